@@ -1,0 +1,47 @@
+# Two commands do everything: `make demo` and `make test`. Both make the environment first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test bench lock format clean
+
+demo: $(VENV)/.run
+	@$(BIN)/ferrule demo
+
+test: $(VENV)/.dev
+	@$(BIN)/python scripts/provide.py
+	@echo "format" && $(BIN)/ruff format --check --quiet .
+	@echo "lint" && $(BIN)/ruff check --quiet .
+	@echo "types" && $(BIN)/mypy --no-error-summary
+	@echo "layers" && $(BIN)/lint-imports --no-cache > $(VENV)/layers.txt || (cat $(VENV)/layers.txt; exit 1)
+	@echo "tests" && $(BIN)/pytest
+
+bench: $(VENV)/.dev
+	@$(BIN)/python -m bench
+
+# Rewrites the hashed locks from pyproject.toml; no index address is written into them.
+lock: $(VENV)/.dev
+	$(PIP) install uv
+	$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --quiet --upgrade \
+	  pyproject.toml --group build -o requirements/run.txt
+	$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --quiet --upgrade \
+	  pyproject.toml --group build --group dev -o requirements/dev.txt
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format --quiet . && $(BIN)/ruff check --fix --quiet .
+
+# Byte code is compiled at install: the first start is then as fast as the second.
+$(VENV)/.run: requirements/run.txt pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install --require-hashes -r requirements/run.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q src
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.run
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,91 @@
+"""Ferrule: the tool engine for coding agents. These are the public names; each is loaded when it is first used."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ferrule.core.access import EVERYTHING, Access
+    from ferrule.core.call import Call
+    from ferrule.core.errors import ConfigError, Denied, FerruleError, ToolFailure
+    from ferrule.core.events import Blocked, Done, Event, Prepared, Progress, Started
+    from ferrule.core.face import Face
+    from ferrule.core.reply import Failure, Reply
+    from ferrule.core.tool import Context, Tool
+    from ferrule.dialects.dialect import Dialect
+    from ferrule.engine import Engine
+    from ferrule.permissions.asker import Answer, Question
+    from ferrule.permissions.modes import ModeConfig
+    from ferrule.settings import Settings
+    from ferrule.sources.function import tool
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "EVERYTHING": "core.access",
+    "Access": "core.access",
+    "Answer": "permissions.asker",
+    "Blocked": "core.events",
+    "Call": "core.call",
+    "ConfigError": "core.errors",
+    "Context": "core.tool",
+    "Denied": "core.errors",
+    "Dialect": "dialects.dialect",
+    "Done": "core.events",
+    "Engine": "engine",
+    "Event": "core.events",
+    "Face": "core.face",
+    "Failure": "core.reply",
+    "FerruleError": "core.errors",
+    "ModeConfig": "permissions.modes",
+    "Prepared": "core.events",
+    "Progress": "core.events",
+    "Question": "permissions.asker",
+    "Reply": "core.reply",
+    "Settings": "settings",
+    "Started": "core.events",
+    "Tool": "core.tool",
+    "ToolFailure": "core.errors",
+    "tool": "sources.function",
+}
+
+__all__ = [
+    "EVERYTHING",
+    "Access",
+    "Answer",
+    "Blocked",
+    "Call",
+    "ConfigError",
+    "Context",
+    "Denied",
+    "Dialect",
+    "Done",
+    "Engine",
+    "Event",
+    "Face",
+    "Failure",
+    "FerruleError",
+    "ModeConfig",
+    "Prepared",
+    "Progress",
+    "Question",
+    "Reply",
+    "Settings",
+    "Started",
+    "Tool",
+    "ToolFailure",
+    "__version__",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'ferrule' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"ferrule.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

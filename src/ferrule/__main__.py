@@ -1,0 +1,5 @@
+"""`python -m ferrule` is `ferrule`."""
+
+from ferrule.cli.main import main
+
+main()

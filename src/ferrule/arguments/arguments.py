@@ -1,0 +1,68 @@
+"""From what the model wrote to what the tool takes: schema, canonical names, final form, struct."""
+
+import os
+import re
+from typing import Any, Protocol
+
+import msgspec
+
+from ferrule.arguments.command import split_cd, strip_background
+from ferrule.arguments.schema import Schema
+from ferrule.core.args import Args
+from ferrule.core.errors import BadArguments
+from ferrule.core.face import Face
+from ferrule.core.tool import AnyTool, Context
+
+_WHERE = re.compile(r" - at `\$\.?([^`]*)`$")
+
+
+class Understood(Context, Protocol):
+    """A context that remembers the arguments in their final form."""
+
+    input: dict[str, Any]
+
+
+class Arguments:
+    """The schemas of the faces, compiled when they are first used."""
+
+    def __init__(self) -> None:
+        self._schemas: dict[str, Schema] = {}
+
+    def understand(self, face: Face, tool: AnyTool, raw: dict[str, Any] | str, ctx: Understood) -> Args:
+        """The tool's arguments; every repair is a note. Raises `BadArguments`, one line per bad parameter."""
+        schema = self._schemas.get(face.name)
+        if schema is None:
+            schema = self._schemas[face.name] = Schema(face.schema)
+        fitted = schema.fit(raw)
+        for note in fitted.notes:
+            ctx.note(note)
+        values = face.canonical(fitted.values)
+        if tool.name == "shell":
+            values = final_command(values, ctx)
+        ctx.input = values
+        try:
+            return msgspec.convert(values, tool.args, strict=False)
+        except msgspec.ValidationError as error:
+            raise BadArguments(_line(face, str(error)), code="bad-arguments") from error
+
+
+def final_command(values: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    """A shell call as it will run: no trailing `&`, and a leading `cd folder &&` as the working directory."""
+    command = strip_background(values["command"])
+    cwd = values.get("cwd") or "."
+    moved = split_cd(command)
+    if moved is not None:
+        folder = os.path.join(ctx.path(cwd), os.path.expanduser(moved[0]))
+        if os.path.isdir(folder):
+            cwd, command = folder, moved[1]
+    return {**values, "command": command, "cwd": cwd}
+
+
+def _line(face: Face, message: str) -> str:
+    """A conversion error as one line that speaks the caller's parameter names."""
+    where = _WHERE.search(message)
+    path = where.group(1) if where else ""
+    what = message[: where.start()] if where else message
+    head = re.split(r"[.\[]", path, maxsplit=1)[0]
+    shown = next(iter(face.advertised({head: None})), head)
+    return f"{shown}{path[len(head) :]}: {what[:1].lower()}{what[1:].replace('`', '')}."

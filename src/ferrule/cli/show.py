@@ -1,0 +1,60 @@
+"""Colour for people at a terminal, plain text for everybody else."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+_COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36, "dim": 2, "bold": 1}
+
+
+def coloured() -> bool:
+    """Is standard output a terminal that wants colour?"""
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, colour: str) -> str:
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if coloured() else text
+
+
+def paint_diff(text: str) -> str:
+    """A diff with its added and removed lines in colour."""
+    return "".join(_paint_line(line) for line in text.splitlines(keepends=True)) if coloured() else text
+
+
+def _paint_line(line: str) -> str:
+    body = line.rstrip("\n")
+    end = line[len(body) :]
+    if line.startswith(("+++", "---", "diff ")):
+        return paint(body, "bold") + end
+    colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+    return line if colour is None else paint(body, colour) + end
+
+
+class Bar(NamedTuple):
+    """A call on the timeline; times in seconds."""
+
+    label: str
+    start: float
+    end: float
+
+
+def timeline(bars: Sequence[Bar], *, width: int = 44) -> list[str]:
+    """One line a call, drawn to scale: bars above each other ran at the same time."""
+    if not bars:
+        return []
+    zero = min(bar.start for bar in bars)
+    span = max(max(bar.end for bar in bars) - zero, 1e-6)
+    label = max(len(bar.label) for bar in bars)
+    full, empty = ("█", "·") if _unicode() else ("#", ".")
+    out = []
+    for bar in bars:
+        first = round((bar.start - zero) / span * (width - 1))
+        last = max(first + 1, round((bar.end - zero) / span * width))
+        drawn = empty * first + full * (last - first) + empty * (width - last)
+        out.append(f"{bar.label:<{label}}  {drawn}  {(bar.start - zero) * 1000:7.1f} → {(bar.end - zero) * 1000:7.1f} ms")
+    return out
+
+
+def _unicode() -> bool:
+    return (sys.stdout.encoding or "").lower().startswith("utf")

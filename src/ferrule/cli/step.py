@@ -1,0 +1,62 @@
+"""One step through the history of writes, shown as a diff."""
+
+import asyncio
+import time
+from typing import Any
+
+import click
+
+from ferrule.cli.options import open_engine
+from ferrule.cli.show import paint_diff
+from ferrule.core.errors import ToolFailure
+from ferrule.engine import Engine
+from ferrule.support.diff import diff
+from ferrule.workspace.journal import Entry
+from ferrule.workspace.undo import Undone
+
+
+def step(which: str, path: str | None, session: dict[str, Any], *, listing: bool) -> int:
+    """Undo or redo; a refusal is exit code 1 and changes nothing."""
+    try:
+        asyncio.run(_step(which, path, session, listing=listing))
+    except ToolFailure as error:
+        click.echo(f"ferrule: {error.message}", err=True)
+        return 1
+    return 0
+
+
+async def _step(which: str, path: str | None, session: dict[str, Any], *, listing: bool) -> None:
+    async with open_engine(**session) as engine:
+        if listing:
+            await _list(engine, path)
+            return
+        done = await (engine.undo(path) if which == "undo" else engine.redo(path))
+        for text in diffs(done, engine):
+            click.echo(paint_diff(text), nl=False)
+        click.echo(f"{'Undone' if which == 'undo' else 'Redone'}: {_line(done.entry, engine)}")
+
+
+def diffs(done: Undone, engine: Engine) -> list[str]:
+    """What the step changed, a diff a file."""
+    out = []
+    for path, before in done.before.items():
+        after = done.after[path]
+        if before != after:
+            texts = [None if raw is None else raw.decode(errors="replace") for raw in (before, after)]
+            out.append(diff(engine.jail.shown(path), texts[0], texts[1]))
+    return out
+
+
+async def _list(engine: Engine, path: str | None) -> None:
+    undoable, redoable = await engine.history(path)
+    for entry in reversed(redoable):
+        click.echo(f"redo  {_line(entry, engine)}")
+    for entry in reversed(undoable):
+        click.echo(f"undo  {_line(entry, engine)}")
+    if not undoable and not redoable:
+        click.echo("Nothing has been written here yet.")
+
+
+def _line(entry: Entry, engine: Engine) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.time))
+    return f"{entry.kind} of {', '.join(engine.jail.shown(file.path) for file in entry.files)} at {when}"

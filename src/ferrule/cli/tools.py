@@ -1,0 +1,59 @@
+"""`ferrule tools`: what a model is offered."""
+
+from typing import Any
+
+import click
+import msgspec
+
+from ferrule.cli.options import open_engine, session_options
+from ferrule.core.errors import UnknownTool
+from ferrule.registry.registry import Registered
+
+
+@click.command("tools", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("action", type=click.Choice(["list", "show"]), default="list")
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print the definitions as JSON.")
+@session_options
+def command(action: str, name: str | None, *, as_json: bool, **session: Any) -> int:
+    """List the tools of a dialect, or show one of them.
+
+    \b
+    Examples:
+      ferrule tools
+      ferrule tools show edit_file
+      ferrule tools --json
+    """
+    if (action == "show") != (name is not None):
+        raise click.UsageError("Write `ferrule tools`, or `ferrule tools show NAME`.")
+    registry = open_engine(**session).registry
+    if name is None:
+        chosen = list(registry.shown())
+    else:
+        try:
+            chosen = [registry.resolve(name)]
+        except UnknownTool as error:
+            raise click.UsageError(error.message) from error
+    if as_json:
+        value: Any = [entry.spec() for entry in chosen]
+        click.echo(msgspec.json.format(msgspec.json.encode(value if name is None else value[0])))
+    elif name is None:
+        width = max(len(entry.face.name) for entry in chosen)
+        for entry in chosen:
+            click.echo(f"{entry.face.name:<{width}}  {entry.face.words.splitlines()[0]}")
+    else:
+        _show(chosen[0])
+    return 0
+
+
+def _show(entry: Registered) -> None:
+    face = entry.face
+    click.echo(f"{face.name}  (source: {entry.tool.source}; canonical name: {entry.tool.name})\n")
+    click.echo(face.words)
+    click.echo("\nParameters:")
+    required = face.schema.get("required", ())
+    for name, about in face.schema.get("properties", {}).items():
+        kind = about.get("type", "any")
+        click.echo(f"  {name} ({kind}{', required' if name in required else ''})  {about.get('description', '')}")
+
+

@@ -1,0 +1,108 @@
+"""What a running call reaches: its paths, the engine's services, progress, and what it wants to say beside its outcome."""
+
+import asyncio
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
+
+from ferrule.core.call import Call
+from ferrule.core.events import Event, Progress
+from ferrule.workspace.paths import Jail
+
+S = TypeVar("S")
+
+
+class CallContext:
+    """The `Context` of one call."""
+
+    __slots__ = (
+        "_clock",
+        "_emit",
+        "_home",
+        "_jail",
+        "_new_log",
+        "_paths",
+        "_services",
+        "_thread",
+        "alive",
+        "call_id",
+        "input",
+        "kept",
+        "log",
+        "name",
+        "notes",
+        "started",
+        "tracked",
+    )
+
+    def __init__(
+        self,
+        call: Call,
+        *,
+        jail: Jail,
+        services: Mapping[type, object],
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+        new_log: Callable[[], tuple[str, str]],
+    ) -> None:
+        self.call_id = call.id
+        self.name = call.name
+        self.input: dict[str, Any] = {}
+        """The arguments in canonical names and in their final form."""
+        self.started = 0.0
+        self.notes: list[str] = []
+        self.tracked: list[str] = []
+        self.log: tuple[str, str] | None = None
+        """Id and path of the log that the tool asked for."""
+        self.kept: int | None = None
+        """The size of the log, when the tool says that it is worth keeping."""
+        self.alive: Callable[[], None] | None = None
+        """Starts the time limit anew; set while the body runs."""
+        self._jail = jail
+        self._services = services
+        self._emit = emit
+        self._clock = clock
+        self._new_log = new_log
+        self._paths: dict[str, str] = {}
+        self._home = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+
+    def path(self, path: str) -> str:
+        """Resolved once per call: what was permitted is what is opened, whatever links appear meanwhile."""
+        real = self._paths.get(path)
+        if real is None:
+            real = self._paths[path] = self._jail.real(path)
+        return real
+
+    def need(self, service: type[S]) -> S:
+        return cast("S", self._services[service])
+
+    def progress(self, message: str) -> None:
+        if threading.get_ident() != self._thread:
+            with contextlib.suppress(RuntimeError):  # the engine's loop is gone
+                self._home.call_soon_threadsafe(self.progress, message)
+            return
+        if self.alive is not None:
+            self.alive()
+        self._emit(Progress(id=self.call_id, name=self.name, at=self._clock(), message=message))
+
+    def note(self, sentence: str) -> None:
+        self.notes.append(sentence)
+
+    def track(self, path: str) -> None:
+        self.tracked.append(path)
+
+    def new_log(self) -> str:
+        self.log = self._new_log()
+        return self.log[1]
+
+    def keep_log(self, size_bytes: int) -> None:
+        self.kept = size_bytes
+
+    def finish(self) -> None:
+        """The call is over: a log that nobody keeps goes away."""
+        if self.log is not None and self.kept is None:
+            with contextlib.suppress(OSError):
+                os.unlink(self.log[1])

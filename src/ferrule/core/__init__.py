@@ -1,0 +1,1 @@
+"""The nouns: calls, replies, tools, access, arguments, errors, events. No I/O happens here."""

@@ -1,0 +1,58 @@
+"""What a call touches, declared once as data: permissions decide on it and the scheduler orders by it."""
+
+import os
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+Mode = Literal["read", "write"]
+Kind = Literal["path", "process", "host", "everything"]
+
+
+class Access(NamedTuple):
+    """One thing that a call touches. A path stands for the whole tree below it."""
+
+    kind: Kind
+    mode: Mode
+    key: str
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> "Access":
+        return cls("path", "read", os.fspath(path))
+
+    @classmethod
+    def write(cls, path: str | os.PathLike[str]) -> "Access":
+        return cls("path", "write", os.fspath(path))
+
+    @classmethod
+    def host(cls, name: str, *, mode: Mode = "read") -> "Access":
+        return cls("host", mode, name.lower())
+
+    @classmethod
+    def process(cls, name: str) -> "Access":
+        return cls("process", "write", name)
+
+
+EVERYTHING = Access("everything", "write", "")
+"""The access of a call about which nothing is known: it conflicts with every other call."""
+
+
+def within(path: str, folder: str) -> bool:
+    """Is `path` the folder itself or below it? Both are absolute and normal; whole components are compared."""
+    return path == folder or path.startswith(folder if folder.endswith(os.sep) else folder + os.sep)
+
+
+def conflict(one: Access, other: Access) -> bool:
+    """May the two not overlap in time? Symmetric; two reads never conflict."""
+    if one.kind == "everything" or other.kind == "everything":
+        return True
+    if one.kind != other.kind or (one.mode == "read" and other.mode == "read"):
+        return False
+    if one.kind == "path":
+        return within(one.key, other.key) or within(other.key, one.key)
+    return one.key == other.key
+
+
+def conflicts(ones: Iterable[Access], others: Iterable[Access]) -> bool:
+    """Does any access of the one call conflict with any of the other?"""
+    others = tuple(others)
+    return any(conflict(one, other) for one in ones for other in others)

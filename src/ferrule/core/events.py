@@ -1,0 +1,45 @@
+"""What happens to a call, as it happens: one stream drives every front end."""
+
+from typing import Any
+
+import msgspec
+
+from ferrule.core.access import Access
+from ferrule.core.reply import Reply
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
+    """Something happened to the call `id`, at `at` seconds on the engine's clock."""
+
+    id: str
+    name: str
+    at: float
+
+
+class Prepared(Event, frozen=True, kw_only=True, tag="prepared"):
+    """The call is understood; `input` is in the canonical tool's words, `touches` is what it will touch."""
+
+    input: dict[str, Any]
+    touches: tuple[Access, ...]
+
+
+class Blocked(Event, frozen=True, kw_only=True, tag="blocked-on-user"):
+    """The call waits for a person's answer to `question`."""
+
+    question: str
+
+
+class Started(Event, frozen=True, kw_only=True, tag="started"):
+    """The tool's body runs."""
+
+
+class Progress(Event, frozen=True, kw_only=True, tag="progress"):
+    """The tool says how far it is."""
+
+    message: str
+
+
+class Done(Event, frozen=True, kw_only=True, tag="done"):
+    """The call has its one answer, whatever it is."""
+
+    reply: Reply

@@ -1,0 +1,60 @@
+"""A face: how one model family sees one canonical tool. Everything in which families differ is a field here."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ferrule.core.errors import ToolFailure
+
+Says = Callable[[Any], Any]
+"""A tool's outcome → what this family reads: text or a JSON value."""
+
+GENERAL_LIMIT_BYTES = 102_400
+
+
+def as_it_is(outcome: Any) -> Any:
+    return outcome
+
+
+class Face(msgspec.Struct, frozen=True, kw_only=True):
+    """The advertised side of a tool."""
+
+    tool: str
+    """The canonical tool behind it."""
+    name: str
+    schema: Mapping[str, Any]
+    """The advertised JSON Schema, exactly."""
+    words: str
+    """The description that the model reads."""
+    params: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Advertised parameter → canonical one; others keep their name."""
+    fill: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """Canonical arguments that this family leaves to the engine."""
+    says: Says = as_it_is
+    errors: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Failure code → this family's sentence, which may use the failure's `{message}`, `{path}` and `{count}`."""
+    limit_bytes: int = GENERAL_LIMIT_BYTES
+    aliases: tuple[str, ...] = ()
+    """Other names that mean this face."""
+    shown: bool = True
+    """Is it advertised, or only accepted?"""
+
+    def canonical(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments in the canonical tool's names."""
+        return {**self.fill, **{self.params.get(key, key): value for key, value in values.items()}}
+
+    def advertised(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Canonical arguments in this family's names; the inverse of `canonical`."""
+        back = {canonical: shown for shown, canonical in self.params.items()}
+        return {back.get(key, key): value for key, value in values.items() if key not in self.fill}
+
+    def definition(self) -> dict[str, Any]:
+        return {"name": self.name, "description": self.words, "inputSchema": dict(self.schema)}
+
+    def sentence(self, failure: ToolFailure) -> str:
+        """A failure in this family's words."""
+        words = self.errors.get(failure.code or "")
+        if words is None:
+            return failure.message
+        return words.format(message=failure.message, path=failure.path, count=failure.count).rstrip()

@@ -1,0 +1,73 @@
+"""A tool answers four questions: what it accepts, what it touches, what it does, what it says.
+
+The last answer is the face's, beside the family's words; the first three are here.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+
+from ferrule.core.access import EVERYTHING, Access
+from ferrule.core.args import Args
+
+A = TypeVar("A", bound=Args)
+O = TypeVar("O")
+S = TypeVar("S")
+
+EMPTY_SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {}}
+Source = Literal["builtin", "mcp", "toolbox"]
+
+
+class Context(Protocol):
+    """What a running tool may reach."""
+
+    call_id: str
+
+    def path(self, path: str) -> str:
+        """The absolute real path that `path` names: `~` expanded, relative to the workspace, links resolved."""
+
+    def need(self, service: type[S]) -> S:
+        """The engine's one object of that type."""
+
+    def progress(self, message: str) -> None:
+        """Say how far the call is; it also extends the time limit."""
+
+    def note(self, sentence: str) -> None:
+        """Add a sentence to the reply's notes."""
+
+    def track(self, path: str) -> None:
+        """Say that the call changed this file."""
+
+    def new_log(self) -> str:
+        """The path of a file, not made yet, for a full output that is too long for memory."""
+
+    def keep_log(self, size_bytes: int) -> None:
+        """Say that the log holds more than the outcome does: the engine keeps it, and the reply names it."""
+
+
+class Tool(Generic[A, O]):
+    """A canonical tool. Subclasses name their arguments and write `access` and `run`."""
+
+    name: ClassVar[str]
+    args: ClassVar[type[Args]]
+    source: Source = "builtin"
+    schema: Mapping[str, Any] = EMPTY_SCHEMA
+    """What it accepts, as JSON Schema, where no face says it in a family's words."""
+    words: str = ""
+    """What it does, for the model, where no face says it."""
+    subagent_types: tuple[str, ...] = ()
+    """For a toolbox tool: the subagents that may use it; empty means all."""
+    timed: ClassVar[bool] = True
+    """Does the engine's time limit apply? The shell and the subagents take as long as they take."""
+    own_thread: bool = False
+    """Does the body run away from the engine's event loop? True for code that Ferrule does not know."""
+
+    def access(self, args: A, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - subclasses decide by them
+        """What the call will touch. The default is everything: it runs alone and asks."""
+        return (EVERYTHING,)
+
+    async def run(self, args: A, ctx: Context) -> O:
+        """Do it. Raise `ToolFailure` for what the model can fix; any other exception is a bug."""
+        raise NotImplementedError
+
+
+AnyTool = Tool[Any, Any]

@@ -1,0 +1,1 @@
+"""Dialects: the same canonical tools in every model family's words."""

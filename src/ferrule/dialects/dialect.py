@@ -1,0 +1,35 @@
+"""A dialect: the faces of one model family and the names that it grew up with."""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from ferrule.core.errors import ConfigError
+from ferrule.core.face import Face
+
+
+class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+    """One model family's tools."""
+
+    name: str
+    faces: tuple[Face, ...]
+    aliases: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Another name → the name of a face; also for faces that are not here yet."""
+
+
+def _amp() -> Dialect:
+    from ferrule.dialects.families.amp import amp  # noqa: PLC0415 - a family is loaded when a session speaks it
+
+    return amp()
+
+
+FAMILIES: Mapping[str, Callable[[], Dialect]] = {"amp": _amp}
+
+
+def load_dialect(name: str) -> Dialect:
+    """A family's dialect by name."""
+    try:
+        return FAMILIES[name]()
+    except KeyError:
+        known = ", ".join(sorted(FAMILIES))
+        raise ConfigError(f"There is no dialect called {name!r}. The dialects are {known}.") from None

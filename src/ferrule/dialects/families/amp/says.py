@@ -1,0 +1,58 @@
+"""How Amp reads what came back."""
+
+import base64
+from typing import Any
+
+from ferrule.core.face import GENERAL_LIMIT_BYTES
+from ferrule.core.outcomes import Created, Edited, FileText, Found, Hits, Listing, Picture, Ran
+
+NOTHING_FOUND = (
+    "No results found.",
+    "If you meant to search for a literal string, run Grep again with literal:true.",
+)
+
+
+def read(outcome: FileText | Listing | Picture) -> Any:
+    if isinstance(outcome, Picture):
+        data = base64.b64encode(outcome.data).decode()
+        return {"type": "image", "media_type": outcome.media_type, "data": data}
+    if isinstance(outcome, Listing):
+        return "\n".join(outcome.names)
+    return "\n".join(f"{number}: {line}" for number, line in enumerate(outcome.lines, outcome.first))
+
+
+def edited(outcome: Edited) -> dict[str, Any]:
+    return {"diff": outcome.diff, "lineRange": [outcome.first_line, outcome.last_line]}
+
+
+def created(outcome: Created) -> Any:
+    message = f"Successfully {'overwrote' if outcome.existed else 'created'} file {outcome.path}"
+    if outcome.guidance:
+        return {"message": message, "discoveredGuidanceFiles": list(outcome.guidance)}
+    return message
+
+
+def ran(outcome: Ran) -> str:
+    return (
+        f"<command>{outcome.command}</command>\n"
+        f"<working_directory>{outcome.cwd}</working_directory>\n"
+        f"<output>{outcome.output}</output>\n"
+        f"<exit_code>{outcome.exit_code}</exit_code>"
+    )
+
+
+def files_and_remaining(outcome: Found) -> dict[str, Any]:
+    """A page that would be too long gives up its end, and says so by counting it as remaining."""
+    room, files = GENERAL_LIMIT_BYTES - 100, []
+    for path in outcome.paths:
+        room -= len(path.encode(errors="replace")) + 3
+        if room < 0:
+            break
+        files.append(path)
+    return {"files": files, "remaining": outcome.remaining + len(outcome.paths) - len(files)}
+
+
+def lines(outcome: Hits) -> list[str]:
+    if not outcome.lines:
+        return list(NOTHING_FOUND)
+    return [f"{hit.path}:{hit.line}: {hit.text}" for hit in outcome.lines]

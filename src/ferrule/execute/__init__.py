@@ -1,0 +1,1 @@
+"""Running a tool's body: the only place that awaits one."""

@@ -1,0 +1,52 @@
+"""One body, one time limit that progress starts anew, and no way to harm another call."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ferrule.core.args import Args
+from ferrule.core.errors import ToolFailure
+from ferrule.core.tool import AnyTool, Context
+from ferrule.execute.guests import Guests
+
+
+class Timed(Context, Protocol):
+    """A context that can be told how a call shows that it is alive."""
+
+    alive: Callable[[], None] | None
+
+
+class Runner:
+    """Awaits bodies. Tools that Ferrule does not know get a thread of their own."""
+
+    def __init__(self, *, seconds: float) -> None:
+        self._seconds = seconds
+        self._guests = Guests()
+
+    async def run(self, tool: AnyTool, args: Args, ctx: Timed) -> Any:
+        """What the tool returns. A tool that overruns fails with a sentence; what it raises passes through."""
+        if not tool.timed:
+            return await self._body(tool, args, ctx)
+        try:
+            async with asyncio.timeout(self._seconds) as limit:
+                ctx.alive = lambda: self._extend(limit)
+                return await self._body(tool, args, ctx)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise  # the tool's own
+            message = f"Tool execution timed out after {self._seconds:g} seconds"
+            raise ToolFailure(message, code="timed-out") from error
+        finally:
+            ctx.alive = None
+
+    def _extend(self, limit: asyncio.Timeout) -> None:
+        if not limit.expired():
+            limit.reschedule(asyncio.get_running_loop().time() + self._seconds)
+
+    async def _body(self, tool: AnyTool, args: Args, ctx: Context) -> Any:
+        if tool.own_thread:
+            return await self._guests.run(lambda: tool.run(args, ctx))
+        return await tool.run(args, ctx)
+
+    def close(self) -> None:
+        self._guests.close()

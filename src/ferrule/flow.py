@@ -1,0 +1,222 @@
+"""The life of a call, stage by stage. This file alone knows the order.
+
+prepare   name → face and tool → arguments → what it touches → ticket     no await: keeps the model's order
+perform   permission → turn → body → words → bounds → reply               awaits: calls overlap
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from ferrule.arguments.arguments import Arguments
+from ferrule.context import CallContext
+from ferrule.core.access import Access
+from ferrule.core.args import Args
+from ferrule.core.call import Call
+from ferrule.core.errors import Denied, ToolFailure
+from ferrule.core.events import Blocked, Done, Event, Prepared, Started
+from ferrule.core.face import Face
+from ferrule.core.reply import Failure, Reply, Status
+from ferrule.core.tool import AnyTool
+from ferrule.execute.runner import Runner
+from ferrule.output.bounds import Bounds
+from ferrule.permissions.gate import Case, Gate
+from ferrule.registry.registry import Registry
+from ferrule.schedule.scheduler import Scheduler
+from ferrule.schedule.ticket import Ticket
+
+_log = logging.getLogger("ferrule")
+
+
+class Ready(NamedTuple):
+    """A call that is understood and has its place in the order."""
+
+    call: Call
+    face: Face
+    tool: AnyTool
+    args: Args
+    touches: tuple[Access, ...]
+    ctx: CallContext
+    ticket: Ticket | None = None
+    """None for a call that is only looked at."""
+
+
+class Unready(NamedTuple):
+    """A call that cannot run, and why."""
+
+    ctx: CallContext
+    face: Face | None
+    error: Exception
+
+
+class Flow:
+    """One call through the stages, in order."""
+
+    def __init__(
+        self,
+        *,
+        context: Callable[[Call], CallContext],
+        registry: Registry,
+        arguments: Arguments,
+        gate: Gate,
+        scheduler: Scheduler,
+        runner: Runner,
+        bounds: Bounds,
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self.context = context
+        self.registry = registry
+        self.arguments = arguments
+        self.gate = gate
+        self.scheduler = scheduler
+        self.runner = runner
+        self.bounds = bounds
+        self.emit = emit
+        self.clock = clock
+        self._running: set[asyncio.Task[Reply]] = set()
+
+    async def run(self, calls: Sequence[Call]) -> list[Reply]:
+        """Replies in the order of `calls`, whatever order they finished in. Cancelling it cancels every call first."""
+        prepared = [self.prepare(call) for call in calls]
+        tasks = {
+            at: asyncio.create_task(self.perform(ready))
+            for at, ready in enumerate(prepared)
+            if isinstance(ready, Ready)
+        }
+        self._running.update(tasks.values())
+        try:
+            if tasks:
+                await asyncio.wait(tasks.values())
+        except asyncio.CancelledError:
+            await _stop(tasks.values())
+            raise
+        finally:
+            self._running.difference_update(tasks.values())
+            replies = [self._answer(ready, tasks.get(at)) for at, ready in enumerate(prepared)]
+        return replies
+
+    def cancel(self) -> None:
+        """Stop every running call; each still gets its reply."""
+        for task in self._running:
+            task.cancel()
+
+    async def stop(self) -> None:
+        """Stop every running call and wait until each has cleaned up."""
+        await _stop(self._running)
+
+    def prepare(self, call: Call) -> Ready | Reply:
+        """Understand a call and give it its place in the order."""
+        ready = self.look(call)
+        if isinstance(ready, Ready):
+            self.emit(
+                Prepared(
+                    id=call.id, name=call.name, at=self.clock(), input=ready.ctx.input, touches=ready.touches
+                )
+            )
+            return ready._replace(ticket=self.scheduler.ticket(ready.touches))
+        return self._end(call, ready.ctx, ready.face, ready.error)
+
+    def look(self, call: Call) -> "Ready | Unready":
+        """Which tool, with which arguments, touching what."""
+        ctx, face = self.context(call), None
+        try:
+            face, tool = self.registry.resolve(call.name)
+            args = self.arguments.understand(face, tool, call.input, ctx)
+            touches = tool.access(args, ctx)
+            self.gate.forbid(touches)
+        except Exception as error:  # noqa: BLE001 - a bug in a tool harms its own call only
+            return Unready(ctx, face, error)
+        return Ready(call, face, tool, args, touches, ctx)
+
+    async def perform(self, ready: Ready) -> Reply:
+        """Let a call pass, wait for its turn, run it, put it into words and bound them."""
+        call, face, tool, args, _, ctx, ticket = ready
+        assert ticket is not None
+        try:
+            await self.gate.admit(self._case(ready), lambda question: self._blocked(call, question))
+            await self.scheduler.turn(ticket)
+            ctx.started = self.clock()
+            self.emit(Started(id=call.id, name=call.name, at=ctx.started))
+            outcome = await self.runner.run(tool, args, ctx)
+            bounded = await self.bounds.bound(face.says(outcome), ctx, limit_bytes=face.limit_bytes)
+            end: Reply | BaseException = Reply(
+                id=call.id,
+                name=call.name,
+                status="done",
+                result=bounded.result,
+                track_files=tuple(ctx.tracked),
+                notes=tuple(ctx.notes),
+                output_id=bounded.output_id,
+                started=ctx.started,
+                ended=self.clock(),
+            )
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - as above; and every call gets its answer
+            end = error
+        finally:
+            self.scheduler.release(ticket)
+            ctx.finish()
+        return self._end(call, ctx, face, end)
+
+    def _case(self, ready: Ready) -> Case:
+        command = ready.ctx.input.get("command", "") if ready.tool.name == "shell" else ""
+        cwd = ready.touches[-1].key if command else ""
+        return Case(
+            ready.call.id, ready.face.name, ready.tool.name, ready.touches, command, cwd, ready.tool.subagent_types
+        )
+
+    def _blocked(self, call: Call, question: str) -> None:
+        self.emit(Blocked(id=call.id, name=call.name, at=self.clock(), question=question))
+
+    def _answer(self, ready: Ready | Reply, task: asyncio.Task[Reply] | None) -> Reply:
+        if isinstance(ready, Reply):
+            return ready
+        assert task is not None
+        if not task.cancelled():
+            return task.result()
+        # Cancelled before its first step: the body of `perform` never ran, so its end is here.
+        assert ready.ticket is not None
+        self.scheduler.release(ready.ticket)
+        return self._end(ready.call, ready.ctx, ready.face, asyncio.CancelledError())
+
+    def _end(self, call: Call, ctx: CallContext, face: Face | None, end: Reply | BaseException) -> Reply:
+        """The one answer of a call, told to whoever listens."""
+        reply = end if isinstance(end, Reply) else _refusal(call, ctx, face, end, self.clock())
+        self.emit(Done(id=call.id, name=call.name, at=self.clock(), reply=reply))
+        return reply
+
+
+def _refusal(call: Call, ctx: CallContext, face: Face | None, error: BaseException, now: float) -> Reply:
+    """A reply for a call that did not end well."""
+    status: Status
+    if isinstance(error, asyncio.CancelledError):
+        status, failure = "cancelled", Failure("The call was cancelled.")
+    elif isinstance(error, Denied):
+        status, failure = "rejected-by-user", Failure(error.message, error.code, error.path)
+    elif isinstance(error, ToolFailure):
+        status, failure = "error", Failure(face.sentence(error) if face else error.message, error.code, error.path)
+    else:
+        _log.error("%s failed", call.name, exc_info=error)
+        status, failure = "error", Failure(f"{call.name} failed inside: {type(error).__name__}: {error}", "bug")
+    return Reply(
+        id=call.id,
+        name=call.name,
+        status=status,
+        error=failure,
+        track_files=tuple(ctx.tracked),
+        notes=tuple(ctx.notes),
+        started=ctx.started,
+        ended=now,
+    )
+
+
+async def _stop(tasks: Iterable[asyncio.Task[Reply]]) -> None:
+    """Cancel all and wait until each has cleaned up, however often somebody cancels meanwhile."""
+    pending = set(tasks)
+    for task in pending:
+        task.cancel()
+    while pending:
+        with contextlib.suppress(asyncio.CancelledError):
+            _, pending = await asyncio.wait(pending)

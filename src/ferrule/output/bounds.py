@@ -1,0 +1,70 @@
+"""The one place that bounds: every result is cleaned, cut to its face's limit, and kept whole when it was cut."""
+
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from ferrule.core.errors import ToolFailure
+from ferrule.core.reply import spoken
+from ferrule.output.clean import clean_value
+from ferrule.output.cut import cut_value
+from ferrule.output.store import Store, StoreError
+
+
+class Told(Protocol):
+    """What bounding needs of a call's context."""
+
+    call_id: str
+    name: str
+    log: tuple[str, str] | None
+    kept: int | None
+
+    def note(self, sentence: str) -> None: ...
+
+
+class Bounded(NamedTuple):
+    """A result fit to be sent, and where the whole of it is."""
+
+    result: Any
+    output_id: str | None
+
+
+class Bounds:
+    """Cuts and keeps."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def bound(self, result: Any, ctx: Told, *, limit_bytes: int) -> Bounded:
+        """The result within the limit. Raises `ToolFailure` for a result that is no JSON value."""
+        if isinstance(result, str) and len(result) * 4 <= limit_bytes:
+            return Bounded(clean_value(result), await self._logged(ctx))
+        try:
+            msgspec.json.encode(result)
+        except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+            raise ToolFailure(
+                f"{ctx.name} returned something that is not a JSON value ({type(result).__name__}).", code="bad-result"
+            ) from error
+        cleaned = clean_value(result)
+        kept, omitted = cut_value(cleaned, limit_bytes)
+        output_id = await self._logged(ctx)
+        if omitted and output_id is None:
+            try:
+                output_id = await self._store.put(spoken(cleaned), call_id=ctx.call_id, tool=ctx.name)
+            except StoreError as error:
+                ctx.note(f"The full output could not be kept: {error}.")
+        if omitted and output_id is not None:
+            ctx.note(f"The full output is kept as {output_id}: ferrule output {output_id}")
+        return Bounded(kept, output_id)
+
+    async def _logged(self, ctx: Told) -> str | None:
+        """The id of the log that the tool itself wrote, when it is worth keeping."""
+        if ctx.log is None or ctx.kept is None:
+            return None
+        try:
+            output_id = await self._store.adopt(ctx.log[1], size_bytes=ctx.kept, call_id=ctx.call_id, tool=ctx.name)
+        except StoreError as error:
+            ctx.note(f"The full output could not be kept: {error}.")
+            return None
+        ctx.note(f"The full output is kept as {output_id}: ferrule output {output_id}")
+        return output_id

@@ -1,0 +1,73 @@
+"""Who answers when the policy says ask: a person at a terminal, a callback, or nobody (which means no)."""
+
+from collections.abc import Awaitable, Callable
+from typing import Literal, Protocol
+
+import msgspec
+
+from ferrule.core.access import Access
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person is asked."""
+
+    kind: Literal["call", "folder"]
+    """`call`: may this call run? `folder`: may the session go into this folder outside the workspace?"""
+    call_id: str
+    name: str
+    """The tool, in the session's words."""
+    summary: str
+    """One line: what would happen."""
+    touches: tuple[Access, ...]
+    folder: str = ""
+    """For `folder`: the folder that a yes opens, for this session."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What the person said."""
+
+    allow: bool
+    always: bool = False
+    """Do not ask about the like again in this session."""
+    message: str = ""
+    """A reason for the model."""
+
+
+YES = Answer(allow=True)
+NO = Answer(allow=False)
+
+
+class Asker(Protocol):
+    """Answers questions; it may take its time."""
+
+    async def ask(self, question: Question) -> Answer: ...
+
+
+class Nobody:
+    """There is nobody to ask: everything that would ask is denied."""
+
+    async def ask(self, question: Question) -> Answer:  # noqa: ARG002 - the answer never depends on it
+        return NO
+
+
+class Everybody:
+    """The user said yes beforehand to every call. It widens nothing: folders outside stay outside."""
+
+    async def ask(self, question: Question) -> Answer:
+        return YES if question.kind == "call" else NO
+
+
+Callback = Callable[[Question], bool | Answer | Awaitable[bool | Answer]]
+
+
+class Listener:
+    """A function of the library's user answers."""
+
+    def __init__(self, function: Callback) -> None:
+        self._function = function
+
+    async def ask(self, question: Question) -> Answer:
+        said = self._function(question)
+        if isinstance(said, Awaitable):
+            said = await said
+        return said if isinstance(said, Answer) else Answer(allow=said is True)

@@ -1,0 +1,1 @@
+"""Names: which tool a name means, in whatever words it was called."""

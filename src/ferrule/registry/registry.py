@@ -1,0 +1,109 @@
+"""The tools of an engine by every name that they answer to."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ferrule.core.errors import ConfigError, UnknownTool
+from ferrule.core.face import Face
+from ferrule.core.tool import AnyTool
+
+
+class Registered(NamedTuple):
+    """A tool with the face that it shows: its spec, its function and its execution profile in one."""
+
+    face: Face
+    tool: AnyTool
+
+    def spec(self) -> dict[str, Any]:
+        """The whole definition, for people and programs; a model is shown `face.definition()`."""
+        out = {**self.face.definition(), "source": self.tool.source}
+        if not self.tool.timed:
+            out["meta"] = {"disableTimeout": True}
+        if self.face.aliases:
+            out["aliases"] = list(self.face.aliases)
+        return out
+
+
+class Registry:
+    """Built once, from written lists: a name that is given twice is an error at once."""
+
+    def __init__(self, tools: Iterable[AnyTool], faces: Iterable[Face], aliases: Mapping[str, str]) -> None:
+        self._tools: dict[str, AnyTool] = {}
+        self._shown: dict[str, Registered] = {}
+        self._names: dict[str, Registered] = {}
+        self._aliases: dict[str, str] = {}
+        """Names of tools that may or may not be here → the name to say instead."""
+        for tool in tools:
+            if tool.name in self._tools:
+                raise ConfigError(f"Two tools are called {tool.name}.")
+            self._tools[tool.name] = tool
+        for face in faces:
+            if face.tool in self._tools:
+                self._add(Registered(face, self._tools[face.tool]))
+        faced = {entry.tool.name for entry in self._names.values()}
+        for tool in self._tools.values():
+            if tool.name not in faced:
+                self._add(Registered(plain_face(tool), tool))
+        for alias, name in aliases.items():
+            if name in self._names:
+                self._claim(alias, self._names[name])
+            else:
+                self._aliases[alias] = name
+        # A canonical name passes through wherever no family uses the word for something else.
+        for entry in tuple(self._shown.values()):
+            self._names.setdefault(entry.tool.name, entry)
+
+    def _add(self, entry: Registered) -> None:
+        if entry.face.shown:
+            self._shown[entry.face.name] = entry
+        self._claim(entry.face.name, entry)
+        for alias in entry.face.aliases:
+            self._claim(alias, entry)
+
+    def _claim(self, name: str, entry: Registered) -> None:
+        taken = self._names.get(name)
+        if taken is not None and taken is not entry:
+            raise ConfigError(f"The name {name} means both {taken.face.name} and {entry.face.name}.")
+        self._names[name] = entry
+
+    def add(self, tool: AnyTool) -> None:
+        """One more tool, shown as it describes itself."""
+        if tool.name in self._tools or tool.name in self._names:
+            raise ConfigError(f"Two tools are called {tool.name}.")
+        self._tools[tool.name] = tool
+        self._add(Registered(plain_face(tool), tool))
+
+    def resolve(self, name: str) -> Registered:
+        """The tool that a name means; an unknown name is answered with the nearest ones."""
+        entry = self._names.get(name)
+        if entry is not None:
+            return entry
+        from difflib import get_close_matches  # noqa: PLC0415 - only a mistake pays for it
+
+        if name in self._aliases:
+            raise UnknownTool(
+                f"{name} means {self._aliases[name]}, which is not among this session's tools: {self._list()}.",
+                code="unknown-tool",
+            )
+        lower = {known.lower(): known for known in self._names}
+        near = [lower[match] for match in get_close_matches(name.lower(), lower, n=3, cutoff=0.6)]
+        near = list(dict.fromkeys(self._names[known].face.name for known in near))
+        hint = f" Did you mean {' or '.join(near)}?" if near else f" The tools are {self._list()}."
+        raise UnknownTool(f"There is no tool called {name!r}.{hint}", code="unknown-tool")
+
+    def _list(self) -> str:
+        return ", ".join(self._shown)
+
+    def shown(self) -> Sequence[Registered]:
+        """What is advertised, in the order of the dialect."""
+        return tuple(self._shown.values())
+
+    def canonical(self, name: str) -> str:
+        """The canonical tool behind any name; the name itself where nothing is known of it."""
+        entry = self._names.get(name)
+        return entry.tool.name if entry else name
+
+
+def plain_face(tool: AnyTool) -> Face:
+    """The face of a tool that no family knows: as the tool describes itself."""
+    return Face(tool=tool.name, name=tool.name, schema=tool.schema, words=tool.words)

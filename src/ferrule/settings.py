@@ -1,0 +1,98 @@
+"""Every setting, its meaning and its default. One TOML file of the user's may change them."""
+
+import os
+
+import msgspec
+
+from ferrule.core.errors import ConfigError
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much may happen, and for how long."""
+
+    seconds: float = 120.0
+    """A tool's time limit; progress starts it anew."""
+    parallel: int = 32
+    """How many calls run at the same moment at most."""
+
+
+class Files(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The workspace."""
+
+    add_dirs: tuple[str, ...] = ()
+    """Folders beside the workspace that may be read and written."""
+    guarded_allow: tuple[str, ...] = ()
+    """Globs of secret or protected files that may be read and written all the same."""
+
+
+class Shell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Commands."""
+
+    seconds: float | None = None
+    """A time limit for commands; none by default."""
+    log_mb: int = 1024
+    """How much of one command's output is kept on disk."""
+    keep_env: tuple[str, ...] = ()
+    """Environment variables that look secret and are handed to commands all the same."""
+
+
+class Output(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The store of full outputs."""
+
+    keep_days: float = 7.0
+    keep_mb: int = 2048
+
+
+class Undo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The journal of writes."""
+
+    keep_days: float = 30.0
+    keep_mb: int = 512
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All of them."""
+
+    dialect: str = "amp"
+    """The model family whose tools are advertised."""
+    limits: Limits = Limits()
+    files: Files = Files()
+    shell: Shell = Shell()
+    output: Output = Output()
+    undo: Undo = Undo()
+
+
+def state_folder() -> str:
+    """Where Ferrule keeps its own files: `FERRULE_STATE`, or the user's state directory."""
+    chosen = os.environ.get("FERRULE_STATE")
+    if chosen:
+        return os.path.abspath(os.path.expanduser(chosen))
+    from platformdirs import user_state_dir  # noqa: PLC0415 - only who does not choose a folder pays for it
+
+    return user_state_dir("ferrule", appauthor=False)
+
+
+def settings_path() -> str:
+    """The user's settings file: `FERRULE_SETTINGS`, or `settings.toml` in the user's configuration directory."""
+    chosen = os.environ.get("FERRULE_SETTINGS")
+    if chosen:
+        return os.path.abspath(os.path.expanduser(chosen))
+    from platformdirs import user_config_dir  # noqa: PLC0415 - as above
+
+    return os.path.join(user_config_dir("ferrule", appauthor=False), "settings.toml")
+
+
+def load_settings(path: str | None = None) -> Settings:
+    """The user's settings over the defaults; a file that is not there means the defaults."""
+    path = path or settings_path()
+    try:
+        with open(path, "rb") as file:
+            raw = file.read()
+    except FileNotFoundError:
+        return Settings()
+    except OSError as error:
+        raise ConfigError(f"Cannot read {path}: {error.strerror}.") from error
+    try:
+        return msgspec.toml.decode(raw, type=Settings)
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"{path}: {error}.") from error

@@ -1,0 +1,1 @@
+"""Tools from elsewhere than the built-in list."""

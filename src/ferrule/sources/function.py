@@ -1,0 +1,130 @@
+"""A tool from a typed function: schema from the signature, description from the docstring."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, get_type_hints, overload
+
+import msgspec
+
+from ferrule.core.access import EVERYTHING, Access
+from ferrule.core.args import Args
+from ferrule.core.errors import ConfigError
+from ferrule.core.tool import Context, Source, Tool
+
+F = TypeVar("F", bound=Callable[..., Any])
+Touches = Sequence[Access] | Callable[..., Sequence[Access]]
+
+
+class FunctionTool(Tool[Args, Any]):
+    """What `@tool` makes. It can still be called as the function that it was."""
+
+    own_thread = True
+
+    def __init__(  # noqa: PLR0913 - one per thing that can be said about a tool
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        touches: Touches | None = None,
+        timed: bool = True,
+        inline: bool = False,
+        source: Source = "builtin",
+    ) -> None:
+        self._function = function
+        self._touches = touches
+        self.name = name or function.__name__  # type: ignore[misc]
+        self.timed = timed  # type: ignore[misc]
+        self.own_thread = not inline
+        self.source = source
+        self.words = inspect.cleandoc(function.__doc__ or "")
+        if not self.words:
+            raise ConfigError(f"The tool {self.name} needs a docstring: it is the description that the model reads.")
+        self._wants_context, fields = _fields(function, self.name)
+        self.args = msgspec.defstruct(  # type: ignore[misc]
+            f"{self.name}_args", fields, bases=(Args,), frozen=True, kw_only=True
+        )
+        self.schema = _schema(self.args, self.name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+    def access(self, args: Args, ctx: Context) -> tuple[Access, ...]:
+        if self._touches is None:
+            return (EVERYTHING,)
+        declared = self._touches(**_values(args)) if callable(self._touches) else self._touches
+        return tuple(
+            access._replace(key=ctx.path(access.key)) if access.kind == "path" else access for access in declared
+        )
+
+    async def run(self, args: Args, ctx: Context) -> Any:
+        values = _values(args)
+        if self._wants_context:
+            values[self._wants_context] = ctx
+        result = self._function(**values)
+        return await result if inspect.isawaitable(result) else result
+
+
+@overload
+def tool(function: F, /) -> FunctionTool: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    touches: Touches | None = None,
+    timed: bool = True,
+    inline: bool = False,
+) -> Callable[[F], FunctionTool]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    *,
+    name: str | None = None,
+    touches: Touches | None = None,
+    timed: bool = True,
+    inline: bool = False,
+) -> Any:
+    """Make a tool of a typed function.
+
+    `touches` says what a call touches: a list of `Access`, or a function of the arguments that returns one; without it
+    a call runs alone and asks. The body runs on a thread of its own, where it may block; `inline=True` runs an async
+    body on the engine's loop, for code that belongs to that loop and never blocks it.
+    """
+
+    def make(function: Callable[..., Any]) -> FunctionTool:
+        return FunctionTool(function, name=name, touches=touches, timed=timed, inline=inline)
+
+    return make if function is None else make(function)
+
+
+def _values(args: Args) -> dict[str, Any]:
+    return {field: getattr(args, field) for field in args.__struct_fields__}
+
+
+def _fields(function: Callable[..., Any], name: str) -> tuple[str, list[Any]]:
+    """The name of the parameter that takes the context, if any, and the fields of all others."""
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise ConfigError(f"The tool {name}: {error}.") from error
+    wants, fields = "", []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise ConfigError(f"The tool {name}: a parameter like {parameter} cannot be described to a model.")
+        if parameter.name not in hints:
+            raise ConfigError(f"The tool {name}: the parameter {parameter.name} needs a type.")
+        if hints[parameter.name] is Context:
+            wants = parameter.name
+        elif parameter.default is parameter.empty:
+            fields.append((parameter.name, hints[parameter.name]))
+        else:
+            fields.append((parameter.name, hints[parameter.name], msgspec.field(default=parameter.default)))
+    return wants, fields
+
+
+def _schema(args: type[Args], name: str) -> Mapping[str, Any]:
+    try:
+        (top,), parts = msgspec.json.schema_components([args], ref_template="#/$defs/{name}")
+    except TypeError as error:
+        raise ConfigError(f"The tool {name}: {error}") from error
+    schema = parts.pop(top["$ref"].rsplit("/", 1)[-1])
+    schema.pop("title", None)
+    return {**schema, "$defs": parts} if parts else schema

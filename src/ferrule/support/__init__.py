@@ -1,0 +1,1 @@
+"""The operating system, ignorant of tools: processes, ripgrep, patterns, storage, differences."""

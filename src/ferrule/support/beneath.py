@@ -1,0 +1,126 @@
+"""Open files beneath a folder, by descriptor, without following a single link.
+
+A path is resolved first and opened afterwards; whatever was swapped in between is then met as a link and refused,
+so that what was checked is what is opened. This is what `openat2(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS)` promises,
+in calls that Linux and macOS both have. Windows has no such calls: there the joined path is opened.
+"""
+
+import os
+import stat
+from collections.abc import Sequence
+
+BY_DESCRIPTOR = os.open in os.supports_dir_fd
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_CLOEXEC", 0)
+_FRESH = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+
+
+class Folder:
+    """An open folder: on Windows its path, elsewhere its descriptor."""
+
+    __slots__ = ("descriptor", "made", "path")
+
+    def __init__(self, path: str, descriptor: int | None, made: tuple[str, ...] = ()) -> None:
+        self.path = path
+        self.descriptor = descriptor
+        self.made = made
+        """Folders that opening this one had to make, outermost first."""
+
+    def __enter__(self) -> "Folder":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+
+    def name(self, name: str) -> str:
+        """What to hand to `os` functions together with `dir_fd=self.descriptor`."""
+        return name if BY_DESCRIPTOR else os.path.join(self.path, name)
+
+    def below(self, parts: Sequence[str], *, make: bool = False) -> "Folder":
+        """The folder `parts` below this one; `make` makes what is missing."""
+        if not BY_DESCRIPTOR:
+            path = os.path.join(self.path, *parts)
+            if make:
+                os.makedirs(path, exist_ok=True)
+            return Folder(path, None)
+        assert self.descriptor is not None
+        current, path, made = os.dup(self.descriptor), self.path, []
+        try:
+            for part in parts:
+                path = os.path.join(path, part)
+                try:
+                    step = os.open(part, _FOLDER | _NO_FOLLOW, dir_fd=current)
+                except FileNotFoundError:
+                    if not make:
+                        raise
+                    try:
+                        os.mkdir(part, dir_fd=current)
+                        made.append(path)
+                    except FileExistsError:
+                        pass  # another process made it first
+                    step = os.open(part, _FOLDER | _NO_FOLLOW, dir_fd=current)
+                os.close(current)
+                current = step
+        except BaseException:
+            os.close(current)
+            raise
+        return Folder(path, current, tuple(made))
+
+    def open(self, name: str) -> int:
+        """A descriptor to read from; never waits for a FIFO or a device, never follows a link."""
+        return os.open(self.name(name), _READ | _NO_FOLLOW, dir_fd=self.descriptor)
+
+    def fresh(self, name: str, mode: int) -> int:
+        """A descriptor to write a file that did not exist before."""
+        return os.open(self.name(name), _FRESH | _NO_FOLLOW, mode, dir_fd=self.descriptor)
+
+    def rename(self, old: str, new: str) -> None:
+        os.replace(self.name(old), self.name(new), src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+
+    def remove(self, name: str) -> None:
+        os.unlink(self.name(name), dir_fd=self.descriptor)
+
+    def sync(self) -> None:
+        """Make renames and removals in this folder durable."""
+        if self.descriptor is not None:
+            os.fsync(self.descriptor)
+
+    def status(self, name: str) -> os.stat_result:
+        return os.stat(self.name(name), dir_fd=self.descriptor, follow_symlinks=False)
+
+
+def open_folder(path: str) -> Folder:
+    return Folder(path, os.open(path, _FOLDER) if BY_DESCRIPTOR else None)
+
+
+def read_all(descriptor: int, limit_bytes: int | None = None) -> bytes:
+    """Everything from the descriptor's position, or one byte more than the limit as the sign of too much."""
+    pieces: list[bytes] = []
+    left = -1 if limit_bytes is None else limit_bytes + 1
+    while left != 0:
+        piece = os.read(descriptor, 1 << 20 if left < 0 else min(left, 1 << 20))
+        if not piece:
+            break
+        pieces.append(piece)
+        if left > 0:
+            left -= len(piece)
+    return b"".join(pieces)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """All bytes or an OSError; a short write goes on, and the size is checked at the end."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+    if os.fstat(descriptor).st_size != len(data):
+        raise OSError(f"wrote {len(data)} bytes but the file has {os.fstat(descriptor).st_size}")
+
+
+def is_regular(descriptor: int) -> bool:
+    return stat.S_ISREG(os.fstat(descriptor).st_mode)

@@ -1,0 +1,48 @@
+"""Write a whole file."""
+
+from ferrule.core.access import Access
+from ferrule.core.args import Args
+from ferrule.core.outcomes import Created
+from ferrule.core.tool import Context, Tool
+from ferrule.support.threads import Threads
+from ferrule.workspace.guidance import Guidance
+from ferrule.workspace.ledger import Ledger
+from ferrule.workspace.transaction import Contents, Writer
+
+
+class WriteArgs(Args):
+    path: str
+    content: str
+    final_newline: bool = True
+    """Does a content that does not end in a newline get one?"""
+
+
+class Write(Tool[WriteArgs, Created]):
+    """Create a file or replace all of it; missing folders are made."""
+
+    name = "write"
+    args = WriteArgs
+
+    def access(self, args: WriteArgs, ctx: Context) -> tuple[Access, ...]:
+        return (Access.write(ctx.path(args.path)),)
+
+    async def run(self, args: WriteArgs, ctx: Context) -> Created:
+        path = ctx.path(args.path)
+        text = args.content
+        if args.final_newline and text and not text.endswith("\n"):
+            text += "\n"
+        raw = text.encode()
+
+        def plan(_: Contents) -> Contents:
+            return {path: raw}
+
+        written = await ctx.need(Threads).finish(
+            ctx.need(Writer).apply, [path], plan, kind="write", call_id=ctx.call_id
+        )
+        ctx.need(Ledger).saw(path, raw)
+        ctx.track(path)
+        for note in written.notes:
+            ctx.note(note)
+        if not written.entry_id:
+            ctx.note("The file had this content already; nothing was written.")
+        return Created(path, written.before[path] is not None, ctx.need(Guidance).discover(path))

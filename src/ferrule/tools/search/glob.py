@@ -1,0 +1,73 @@
+"""Find files by name."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from ferrule.core.access import Access
+from ferrule.core.args import Args
+from ferrule.core.errors import BadArguments
+from ferrule.core.outcomes import Found
+from ferrule.core.tool import Context, Tool
+from ferrule.support import ripgrep
+from ferrule.support.globs import BadGlob, expand, literal_prefix, matcher, names_hidden
+from ferrule.workspace.paths import Jail
+
+
+class GlobArgs(Args):
+    pattern: str
+    limit: int = 1000
+    offset: int = 0
+
+
+class Glob(Tool[GlobArgs, Found]):
+    """Paths that match a glob pattern, in alphabetical order, so that pages fit together."""
+
+    name = "glob"
+    args = GlobArgs
+
+    def access(self, args: GlobArgs, ctx: Context) -> tuple[Access, ...]:
+        return (Access.read(_start(args.pattern, ctx)[0]),)
+
+    async def run(self, args: GlobArgs, ctx: Context) -> Found:
+        if args.limit < 1 or args.offset < 0:
+            raise BadArguments("limit: must be at least 1; offset: must be at least 0.")
+        folder, rests = _start(args.pattern, ctx)
+        root = ctx.need(Jail).place(folder).root.path
+        # From the root, not from the folder: a search that starts inside an ignored folder would list it.
+        above = "" if folder == root else escape(os.path.relpath(folder, root)) + "/"
+        wanted = [matcher(above + rest) for rest in rests]
+        hidden = any(names_hidden(above + rest) for rest in rests)
+        names = sorted(_matching(await ripgrep.files(ripgrep.required(), root, hidden=hidden), wanted))
+        page = names[args.offset : args.offset + args.limit]
+        return Found(tuple(os.path.join(root, name) for name in page), max(0, len(names) - args.offset - len(page)))
+
+
+def _matching(found: Iterable[bytes], wanted: Sequence[Callable[[str], bool]]) -> list[str]:
+    names = map(os.fsdecode, found)
+    if len(wanted) == 1:
+        return list(filter(wanted[0], names))
+    return [name for name in names if any(matches(name) for matches in wanted)]
+
+
+def _start(pattern: str, ctx: Context) -> tuple[str, list[str]]:
+    """The real folder below which all matches lie, and the patterns, without braces around them, from there on."""
+    try:
+        prefix = literal_prefix(os.path.expanduser(pattern))
+        whole = [alternative.split("/") for alternative in expand(os.path.expanduser(pattern))]
+    except BadGlob as error:
+        raise BadArguments(f"{error}", code="bad-arguments") from error
+    if any(not any(names) for names in whole):
+        raise BadArguments("The pattern is empty. Give one like **/*.py.", code="bad-arguments")
+    if any(os.pardir in names for names in whole):
+        raise BadArguments(f"The pattern {pattern} leads out of the workspace by `..`.", code="bad-arguments")
+    absolute = pattern.startswith(("/", "~"))
+    skip = len(prefix.split("/")) if prefix else 0
+    if absolute and not prefix.startswith("/"):
+        prefix, skip = "/" + prefix, skip + 1
+    return ctx.path(prefix or "."), ["/".join(names[skip:]) for names in whole]
+
+
+def escape(text: str) -> str:
+    """A path as a pattern that matches nothing else."""
+    return re.sub(r"([*?\[\]{}\\!,])", r"\\\1", text)

@@ -1,0 +1,74 @@
+"""Search the contents of files."""
+
+import os
+
+from ferrule.core.access import Access
+from ferrule.core.args import Args
+from ferrule.core.errors import BadArguments, ToolFailure
+from ferrule.core.outcomes import Hit, Hits
+from ferrule.core.tool import Context, Tool
+from ferrule.support import ripgrep
+from ferrule.workspace.guarded import Guard, search_exclusions
+from ferrule.workspace.paths import Jail
+
+
+class GrepArgs(Args):
+    pattern: str
+    path: str | None = None
+    glob: str | None = None
+    case_sensitive: bool = False
+    literal: bool = False
+    per_file: int = 10
+    limit: int = 100
+    line_chars: int = 200
+
+
+class Grep(Tool[GrepArgs, Hits]):
+    """Lines that match an expression, by path and line, from files that are neither ignored nor secret."""
+
+    name = "grep"
+    args = GrepArgs
+
+    def access(self, args: GrepArgs, ctx: Context) -> tuple[Access, ...]:
+        return (Access.read(ctx.path(args.path or ".")),)
+
+    async def run(self, args: GrepArgs, ctx: Context) -> Hits:
+        if args.path is not None and args.glob is not None:
+            raise BadArguments("path: cannot be used together with glob; give one of them.")
+        if not args.pattern:
+            raise BadArguments("pattern: is empty; give the text or expression to look for.")
+        jail, guard = ctx.need(Jail), ctx.need(Guard)
+        real = ctx.path(args.path or ".")
+        if not os.path.exists(real):
+            raise ToolFailure("", code="not-found", path=real)
+        root = real if os.path.isdir(real) else os.path.dirname(real)
+        try:
+            hits = await ripgrep.search(
+                ripgrep.required(),
+                root,
+                args.pattern,
+                path=None if real == root else os.path.basename(real),
+                glob=args.glob,
+                ignore_case=not args.case_sensitive,
+                literal=args.literal,
+                per_file=args.per_file,
+                limit=args.limit,
+                exclude=search_exclusions(),
+            )
+        except ripgrep.BadPattern as error:
+            raise ToolFailure(
+                f"{error}\nIf you meant to search for a literal string, run Grep again with literal:true.",
+                code="bad-pattern",
+            ) from error
+        lines = tuple(
+            Hit(jail.shown(path), hit.line, _short(hit.text, args.line_chars))
+            for hit in hits.lines
+            if not guard.secret(path := os.path.join(root, hit.path))
+        )
+        if hits.total > len(lines):
+            ctx.note(f"Showing {len(lines)} of {hits.total} matching lines. Narrow the pattern, the path or the glob.")
+        return Hits(lines, hits.total)
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most] + "..."

@@ -1,0 +1,137 @@
+"""Paths that are off limits inside the workspace too: secret files and protected files.
+
+Secret files are never read, searched or edited. Protected files (what programs obey or run by themselves) are never
+written. Both lists hold for the real path behind a link, in any letter case, with trailing dots or blanks, and
+whether or not the file exists yet. Names compare by whole components.
+"""
+
+import functools
+import os
+import re
+from collections.abc import Sequence
+
+from ferrule.core.errors import ToolFailure
+
+READABLE = (".env.example", ".env.sample", ".env.template")
+"""Names that look secret and are meant to be shared."""
+
+SECRET = (
+    ".env",
+    ".env.*",
+    ".envrc",
+    "*.env",
+    "credentials",
+    "credentials.*",
+    ".credentials",
+    ".credentials.*",
+    "secrets.{json,yaml,yml,toml,ini,env}",
+    "client_secret*.json",
+    "service-account*.json",
+    "id_{rsa,dsa,ecdsa,ed25519,ecdsa_sk,ed25519_sk}",
+    "*.{pem,key,p12,pfx,jks,keystore,kdbx,ppk}",
+    ".{netrc,npmrc,pypirc,pgpass,htpasswd,git-credentials,dockercfg}",
+    "_netrc",
+    ".docker/config.json",
+    ".kube/config",
+    ".gnupg/**",
+    ".ssh/**",
+)
+
+PROTECTED = (
+    ".git",
+    ".git/**",
+    ".ferrule",
+    ".ferrule/**",
+    ".amp/settings*.json*",
+    ".amp/{plugins,toolbox}/**",
+    ".agents/{tools,checks}/**",
+    ".{claude,codex,gemini,cursor,opencode}/**",
+    ".mcp.json",
+    ".{vscode,idea,zed,devcontainer}/**",
+    ".{bashrc,bash_profile,bash_login,bash_logout,profile,zshrc,zshenv,zprofile,zlogin,inputrc}",
+    ".config/{fish,git}/**",
+    ".{gitconfig,gitmodules,envrc,npmrc,yarnrc,yarnrc.yml,pnpmfile.cjs,pypirc}",
+    ".{husky,githooks}/**",
+    ".pre-commit-config.yaml",
+    "{sitecustomize,usercustomize}.py",
+)
+
+
+class Guard:
+    """Decides whether a real path is secret or protected. `allow` lists globs that the user has opened."""
+
+    def __init__(self, allow: Sequence[str] = ()) -> None:
+        self._allow = tuple(allow)
+
+    def secret(self, path: str) -> bool:
+        return _listed(path, SECRET) and _plain(os.path.basename(path)) not in READABLE and not self._open(path)
+
+    def protected(self, path: str) -> bool:
+        return _listed(path, PROTECTED) and not self._open(path)
+
+    def _open(self, path: str) -> bool:
+        return bool(self._allow) and _listed(path, self._allow)
+
+    def check_read(self, path: str) -> None:
+        """Raise for a secret file."""
+        if self.secret(path):
+            raise ToolFailure(
+                "Refusing to read env file. Reading secrets is not permitted.", code="reading-secret-file", path=path
+            )
+
+    def check_write(self, path: str) -> None:
+        """Raise for a secret or a protected file."""
+        if self.secret(path):
+            raise ToolFailure(
+                "Refusing to write a secret file. Ask the user to change it by hand.",
+                code="writing-secret-file",
+                path=path,
+            )
+        if self.protected(path):
+            raise ToolFailure(
+                f"Refusing to write {os.path.basename(path)}: programs run or obey this file by themselves. "
+                "Ask the user to change it by hand, or to list it in files.guarded_allow of the user's settings.",
+                code="writing-protected-file",
+                path=path,
+            )
+
+
+def search_exclusions() -> list[str]:
+    """Globs of secret files for a search program; the paths it finds are checked again with `Guard.secret`."""
+    return [f"**/{pattern}" for pattern in SECRET]
+
+
+def _plain(name: str) -> str:
+    """A name as lax file systems see it: any case, no trailing dots or blanks, no stream suffix."""
+    return name.split("::", 1)[0].rstrip(". ").lower() or name
+
+
+def _listed(path: str, patterns: tuple[str, ...]) -> bool:
+    parts = [_plain(part) for part in path.split(os.sep) if part]
+    return bool(_joined(patterns).search("/" + "/".join(parts)))
+
+
+@functools.lru_cache(maxsize=8)
+def _joined(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """One expression for all patterns, each anchored at a component boundary and at the end of the path."""
+    return re.compile("|".join(f"(?:/{_expression(pattern)}$)" for pattern in patterns))
+
+
+def _expression(pattern: str) -> str:
+    """The notation of the lists above: `*` within a component, `**` for all below, `{a,b}` for a choice."""
+    pattern, out, at = pattern.lower(), [], 0
+    while at < len(pattern):
+        char = pattern[at]
+        if pattern.startswith("**", at):
+            out.append(".+")
+            at += 1
+        elif char == "*":
+            out.append("[^/]*")
+        elif char == "{":
+            end = pattern.index("}", at)
+            out.append("(?:" + "|".join(map(re.escape, pattern[at + 1 : end].split(","))) + ")")
+            at = end
+        else:
+            out.append(re.escape(char))
+        at += 1
+    return "".join(out)

@@ -1,0 +1,282 @@
+"""Where an edit goes: a ladder from the exact text to four things that are forgiven, and never a guess.
+
+Each rung lists all places and needs exactly one, or takes them all when everywhere is meant. Two places on one
+end the search: a looser rung is tried only when the stricter ones have no place at all.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from typing import Literal, NamedTuple
+
+from ferrule.support.diff import changes
+from ferrule.workspace import indent
+from ferrule.workspace.indent import BLANKS
+from ferrule.workspace.textfile import Page, Splice, TextFile, Walk, flat
+
+Rung = Literal["exact", "line-endings", "trailing-blanks", "indentation"]
+Reason = Literal["empty", "absent", "unshiftable", "repetitive"]
+
+LIMIT_LISTED = 100_000
+"""How many places an ambiguity lists."""
+LIMIT_STEPS = 100_000_000
+"""Characters compared for overlapping or rejected places before a text counts as too repetitive to search."""
+_LINE_STEPS = 50
+"""What comparing a line's indentation costs, in such characters."""
+
+
+class Found(NamedTuple):
+    """The edit is clear."""
+
+    rung: Rung
+    splices: tuple[Splice, ...]
+    """What to do; none for a place that already reads as it should."""
+    lines: tuple[tuple[int, int], ...]
+    """For each place, the first and last line of its new text in the file as it will be, from 1."""
+
+    @property
+    def places(self) -> int:
+        return len(self.lines)
+
+
+class Ambiguous(NamedTuple):
+    """The old text fits more than one place."""
+
+    rung: Rung
+    lines: tuple[int, ...]
+    """The line of each place, from 1."""
+    complete: bool = True
+    """False when there were too many places to list them all."""
+
+
+class Missing(NamedTuple):
+    """The old text fits nowhere."""
+
+    reason: Reason = "absent"
+
+
+class _Place(NamedTuple):
+    """One place of the file's text: the lines that it has and those that it will have, with their ends."""
+
+    start: int
+    end: int
+    before: Sequence[str]
+    after: Sequence[str]
+
+
+class _Hits(NamedTuple):
+    positions: list[int]
+    complete: bool
+
+
+def find(file: TextFile, old: str, new: str, *, everywhere: bool) -> Found | Ambiguous | Missing:
+    """Where `old` stands in the file, and the splices that put `new` there. Both are literal."""
+    if not old:
+        return Missing("empty")
+    page = Page(file.text)
+    outcome = _exact(page, old, new, everywhere=everywhere)
+    if outcome == Missing() and ("\r" in old or "\r" in file.text):
+        outcome = _flat(page, old, new, everywhere=everywhere, bare=False)
+    if outcome == Missing() and old.strip(" \t\r\n"):
+        outcome = _flat(page, old, new, everywhere=everywhere, bare=True)
+        if outcome == Missing():
+            outcome = _indented(page, old, new, everywhere=everywhere)
+    return outcome
+
+
+def _exact(page: Page, old: str, new: str, *, everywhere: bool) -> Found | Ambiguous | Missing:
+    text, size = page.text, len(old)
+
+    def admits(at: int) -> bool:
+        """Half of a CR LF is no place: the rung for line ends takes it whole."""
+        begins = old[0] == "\n" and at > 0 and text[at - 1] == "\r"
+        ends = old[-1] == "\r" and text.startswith("\n", at + size)
+        return not begins and not ends
+
+    hits = _hits(text, old, stride=size if everywhere else 1, cost=size, admits=admits)
+    refusal = _refusal("exact", text, page.mark, hits, everywhere=everywhere)
+    if refusal is not None:
+        return refusal
+    # Who spells the file's CRs out means line ends literally.
+    spelled = "\r\n" in old or (page.mark == "\r" and "\r" in old)
+    unix = new if spelled else flat(new, page.mark)
+
+    def places() -> Iterator[_Place]:
+        for at in hits.positions:
+            end = at + size
+            after = unix
+            if not spelled and "\n" in unix:
+                after = unix.replace("\n", "\n" if "\n" in old else page.line_end(end))
+            yield _Place(at, end, (old,), (after,))
+
+    return _found(page, "exact", places())
+
+
+def _flat(page: Page, old: str, new: str, *, everywhere: bool, bare: bool) -> Found | Ambiguous | Missing:
+    """Compare without the kind of line ends and, if `bare`, without blanks at the ends of lines."""
+    olds = flat(old, page.mark).split("\n")
+    bares, bare_olds = page.flats, olds
+    if bare:
+        bares, bare_olds = [line.rstrip(BLANKS) for line in bares], [line.rstrip(BLANKS) for line in olds]
+    hay, needle = "\n".join(bares), "\n".join(bare_olds)
+    # Blanks that old has at its own edges stand for all those of the file there; else the file keeps its own.
+    first_cut, last_cut = bool(olds[0]) and not bare_olds[0], olds[-1] != bare_olds[-1]
+    rung: Rung = "trailing-blanks" if bare else "line-endings"
+
+    def admits(at: int) -> bool:
+        end = at + len(needle)
+        return not last_cut or end == len(hay) or hay[end] == "\n"
+
+    hits = _hits(hay, needle, stride=len(needle) if everywhere else 1, cost=len(needle), admits=admits)
+    refusal = _refusal(rung, hay, "\n", hits, everywhere=everywhere)
+    if refusal is not None:
+        return refusal
+    news = flat(new, page.mark).split("\n")
+    plan = _plan(olds, news)
+
+    def places() -> Iterator[_Place]:
+        walk = Walk(page.wholes, bares)
+        for at in hits.positions:
+            column = walk.column(at)
+            at_end = column == len(bares[walk.line]) and not first_cut
+            start = walk.start + (len(page.flats[walk.line]) if at_end else column)
+            column = walk.column(at + len(needle))
+            end = walk.start + (len(page.flats[walk.line]) if last_cut else column)
+            yield _rewritten(page, start, end, plan, news)
+
+    return _found(page, rung, places())
+
+
+def _indented(page: Page, old: str, new: str, *, everywhere: bool) -> Found | Ambiguous | Missing:
+    olds, news = flat(old, page.mark).split("\n"), flat(new, page.mark).split("\n")
+    closed = not olds[-1]
+    body = olds[:-1] if closed else olds
+    indents = [indent.indentation(line) if line.strip(BLANKS) else None for line in body]
+    hay = "\n".join(["", *(line.strip(BLANKS) for line in page.flats), ""])
+    needle = "\n".join(["", *(line.strip(BLANKS) for line in body), ""])
+    windows: dict[int, tuple[int, indent.Pairs]] = {}
+    line = counted = 0
+
+    def admits(at: int) -> bool:
+        nonlocal line, counted
+        line += hay.count("\n", counted, at)
+        counted = at
+        # A last line without an end is not one that has it.
+        if closed and line + len(body) >= len(page.flats):
+            return False
+        pairs = indent.pairs_of(indents, page.flats, line)
+        if pairs:
+            windows[at] = (line, pairs)
+        return bool(pairs)
+
+    # Neighbouring places share the line end between them.
+    stride = len(needle) - 1 if everywhere else 1
+    hits = _hits(hay, needle, stride=stride, cost=len(needle) + _LINE_STEPS * len(body), admits=admits)
+    refusal = _refusal("indentation", hay, "\n", hits, everywhere=everywhere)
+    if refusal is not None:
+        return refusal
+    habits = cache(lambda: indent.habits_of(page.flats))
+    plan = _plan(olds, news)
+    walk = Walk(page.wholes, page.flats)
+    places: list[_Place] = []
+    for first, pairs in windows.values():
+        moved = indent.shifted(news, indents, pairs, habits)
+        if moved is None:
+            return Missing("unshiftable")
+        start, last = walk.to(first), first + len(body) - 1
+        end = walk.to(last) + (len(page.wholes[last]) + 1 if closed else len(page.flats[last]))
+        places.append(_rewritten(page, start, end, plan, moved))
+    return _found(page, "indentation", places)
+
+
+def _hits(hay: str, needle: str, *, stride: int, cost: int, admits: Callable[[int], bool]) -> _Hits:
+    """Where the needle stands, each at least `stride` after the last; a stride of 1 lists overlapping ones."""
+    found: list[int] = []
+    steps = LIMIT_STEPS
+    at = hay.find(needle)
+    while at >= 0:
+        admitted = admits(at)
+        if admitted:
+            found.append(at)
+        if not admitted or stride == 1:
+            steps -= cost
+            if steps < 0 or len(found) > LIMIT_LISTED:
+                return _Hits(found[:LIMIT_LISTED], complete=False)
+        at = hay.find(needle, at + (stride if admitted else 1))
+    return _Hits(found, complete=True)
+
+
+def _refusal(rung: Rung, hay: str, mark: str, hits: _Hits, *, everywhere: bool) -> Ambiguous | Missing | None:
+    if len(hits.positions) > 1 and not everywhere:
+        numbers: list[int] = []
+        line = 1
+        counted = 0
+        for at in hits.positions:
+            line += hay.count(mark, counted, at)
+            counted = at
+            numbers.append(line)
+        return Ambiguous(rung, tuple(numbers), hits.complete)
+    if not hits.complete:
+        return Missing("repetitive")
+    return None if hits.positions else Missing()
+
+
+def _plan(olds: list[str], news: list[str]) -> list[tuple[int, int]]:
+    """For each new line: the old line that it repeats, or -1, and the old line whose end it takes."""
+    plan: list[tuple[int, int]] = []
+    done = 0
+    for start, end, new_start, new_end in (*changes(olds, news), (len(olds), len(olds), 0, 0)):
+        plan += ((line, line) for line in range(done, start))
+        plan += ((-1, max(0, min(start + added, end - 1))) for added in range(new_end - new_start))
+        done = end
+    return plan
+
+
+def _rewritten(page: Page, start: int, end: int, plan: list[tuple[int, int]], news: list[str]) -> _Place:
+    """The place with its new lines: those that old and new share stay as they are in the file."""
+    *wholes, rest = page.text[start:end].split(page.mark)
+    ends = ["\r\n" if page.mark == "\n" and whole.endswith("\r") else page.mark for whole in wholes]
+    before = [*(whole + page.mark for whole in wholes), rest]
+    after: list[str] = []
+    for (kept, source), line in zip(plan, news, strict=True):
+        text = line if kept < 0 else before[kept].removesuffix(ends[kept] if kept < len(ends) else "")
+        close = ends[min(source, len(ends) - 1)] if ends else page.line_end(end)
+        after.append(text + close)
+    after[-1] = after[-1].removesuffix(close)
+    return _Place(start, end, before, after)
+
+
+def _found(page: Page, rung: Rung, places: Iterable[_Place]) -> Found:
+    splices: list[Splice] = []
+    ranges: list[tuple[int, int]] = []
+    line = 1
+    done = 0
+    for place in places:
+        line += page.text.count(page.mark, done, place.start)
+        done = place.end
+        after = flat("".join(place.after), page.mark)
+        ends = after.count("\n")
+        first = line
+        if not after and done == len(page.text) and page.text.endswith(page.mark, 0, place.start):
+            first -= 1
+        ranges.append((first, first + ends - (ends > 0 and after.endswith("\n"))))
+        line += ends
+        splice = _narrowed(place)
+        if splice is not None:
+            splices.append(splice)
+    return Found(rung, tuple(splices), tuple(ranges))
+
+
+def _narrowed(place: _Place) -> Splice | None:
+    """Without the lines at either edge that stay the same; None if all of them do."""
+    start, end, before, after = place
+    shared = min(len(before), len(after))
+    head = 0
+    while head < shared and before[head] == after[head]:
+        start += len(before[head])
+        head += 1
+    tail = 0
+    while tail < shared - head and before[-1 - tail] == after[-1 - tail]:
+        end -= len(before[-1 - tail])
+        tail += 1
+    new = "".join(after[head : len(after) - tail])
+    return Splice(start, end, new) if new or start < end else None

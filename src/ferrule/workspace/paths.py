@@ -1,0 +1,124 @@
+"""The jail: which real paths the agent may touch, and opening them without a way out."""
+
+import os
+import threading
+from typing import NamedTuple
+
+from ferrule.core.access import within
+from ferrule.core.errors import ToolFailure
+from ferrule.support.beneath import BY_DESCRIPTOR, Folder, open_folder
+
+
+class Outside(ToolFailure):
+    """The path lies outside every folder that the user gave."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{path} is outside the workspace. Start with --add-dir {os.path.dirname(path) or path} to allow that folder.",
+            code="outside-workspace",
+            path=path,
+        )
+
+
+class Place(NamedTuple):
+    """A real path and the way to it from the root that holds it."""
+
+    root: "Root"
+    parts: tuple[str, ...]
+    path: str
+
+    def folder(self, *, make: bool = False) -> Folder:
+        """The folder that holds this place, open."""
+        return self.root.open().below(self.parts[:-1], make=make)
+
+    @property
+    def name(self) -> str:
+        return self.parts[-1]
+
+
+class Root:
+    """A folder that the user gave. It stays open, so that a folder put in its place later is noticed."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.realpath(path)
+        self._folder: Folder | None = None
+        self._opening = threading.Lock()
+
+    def open(self) -> Folder:
+        """The open folder; refuses when the path no longer leads to the folder that was opened first."""
+        try:
+            with self._opening:
+                if self._folder is None:
+                    self._folder = open_folder(self.path)
+            if BY_DESCRIPTOR:
+                assert self._folder.descriptor is not None
+                now, then = os.stat(self.path), os.fstat(self._folder.descriptor)
+                if (now.st_dev, now.st_ino) != (then.st_dev, then.st_ino):
+                    raise self._gone()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise self._gone() from error
+        return self._folder
+
+    def _gone(self) -> ToolFailure:
+        return ToolFailure(
+            f"The workspace folder {self.path} was moved, deleted or replaced; nothing was touched.",
+            code="workspace-gone",
+            path=self.path,
+        )
+
+    def close(self) -> None:
+        if self._folder is not None:
+            self._folder.close()
+            self._folder = None
+
+
+class Jail:
+    """The folders that the user gave, and every path seen through them."""
+
+    def __init__(self, folder: str, also: tuple[str, ...] = ()) -> None:
+        self.roots = [Root(folder)]
+        for extra in also:
+            self.add(extra)
+
+    @property
+    def folder(self) -> str:
+        """The first root: relative paths start here."""
+        return self.roots[0].path
+
+    def add(self, folder: str) -> None:
+        """Widen the jail by a folder; only the user's own words lead here."""
+        root = Root(os.path.expanduser(folder))
+        if not self.holds(root.path):
+            self.roots.append(root)
+
+    def real(self, path: str) -> str:
+        """The absolute path behind `path`: `~` expanded, relative to the workspace, every link resolved."""
+        if "\0" in path:
+            raise ToolFailure("A path cannot contain a NUL character.")
+        if not path:
+            raise ToolFailure("A path cannot be empty.")
+        if path[0] == "~":
+            path = os.path.expanduser(path)
+        return os.path.realpath(os.path.join(self.folder, path))
+
+    def holds(self, real: str) -> bool:
+        return any(within(real, root.path) for root in self.roots)
+
+    def place(self, real: str) -> Place:
+        """How to reach a real path; raises `Outside`."""
+        for root in self.roots:
+            if within(real, root.path):
+                relative = os.path.relpath(real, root.path) if real != root.path else ""
+                return Place(root, tuple(relative.split(os.sep)) if relative else (), real)
+        raise Outside(real)
+
+    def shown(self, real: str) -> str:
+        """The path relative to the workspace where it lies inside, for words and diffs."""
+        for root in self.roots:
+            if real != root.path and within(real, root.path):
+                return os.path.relpath(real, root.path)
+        return real
+
+    def close(self) -> None:
+        for root in self.roots:
+            root.close()

@@ -1,0 +1,247 @@
+"""A text file as bytes: its encoding, byte-order mark and line ends, and splices that change nothing else.
+
+Only CR LF and LF end a line, and CR in a file that has no LF; no other break that Unicode knows does.
+"""
+
+import codecs
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from typing import NamedTuple
+
+SAMPLE_BYTES = 65536
+"""How much of a file is looked at for control characters."""
+
+_UTF8_BOM = codecs.BOM_UTF8
+_WIDE_BOMS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+# Backspace, tab, LF, VT, FF, CR and ESC occur in texts; the other controls hardly ever do.
+_CONTROLS = bytes(code for code in (*range(1, 8), *range(14, 27), *range(28, 32), 127))
+_FEW_CONTROLS = 8
+
+_DECLARED = re.compile(rb"coding[:=][ \t]*[\"']?([-\w.]+)")
+# Splicing needs codecs whose bytes for a piece of text do not depend on what stands around it, and in which
+# ASCII stays ASCII. Escapes, shift states and composed sequences are not of that kind.
+_STATELESS = re.compile(
+    r"ascii|utf-8|iso8859-\d+|cp125\d|cp(?:437|720|737|775|85\d|86[0-35-9]|874|932|949|950|1006)|koi8-[rtu]|kz1048|ptcp154"
+    r"|tis-620|mac-(?!arabic|farsi)\w+|hp-roman8|shift_jis|euc_jp|euc_kr|johab|big5|gb2312|gbk|gb18030"
+)
+
+
+class Binary(ValueError):  # noqa: N818 - the state of the file, as a tool reports it
+    """The bytes are not a text."""
+
+
+class Unencodable(ValueError):  # noqa: N818 - the state of the new text, as a tool reports it
+    """The file's encoding has no such character."""
+
+    def __init__(self, character: str, encoding: str) -> None:
+        shown = character if character.isprintable() else f"U+{ord(character):04X}"
+        super().__init__(f"The file is encoded as {encoding}, which has no character {shown!r}.")
+        self.character = character
+        self.encoding = encoding
+
+
+class TextFile(NamedTuple):
+    """A text and the bytes that it came from: `bom + text.encode(encoding) == raw`."""
+
+    raw: bytes
+    text: str
+    encoding: str
+    bom: bytes
+
+
+class Splice(NamedTuple):
+    """Put `new` in place of the characters from `start` up to `end`."""
+
+    start: int
+    end: int
+    new: str
+
+
+def is_binary(raw: bytes) -> bool:
+    """Do the bytes look like anything but a text?"""
+    if _wide(raw) is not None:
+        return False
+    if b"\0" in raw:
+        return True
+    sample = raw[:SAMPLE_BYTES]
+    controls = len(sample) - len(sample.translate(None, _CONTROLS))
+    return controls > _FEW_CONTROLS + len(sample) // 20
+
+
+def parse(raw: bytes) -> TextFile:
+    """Decode without losing a bit: every decoding is proven by encoding it again. Raises `Binary`."""
+    wide = _wide(raw)
+    if wide is not None:
+        return wide
+    if is_binary(raw):
+        raise Binary("The file is binary, not text.")
+    bom = _UTF8_BOM if raw.startswith(_UTF8_BOM) else b""
+    body = raw[len(bom) :]
+    declared = () if bom else _declared(body)
+    # Plain ASCII says nothing about the encoding: there the declaration decides what new characters become.
+    encodings = (*declared, "utf-8") if body.isascii() else ("utf-8", *declared, "cp1252", "latin-1")
+    for encoding in encodings:
+        text = _decoded(body, encoding)
+        if text is not None:
+            return TextFile(raw, text, encoding, bom)
+    raise Binary("The file is in no encoding that can be written back unchanged.")
+
+
+def splice(file: TextFile, splices: Iterable[Splice]) -> bytes:
+    """The file's bytes with the splices done; they come in order and do not overlap.
+
+    Bytes outside of them are copied, never encoded again. Raises `Unencodable`.
+    """
+    parts: list[bytes] = []
+    place = _Offsets(file)
+    done = 0
+    for start, end, new in splices:
+        first, last = place.of(start), place.of(end)
+        parts += (file.raw[done:first], _encoded(new, file.encoding))
+        done = last
+    parts.append(file.raw[done:])
+    return b"".join(parts)
+
+
+def line_mark(text: str) -> str:
+    """The character that ends every line of the text; a CR before an LF belongs to the line end too."""
+    return "\r" if "\r" in text and "\n" not in text else "\n"
+
+
+def flat(text: str, mark: str) -> str:
+    """The text with LF for every line end, read as in a file with that mark."""
+    if "\r" not in text:
+        return text
+    text = text.replace("\r\n", "\n")
+    return text.replace("\r", "\n") if mark == "\r" else text
+
+
+def lines(text: str) -> list[str]:
+    """The lines without their ends. A text that ends with a line end has no empty line after it."""
+    pieces = flat(text, line_mark(text)).split("\n")
+    if not pieces[-1]:
+        pieces.pop()
+    return pieces
+
+
+def line_at(text: str, offset: int) -> int:
+    """The number of the line, from 1, in which the character at `offset` stands."""
+    return text.count(line_mark(text), 0, offset) + 1
+
+
+class Page:
+    """A text as lines, split when they are asked for."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.mark = line_mark(text)
+        self._marked_from = self._marked_at = -1
+
+    @cached_property
+    def wholes(self) -> list[str]:
+        """The lines without the mark; where CR LF ends a line, its CR is still there."""
+        return self.text.split(self.mark)
+
+    @cached_property
+    def flats(self) -> list[str]:
+        """The lines without their ends."""
+        return flat(self.text, self.mark).split("\n")
+
+    def line_end(self, offset: int) -> str:
+        """What ends the line at `offset`; on the last line, what ends the one before it."""
+        # The last answer holds up to where it was found: many places on one long line stay cheap.
+        if not self._marked_from <= offset <= self._marked_at:
+            self._marked_from = offset
+            self._marked_at = self.text.find(self.mark, offset)
+            if self._marked_at < 0:
+                self._marked_at = len(self.text)
+        at = self._marked_at if self._marked_at < len(self.text) else self.text.rfind(self.mark)
+        return "\r\n" if self.mark == "\n" and at > 0 and self.text[at - 1] == "\r" else self.mark
+
+
+class Walk:
+    """Carries positions of a text whose lines were shortened at their ends back into the whole one, going forward."""
+
+    def __init__(self, wholes: list[str], bares: list[str]) -> None:
+        self.wholes = wholes
+        self.bares = bares
+        self.line = self.start = self._bare_start = 0
+
+    def column(self, position: int) -> int:
+        """Go to the line with that position of the shortened text; where in that line it is."""
+        while position > self._bare_start + len(self.bares[self.line]):
+            self._next()
+        return position - self._bare_start
+
+    def to(self, line: int) -> int:
+        """Go to that line; where it begins in the whole text."""
+        while self.line < line:
+            self._next()
+        return self.start
+
+    def _next(self) -> None:
+        self.start += len(self.wholes[self.line]) + 1
+        self._bare_start += len(self.bares[self.line]) + 1
+        self.line += 1
+
+
+class _Offsets:
+    """Where characters stand among the bytes; asked in rising order, so that the whole walk is linear."""
+
+    def __init__(self, file: TextFile) -> None:
+        self.file = file
+        self.character = 0
+        self.byte = len(file.bom)
+        body = len(file.raw) - len(file.bom)
+        narrowest = 2 if file.encoding.startswith("utf-16") else 1
+        # When the total is the least possible, each character has the least possible width.
+        self.width = narrowest if body == narrowest * len(file.text) else 0
+
+    def of(self, offset: int) -> int:
+        if not self.character <= offset <= len(self.file.text):
+            raise ValueError("Splices overlap, are out of order or lie outside of the text.")
+        passed = offset - self.character
+        if self.width:
+            self.byte += passed * self.width
+        elif passed:
+            self.byte += len(self.file.text[self.character : offset].encode(self.file.encoding))
+        self.character = offset
+        return self.byte
+
+
+def _wide(raw: bytes) -> TextFile | None:
+    for bom, encoding in _WIDE_BOMS:
+        if raw.startswith(bom):
+            text = _decoded(raw[len(bom) :], encoding)
+            # With NUL characters in it, it is UTF-32 or no text at all.
+            if text is not None and "\0" not in text:
+                return TextFile(raw, text, encoding, bom)
+    return None
+
+
+def _declared(body: bytes) -> tuple[str, ...]:
+    for line in body[:1024].splitlines()[:2]:
+        named = _DECLARED.search(line)
+        if named is not None:
+            try:
+                name = codecs.lookup(named[1].decode("ascii")).name
+            except LookupError:
+                return ()
+            return (name,) if _STATELESS.fullmatch(name) else ()
+    return ()
+
+
+def _decoded(body: bytes, encoding: str) -> str | None:
+    try:
+        text = body.decode(encoding)
+        return text if text.encode(encoding) == body else None
+    except UnicodeError:
+        return None
+
+
+def _encoded(new: str, encoding: str) -> bytes:
+    try:
+        return new.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise Unencodable(new[error.start], encoding) from error

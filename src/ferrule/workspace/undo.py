@@ -1,0 +1,132 @@
+"""Undo and redo from the journal. An undo is itself a write, so it can be undone: that is what redo is."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ferrule.core.errors import ToolFailure
+from ferrule.workspace.journal import DamagedError, Entry, FileChange, Journal, remove_made
+from ferrule.workspace.ledger import fingerprint
+from ferrule.workspace.transaction import Contents, Writer
+
+
+class Undone(NamedTuple):
+    """What an undo or redo did: the contents it found and the contents it left."""
+
+    before: Contents
+    after: Contents
+    entry: Entry
+    """The write that was undone or redone."""
+
+
+class Undo:
+    """The history of one workspace, stepped through in both directions."""
+
+    def __init__(self, journal: Journal, writer: Writer) -> None:
+        self._journal = journal
+        self._writer = writer
+
+    def back(self, path: str | None = None) -> Undone:
+        """Undo the last write that is not undone yet, of one file or of all."""
+        undoable, _ = self._stacks(path)
+        if not undoable:
+            where = f"file '{path}'" if path else "this workspace"
+            raise ToolFailure(f"No edit history found for {where}.", code="no-history", path=path)
+        return self._step(undoable[-1], kind="undo", forward=False)
+
+    def again(self, path: str | None = None) -> Undone:
+        """Redo the last write that was undone, of one file or of all."""
+        _, redoable = self._stacks(path)
+        if not redoable:
+            where = f"file '{path}'" if path else "this workspace"
+            raise ToolFailure(f"Nothing to redo for {where}.", code="no-history", path=path)
+        return self._step(redoable[-1], kind="redo", forward=True)
+
+    def history(self, path: str | None = None) -> tuple[list[Entry], list[Entry]]:
+        """The writes that can be undone and those that can be redone, the next one last."""
+        return self._stacks(path)
+
+    def _stacks(self, path: str | None) -> tuple[list[Entry], list[Entry]]:
+        self._journal.sweep()
+        known: dict[str, Entry] = {}
+        undoable: list[Entry] = []
+        redoable: list[Entry] = []
+        for entry in self._journal.entries():
+            if path is not None and all(file.path != path for file in entry.files):
+                continue
+            known[entry.id] = entry
+            about = known.get(entry.of or "")
+            if entry.kind == "undo":
+                if about in undoable:
+                    undoable.remove(about)
+                    redoable.append(about)
+            elif entry.kind == "redo":
+                if about in redoable:
+                    redoable.remove(about)
+                    undoable.append(about)
+            else:
+                undoable.append(entry)
+                redoable = [old for old in redoable if not _share_a_file(old, entry)]
+        return undoable, redoable
+
+    def _step(self, entry: Entry, *, kind: str, forward: bool) -> Undone:
+        try:
+            payload = self._journal.payload(entry)
+        except DamagedError as error:
+            raise ToolFailure(f"Cannot {kind}: {error}. Nothing was changed.", code="journal-damaged") from error
+        sides = _sides(entry.files, payload)
+
+        def plan(found: Contents) -> Contents:
+            return {
+                file.path: _restored(file, sides[file.path], found[file.path], kind=kind, forward=forward)
+                for file in entry.files
+            }
+
+        written = self._writer.apply([file.path for file in entry.files], plan, kind=kind, of=entry.id)
+        if not forward:
+            for file in entry.files:
+                if file.before is None:
+                    remove_made(file.made)
+        return Undone(written.before, written.after, entry)
+
+
+def _share_a_file(one: Entry, other: Entry) -> bool:
+    return not {file.path for file in one.files}.isdisjoint(file.path for file in other.files)
+
+
+def _sides(files: Sequence[FileChange], payload: bytes) -> dict[str, tuple[bytes, bytes]]:
+    """The old and the new bytes of each file's changed span."""
+    out, at = {}, 0
+    for file in files:
+        middle, end = at + file.old, at + file.old + file.new
+        out[file.path] = (payload[at:middle], payload[middle:end])
+        at = end
+    return out
+
+
+def _restored(
+    file: FileChange, sides: tuple[bytes, bytes], now: bytes | None, *, kind: str, forward: bool
+) -> bytes | None:
+    """The other side of a change, or a refusal when the file is not the one that the change left."""
+    expected, wanted = (file.before, file.after) if forward else (file.after, file.before)
+    found = None if now is None else fingerprint(now)
+    if found == wanted:
+        return now  # a crash kept this file from being written; there is nothing to take back
+    if found != expected:
+        raise ToolFailure(
+            f"Cannot {kind}: {file.path} was changed since by something else, and those changes would be lost. "
+            "Nothing was changed.",
+            code="changed-since",
+            path=file.path,
+        )
+    if wanted is None:
+        return None
+    have, put = (sides[0], sides[1]) if forward else (sides[1], sides[0])
+    base = now or b""
+    result = base[: file.start] + put + base[file.start + len(have) :]
+    if fingerprint(result) != wanted:
+        raise ToolFailure(
+            f"Cannot {kind}: the journal does not fit {file.path}. Nothing was changed.",
+            code="journal-damaged",
+            path=file.path,
+        )
+    return result

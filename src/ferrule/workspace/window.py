@@ -1,0 +1,68 @@
+"""A window of lines from a file of any size, without reading more of it than has to be read."""
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ferrule.workspace.textfile import Binary, is_binary, lines, parse
+
+WHOLE_BYTES = 8 << 20
+"""Files up to this size are read and decoded as a whole; larger ones are streamed and taken for UTF-8."""
+_CHUNK = 1 << 20
+
+
+class Window(NamedTuple):
+    """Lines `first` and following of a file."""
+
+    first: int
+    lines: list[str]
+    total: int | None
+    """How many lines the file has; None where the end was not reached."""
+    clipped: int
+    """How many lines were cut because they are too long."""
+
+
+def window_of(raw: bytes, first: int, last: int, *, line_bytes: int) -> Window:
+    """Lines `first` to `last` of a content. Raises `Binary`."""
+    every = lines(parse(raw).text)
+    return _clip(first, every[first - 1 : last], len(every), line_bytes)
+
+
+def window_in(descriptor: int, first: int, last: int, *, line_bytes: int, most_bytes: int) -> Window:
+    """The same from an open file that is too large to hold; stops reading where the window ends."""
+    head = os.pread(descriptor, 8192, 0)
+    if is_binary(head):
+        raise Binary("The file is binary, not text.")
+    out: list[str] = []
+    size, at, ended = 0, 0, True
+    for line in _lines(descriptor, line_bytes):
+        at += 1
+        if at < first:
+            continue
+        if at > last or size > most_bytes:
+            ended = False
+            break
+        out.append(line.rstrip(b"\r").decode(errors="replace"))
+        size += len(line)
+    return _clip(first, out, at if ended else None, line_bytes)
+
+
+def _lines(descriptor: int, line_bytes: int) -> Iterator[bytes]:
+    """Lines at LF; of a line that is too long only the beginning, so that one line cannot fill the memory."""
+    rest, keep = b"", line_bytes + 8
+    while chunk := os.read(descriptor, _CHUNK):
+        pieces = (rest + chunk).split(b"\n")
+        rest = pieces.pop()[:keep]
+        for piece in pieces:
+            yield piece[:keep]
+    if rest:
+        yield rest
+
+
+def _clip(first: int, some: list[str], total: int | None, line_bytes: int) -> Window:
+    clipped = 0
+    for at, line in enumerate(some):
+        if len(line) * 4 > line_bytes and len(raw := line.encode(errors="replace")) > line_bytes:
+            some[at] = raw[:line_bytes].decode(errors="ignore")
+            clipped += 1
+    return Window(first, some, total, clipped)

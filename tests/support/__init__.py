@@ -1,0 +1,1 @@
+"""Tests of the layer that knows the operating system and no tool."""
