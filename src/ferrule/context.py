@@ -4,11 +4,13 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from ferrule.core.call import Call
+from ferrule.core.errors import FerruleError
 from ferrule.core.events import Event, Progress
+from ferrule.services import Services
 from ferrule.workspace.paths import Jail
 
 S = TypeVar("S")
@@ -42,7 +44,7 @@ class CallContext:
         call: Call,
         *,
         jail: Jail,
-        services: Mapping[type, object],
+        services: Services,
         emit: Callable[[Event], None],
         clock: Callable[[], float],
         new_log: Callable[[], tuple[str, str]],
@@ -77,7 +79,7 @@ class CallContext:
         return real
 
     def need(self, service: type[S]) -> S:
-        return cast("S", self._services[service])
+        return self._services[service]
 
     def progress(self, message: str) -> None:
         if threading.get_ident() != self._thread:
@@ -94,8 +96,12 @@ class CallContext:
     def track(self, path: str) -> None:
         self.tracked.append(path)
 
-    def new_log(self) -> str:
-        self.log = self._new_log()
+    def new_log(self) -> str | None:
+        try:
+            self.log = self._new_log()
+        except FerruleError as error:
+            self.note(f"The full output will not be kept: {error}")
+            return None
         return self.log[1]
 
     def keep_log(self, size_bytes: int) -> None:

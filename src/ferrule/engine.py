@@ -1,43 +1,42 @@
 """The engine: settings and tools become something that answers calls. This is what a library user builds and closes."""
 
-import asyncio
-import hashlib
+import functools
+import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from ferrule.arguments.arguments import Arguments
 from ferrule.context import CallContext
 from ferrule.core.call import Call
 from ferrule.core.errors import ConfigError, ToolFailure
-from ferrule.core.events import Event
+from ferrule.core.events import Event, EventStream
 from ferrule.core.reply import Reply
 from ferrule.core.tool import AnyTool
 from ferrule.dialects.dialect import Dialect, load_dialect
 from ferrule.execute.runner import Runner
 from ferrule.flow import Flow, Ready
 from ferrule.output.bounds import Bounds
-from ferrule.output.store import Store, Stored
 from ferrule.permissions.asker import Asker, Callback, Listener, Nobody
 from ferrule.permissions.gate import Gate
 from ferrule.permissions.modes import ModeConfig
-from ferrule.registry.registry import Registry
-from ferrule.schedule.batches import batches
+from ferrule.registry.registry import Later, Registry
 from ferrule.schedule.scheduler import Scheduler
+from ferrule.services import Services
 from ferrule.settings import Settings, load_settings, state_folder
-from ferrule.support.locks import Locks
 from ferrule.support.threads import Threads
-from ferrule.tools import builtin
+from ferrule.tools import BUILTIN, load
 from ferrule.workspace.guarded import Guard
-from ferrule.workspace.guidance import Guidance
-from ferrule.workspace.journal import Entry, Journal
 from ferrule.workspace.ledger import Ledger
 from ferrule.workspace.paths import Jail
-from ferrule.workspace.transaction import Writer
-from ferrule.workspace.undo import Undo, Undone
 
-_WORKERS = 16
+if TYPE_CHECKING:
+    from ferrule.output.store import Store, Stored
+    from ferrule.workspace.journal import Entry
+    from ferrule.workspace.undo import Undone
+
+_log = logging.getLogger("ferrule")
 
 
 class Engine:
@@ -64,10 +63,12 @@ class Engine:
                 raise ConfigError(f"{folder} is not a folder.")
         chosen = dialect if dialect is not None else self.settings.dialect
         self.dialect = load_dialect(chosen) if isinstance(chosen, str) else chosen
-        self.registry = Registry((*builtin(), *tools), self.dialect.faces, self.dialect.aliases)
+        known = (Later(name, functools.partial(load, name)) for name in BUILTIN)
+        self.registry = Registry((*known, *tools), self.dialect.faces, self.dialect.aliases)
         self._asker: Asker = Nobody() if ask is None else ask if hasattr(ask, "ask") else Listener(ask)
         self._mode = mode or ModeConfig()
-        self._listeners: list[Callable[[Event], object]] = [] if on_event is None else [on_event]
+        self._on_event = on_event
+        self._streams: set[EventStream] = set()
         self._calls = 0
         self._opened = False
 
@@ -81,32 +82,8 @@ class Engine:
     def _open(self) -> None:
         settings = self.settings
         self.jail = Jail(os.path.expanduser(self._folders[0]), tuple(self._folders[1]))
-        self.store = Store(
-            os.path.join(self.state, "outputs"),
-            keep_days=settings.output.keep_days,
-            keep_bytes=settings.output.keep_mb << 20,
-        )
-        home = hashlib.blake2b(os.fsencode(self.jail.folder), digest_size=10).hexdigest()
-        journal = Journal(
-            os.path.join(self.state, "journals", home),
-            keep_bytes=settings.undo.keep_mb << 20,
-            keep_days=settings.undo.keep_days,
-        )
-        journal.sweep()
-        guard = Guard(settings.files.guarded_allow)
-        writer = Writer(self.jail, journal, Locks(os.path.join(self.state, "locks")))
-        self._undo = Undo(journal, writer)
-        self._threads = Threads(_WORKERS)
-        self.ledger = Ledger()
-        services: dict[type, object] = {
-            Jail: self.jail,
-            Guard: guard,
-            Guidance: Guidance(self.jail),
-            Ledger: self.ledger,
-            Settings: settings,
-            Threads: self._threads,
-            Writer: writer,
-        }
+        self._services = services = Services(self.jail, settings, self.state)
+        services.sweep()
         self._runner = Runner(seconds=settings.limits.seconds)
         self._flow = Flow(
             context=lambda call: CallContext(
@@ -115,14 +92,14 @@ class Engine:
                 services=services,
                 emit=self._emit,
                 clock=time.perf_counter,
-                new_log=self.store.new_log,
+                new_log=lambda: self.store.new_log(),
             ),
             registry=self.registry,
             arguments=Arguments(),
-            gate=Gate(self.jail, guard, self._asker, mode=self._mode, canonical=self.registry.canonical),
+            gate=Gate(self.jail, services[Guard], self._asker, mode=self._mode, canonical=self.registry.canonical),
             scheduler=Scheduler(settings.limits.parallel),
             runner=self._runner,
-            bounds=Bounds(self.store),
+            bounds=Bounds(services.store),
             emit=self._emit,
             clock=time.perf_counter,
         )
@@ -135,13 +112,18 @@ class Engine:
         self._opened = False
         await self._flow.stop()
         self._runner.close()
-        self._threads.close()
-        await self.store.close()
-        self.jail.close()
+        await self._services.close()
+        for stream in self._streams:
+            stream.put(None)
+
+    @property
+    def store(self) -> "Store":
+        """Full outputs by id."""
+        return self._services.store()
 
     def definitions(self) -> list[dict[str, Any]]:
         """The tools as a model is shown them: name, description and input schema."""
-        return [entry.face.definition() for entry in self.registry.shown()]
+        return [face.definition() for face in self.registry.shown()]
 
     async def run(self, calls: Iterable[Call]) -> list[Reply]:
         """One message's calls, scheduled together; the replies come in the order of the calls."""
@@ -159,45 +141,45 @@ class Engine:
     def plan(self, calls: Iterable[Call]) -> list[list[Call]]:
         """The calls in batches that could run side by side, without running any of them."""
         self._check_open()
+        from ferrule.schedule.batches import batches  # noqa: PLC0415 - only plans need it
+
         prepared = [(call, self._flow.look(call)) for call in map(self._named, calls)]
         return batches([(call, ready.touches if isinstance(ready, Ready) else ()) for call, ready in prepared])
 
-    async def events(self) -> AsyncIterator[Event]:
-        """What happens from now on, as it happens."""
-        queue: asyncio.Queue[Event] = asyncio.Queue()
-        self._listeners.append(queue.put_nowait)
-        try:
-            while True:
-                yield await queue.get()
-        finally:
-            self._listeners.remove(queue.put_nowait)
+    def events(self) -> EventStream:
+        """What happens from now on, as it happens, for `async for`."""
+        stream = EventStream(self._streams.discard)
+        self._streams.add(stream)
+        return stream
 
-    async def undo(self, path: str | os.PathLike[str] | None = None) -> Undone:
+    async def undo(self, path: str | os.PathLike[str] | None = None) -> "Undone":
         """Take back the last write, of one file or of all. Raises `ToolFailure` where it would lose something."""
-        return await self._step(self._undo.back, path)
+        return await self._step("back", path)
 
-    async def redo(self, path: str | os.PathLike[str] | None = None) -> Undone:
+    async def redo(self, path: str | os.PathLike[str] | None = None) -> "Undone":
         """Write again what was last undone."""
-        return await self._step(self._undo.again, path)
+        return await self._step("again", path)
 
-    async def history(self, path: str | os.PathLike[str] | None = None) -> tuple[list[Entry], list[Entry]]:
+    async def history(self, path: str | os.PathLike[str] | None = None) -> "tuple[list[Entry], list[Entry]]":
         """The writes that can be undone and those that can be redone, the next one last."""
         self._check_open()
-        real = None if path is None else self.jail.real(os.fspath(path))
-        return await self._threads.run(self._undo.history, real)
+        return await self._services[Threads].run(self._services.undo().history, self._real(path))
 
-    async def _step(self, step: Callable[[str | None], Undone], path: str | os.PathLike[str] | None) -> Undone:
+    async def _step(self, which: Literal["back", "again"], path: str | os.PathLike[str] | None) -> "Undone":
         self._check_open()
-        real = None if path is None else self.jail.real(os.fspath(path))
-        done = await self._threads.finish(step, real)
+        undo, ledger = self._services.undo(), self._services[Ledger]
+        done = await self._services[Threads].finish(getattr(undo, which), self._real(path))
         for changed, raw in done.after.items():
             if raw is None:
-                self.ledger.forget(changed)
-            elif self.ledger.knows(changed):
-                self.ledger.saw(changed, raw)
-        return done
+                ledger.forget(changed)
+            elif ledger.knows(changed):
+                ledger.saw(changed, raw)
+        return done  # type: ignore[no-any-return]
 
-    async def output(self, output_id: str) -> Stored:
+    def _real(self, path: str | os.PathLike[str] | None) -> str | None:
+        return None if path is None else self.jail.real(os.fspath(path))
+
+    async def output(self, output_id: str) -> "Stored":
         """A full output that was kept. Raises `ToolFailure` for an unknown id."""
         self._check_open()
         stored = await self.store.get(output_id)
@@ -210,8 +192,13 @@ class Engine:
         return call if call.id else Call(call.name, call.input, f"call_{self._calls}")
 
     def _emit(self, event: Event) -> None:
-        for listener in self._listeners:
-            listener(event)
+        for stream in self._streams:
+            stream.put(event)
+        if self._on_event is not None:
+            try:
+                self._on_event(event)
+            except Exception:
+                _log.exception("on_event failed; the call goes on")
 
     def _check_open(self) -> None:
         if not self._opened:

@@ -28,6 +28,7 @@ from ferrule.schedule.scheduler import Scheduler
 from ferrule.schedule.ticket import Ticket
 
 _log = logging.getLogger("ferrule")
+_log.addHandler(logging.NullHandler())  # silent unless the program that uses us listens
 
 
 class Ready(NamedTuple):

@@ -101,6 +101,7 @@ def test_what_is_not_a_trailing_background_operator_stays(command: str) -> None:
         pytest.param("echo \\\\&", "echo \\\\", id="after-an-escaped-backslash"),
         pytest.param("echo \\ &", "echo \\ ", id="keeps-an-escaped-blank"),
         pytest.param("echo $&", "echo $", id="after-a-dollar"),
+        pytest.param("echo $$'a' &", "echo $$'a'", id="after-the-process-number"),
         pytest.param("echo $# &", "echo $#", id="a-dollar-hash-is-no-comment"),
         pytest.param("echo a#b &", "echo a#b", id="a-hash-in-a-word-is-no-comment"),
         pytest.param("# start\nnpm start &", "# start\nnpm start", id="after-a-comment-line"),
@@ -262,7 +263,7 @@ PIECES = st.sampled_from(
     [
         *("a", "b", "1", " ", " ", "\n", "\\\n", "&", " &", " & ", "&&", "&\\\n", "|", "||", ";", ";;", "!", "if "),
         *("\\", "'", '"', "`", "$", "$'", "$\\\n", "${", "${x}", "$(", "$(a)", "$[", "#", "(", ")", "((", "<("),
-        *(">", "<", ">&", "<&-", "<<", "<<<", "EOF", "[", "]", "case a in ", "a)", " esac", "{ a; }", "~", "*", "x="),
+        *(">", "<", ">&", "<&-", "<<", "<<<", "EOF", "[", "]", "case a in ", "a)", " esac", "~", "*", "x="),
     ]
 )
 TEXTS = st.lists(PIECES, max_size=9).map("".join)
@@ -367,10 +368,20 @@ def test_a_split_command_is_read_by_bash_as_cd_and_the_rest(
         assert whole == rest.replace("{ \n    ", "{ \n    cd sub && ", 1)
 
 
-@given(st.text())
-def test_no_text_makes_them_fail(text: str) -> None:
-    assert strip_background(text) in {text, text.rstrip(" \t\n")[:-1], strip_background(text)}
-    assert split_cd("cd " + text) is None or "&&" in text
+@given(st.one_of(st.text(), TEXTS))
+def test_only_one_ampersand_and_blanks_are_ever_removed(text: str) -> None:
+    stripped = strip_background(text)
+    removed = text.removeprefix(stripped).replace("\\\n", "").strip(" \t\n")
+
+    assert text.startswith(stripped)
+    assert removed == ("" if stripped == text else "&")
+
+
+@given(st.one_of(st.text(), TEXTS), st.one_of(st.text(), TEXTS))
+def test_a_split_is_made_of_what_was_written(folder: str, rest: str) -> None:
+    split = split_cd(f"cd {folder} && {rest}")
+
+    assert split is None or (split[1] in rest and split[1].strip(" \t\n") and split[0] not in {"", "-"})
 
 
 def test_long_commands_are_read_in_linear_time() -> None:

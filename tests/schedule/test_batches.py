@@ -1,6 +1,10 @@
-"""The batches of a message: the seed's conflict rules, its example, and its algorithm as written."""
+"""Whole messages: the seed's batches, long messages in every shape, and messages that end badly."""
 
+import asyncio
 import os
+import sys
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,29 +12,29 @@ from hypothesis import strategies as st
 
 from ferrule.core.access import EVERYTHING, Access, conflicts
 from ferrule.schedule.batches import batches
+from ferrule.schedule.scheduler import Scheduler
+
+Touched = Sequence[Access]
 
 
-def path(*components):
+def path(*components: str) -> str:
     return os.sep + os.sep.join(components)
 
 
 A, B, C = path("a"), path("b"), path("c")
 
 
-def as_the_seed_writes_it(calls):
-    """Its pseudocode line by line, with a pairwise look at the whole batch."""
-    out = []
-    batch = []
+def as_the_seed_writes_it(calls: list[tuple[int, Touched | None]]) -> list[list[int]]:
+    """Its pseudocode line by line; two calls are compared as its conflict rules say."""
+    out: list[list[int]] = []
+    batch: list[tuple[int, Touched | None]] = []
     for call, touched in calls:
-        if any(
-            touched is None or other is None or conflicts(touched, other)  # pairwise, whatever it costs
-            for _, other in batch
-        ):
-            out.append([name for name, _ in batch])
+        if any(touched is None or other is None or conflicts(touched, other) for _, other in batch):
+            out.append([number for number, _ in batch])
             batch = []
         batch.append((call, touched))
     if batch:
-        out.append([name for name, _ in batch])
+        out.append([number for number, _ in batch])
     return out
 
 
@@ -46,29 +50,23 @@ def as_the_seed_writes_it(calls):
                 ("Read C", [Access.read(C)]),
             ],
             [["Read A", "Read B"], ["Edit A", "Read C"]],
-            id="the-seed's-example-by-its-algorithm",
+            id="the-example-by-the-algorithm",
         ),
         pytest.param([("x", None), ("y", None)], [["x"], ["y"]], id="rule-1-no-profile-conflicts"),
-        pytest.param(
-            [("x", []), ("y", None), ("z", [])],
-            [["x"], ["y"], ["z"]],
-            id="rule-1-even-with-those-who-touch-nothing",
-        ),
+        pytest.param([("x", []), ("y", None), ("z", [])], [["x"], ["y"], ["z"]], id="rule-1-with-any-other"),
         pytest.param(
             [("x", [EVERYTHING]), ("y", [EVERYTHING]), ("z", [Access.read(A)])],
             [["x"], ["y"], ["z"]],
             id="rule-2-serial-always-conflicts",
         ),
         pytest.param([("x", [Access.read(A)]), ("y", [Access.write(A)])], [["x"], ["y"]], id="rule-3-read-write"),
-        pytest.param([("x", [Access.write(A)]), ("y", [Access.write(A)])], [["x"], ["y"]], id="rule-3-write-write"),
-        pytest.param([("x", [Access.read(A)]), ("y", [Access.read(A)])], [["x", "y"]], id="rule-4-read-read"),
-        pytest.param(
-            [("x", [Access.write(A)]), ("y", [Access.write(B)])], [["x", "y"]], id="writes-of-two-files-share"
-        ),
+        pytest.param([("x", [Access.write(A)]), ("y", [Access.write(A)])], [["x"], ["y"]], id="rule-3-two-writes"),
+        pytest.param([("x", [Access.read(A)]), ("y", [Access.read(A)])], [["x", "y"]], id="rule-4-two-reads"),
+        pytest.param([("x", [Access.write(A)]), ("y", [Access.write(B)])], [["x", "y"]], id="two-files"),
         pytest.param(
             [("grep", [Access.read(A)]), ("edit", [Access.write(path("a", "f"))])],
             [["grep"], ["edit"]],
-            id="a-file-below-a-folder-conflicts",
+            id="a-file-below-a-folder",
         ),
         pytest.param(
             [
@@ -87,28 +85,180 @@ def as_the_seed_writes_it(calls):
         ),
     ],
 )
-def test_a_message_is_cut_as_the_seed_says(calls, expected):
+def test_a_message_is_cut_as_the_seed_says(calls: list[tuple[str, Touched | None]], expected: list[list[str]]) -> None:
     assert batches(calls) == expected
 
 
 keys = st.sampled_from([os.sep, A, path("a", "b"), path("a", "b", "c"), path("a", "bc"), B])
-accesses = st.builds(
-    Access, st.sampled_from(["path", "path", "path", "host"]), st.sampled_from(["read", "write"]), keys
-)
-profiles = st.none() | st.lists(accesses | st.just(EVERYTHING), max_size=2)
+modes = st.sampled_from(["read", "write"])
+accesses = st.builds(Access, st.sampled_from(["path", "path", "path", "host"]), modes, keys)
 reads = st.builds(lambda key: [Access.read(key)], keys)
+profiles = st.lists(reads | st.none() | st.lists(accesses | st.just(EVERYTHING), max_size=2), max_size=12)
 
 
-@given(st.lists(profiles | reads, max_size=12))
-def test_batches_are_those_of_the_seed_s_own_algorithm(profiles):
-    calls = list(enumerate(profiles))
+@given(profiles)
+def test_batches_are_those_of_the_algorithm_and_keep_every_call_in_order(message: list[Touched | None]) -> None:
+    calls = list(enumerate(message))
+    cut = batches(calls)
 
-    assert batches(calls) == as_the_seed_writes_it(calls)
+    assert cut == as_the_seed_writes_it(calls)
+    assert [call for batch in cut for call in batch] == list(range(len(message)))
 
 
-@given(st.lists(profiles | reads, max_size=12))
-def test_batches_keep_every_call_in_order(profiles):
-    cut = batches(list(enumerate(profiles)))
+def shapes(count: int) -> dict[str, list[Touched]]:
+    files = [path("src", f"{n}.py") for n in range(count)]
+    read = [[Access.read(file)] for file in files]
+    write = [[Access.write(file)] for file in files]
+    read_folder, write_folder = [[Access.read(path("src"))]] * count, [[Access.write(path("src"))]] * count
+    everything = [[EVERYTHING]] * count
+    deep = path(*(f"folder{n}" for n in range(60)))
+    return {
+        "reads-of-different-files": [*read],
+        "writes-of-one-file": [write[0]] * count,
+        "everything": [*everything],
+        "nothing": [()] * count,
+        "one-host": [[Access.host("x", mode="write" if n % 3 else "read")] for n in range(count)],
+        "writes-below-then-reads-of-the-folder": [*write, *read_folder],
+        "reads-of-the-folder-then-writes-below": [*read_folder, *write],
+        "reads-of-the-folder-between-writes-below": _between(read_folder, write),
+        "writes-of-the-folder-between-reads-below": _between(write_folder, read),
+        "everything-between-reads": _between(everything, read),
+        "deep-files-of-one-folder": [[Access.write(os.path.join(deep, f"{n}"))] for n in range(count)],
+        "deep-files-far-apart": [[Access.write(path(f"{n}") + deep)] for n in range(count)],
+        "reads-of-the-root-between-deep-writes": _between(
+            [[Access.read(os.sep)]] * count, [[Access.write(os.path.join(deep, f"{n}"))] for n in range(count)]
+        ),
+    }
 
-    assert [call for batch in cut for call in batch] == list(range(len(profiles)))
-    assert all(cut)
+
+def _between(ones: Sequence[Touched], others: Sequence[Touched]) -> list[Touched]:
+    return [touched for pair in zip(ones, others, strict=True) for touched in pair]
+
+
+def work(message: Sequence[Touched]) -> tuple[int, int]:
+    """How many lines run from the first ticket to the last release, and how many waits are written down."""
+    lines = 0
+
+    def count(*_: object) -> Any:
+        nonlocal lines
+        lines += 1
+        return count
+
+    scheduler, before = Scheduler(1), sys.gettrace()
+    sys.settrace(count)
+    try:
+        tickets = [scheduler.ticket(touched) for touched in message]
+    finally:
+        sys.settrace(before)
+    reached = {id(ticket): ticket for ticket in tickets}
+    for ticket in (unseen := [*tickets]):
+        fresh = {id(follower): follower for follower in ticket.followers if id(follower) not in reached}
+        reached |= fresh
+        unseen += fresh.values()
+    waits = sum(len(ticket.followers) for ticket in reached.values())
+    sys.settrace(count)
+    try:
+        for ticket in tickets:
+            scheduler.release(ticket)
+    finally:
+        sys.settrace(before)
+    return lines, waits
+
+
+@pytest.mark.parametrize("name", shapes(1))
+def test_work_grows_no_faster_than_the_message(name: str) -> None:
+    short, long = shapes(500)[name], shapes(1000)[name]
+    lines_of_short, _ = work(short)
+    lines_of_long, waits = work(long)
+
+    assert lines_of_long < 2.1 * lines_of_short + 500
+    assert waits <= 3 * len(long)
+
+
+@pytest.mark.parametrize("name", shapes(1))
+async def test_a_thousand_calls_are_all_served_and_conflicting_ones_in_order(name: str) -> None:
+    message = shapes(1000)[name][:1000]
+    scheduler = Scheduler(8)
+    running: set[int] = set()
+    served: list[int] = []
+
+    async def call(number: int) -> None:
+        await scheduler.turn(tickets[number])
+        running.add(number)
+        served.append(number)
+
+        assert len(running) <= 8
+        assert not any(conflicts(message[number], message[other]) for other in running - {number})
+        await asyncio.sleep(0)
+        running.remove(number)
+        scheduler.release(tickets[number])
+
+    tickets = [scheduler.ticket(touched) for touched in message]
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        for number in range(len(message)):
+            group.create_task(call(number))
+
+    assert served == list(range(1000))
+    assert (scheduler._free, scheduler._places._paths) == (8, {})
+
+
+async def test_a_message_that_is_cancelled_at_any_step_leaves_nothing() -> None:
+    message = [[Access.read(A)], [Access.write(A)], [EVERYTHING], [Access.read(B)], [Access.write(B)], []] * 2
+    for steps in range(40):
+        scheduler = Scheduler(2)
+        tickets = [scheduler.ticket(touched) for touched in message]
+
+        async def call(scheduler: Scheduler, ticket: Any) -> None:
+            await scheduler.turn(ticket)
+            await asyncio.sleep(0)
+            scheduler.release(ticket)
+
+        tasks = [asyncio.create_task(call(scheduler, ticket)) for ticket in tickets]
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=10)
+        for ticket in tickets:
+            scheduler.release(ticket)
+
+        assert (scheduler._free, scheduler._queue, scheduler._places._everything.children) == (2, {}, {})
+
+
+def test_a_long_chain_of_calls_that_are_given_up_lets_go_at_its_head() -> None:
+    scheduler = Scheduler(1)
+    tickets = [scheduler.ticket([EVERYTHING]) for _ in range(5000)]
+    for ticket in reversed(tickets):
+        scheduler.release(ticket)
+
+    assert all(not ticket.waits_for for ticket in tickets)
+    assert scheduler.ticket([EVERYTHING]).waits_for == 0
+
+
+def test_what_is_no_access_changes_nobody_s_stand() -> None:
+    scheduler = Scheduler(1)
+    scheduler.ticket([Access.write(path("a", "f"))])
+    broken: Any = [Access.write(A), ("path", "write", A)]
+    with pytest.raises(AttributeError):
+        scheduler.ticket(broken)
+
+    assert scheduler.ticket([Access.read(path("a", "f"))]).waits_for == 1
+    assert scheduler.ticket([Access.write(path("a", "g"))]).waits_for == 0
+
+
+def test_an_event_loop_that_is_gone_takes_no_slot_with_it() -> None:
+    scheduler = Scheduler(1)
+    first, second = scheduler.ticket(()), scheduler.ticket(())
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(scheduler.turn(first))
+    turn = scheduler.turn(second)
+    loop.call_soon(turn.send, None)
+    loop.run_until_complete(asyncio.sleep(0))
+    assert second.waiter is not None
+    second.waiter.add_done_callback(lambda _: None)  # as a task does; it cannot be told any more
+    loop.close()
+    scheduler.release(first)
+    turn.close()
+    scheduler.release(second)
+
+    assert (scheduler._free, scheduler._queue) == (1, {})

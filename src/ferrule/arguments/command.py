@@ -20,9 +20,9 @@ _SINGLE = re.compile(r"'[^']*'")
 _ANSI = re.compile(r"\$'(?:[^'\\]|\\.)*+'", re.DOTALL)
 # Only expansions in which nothing can hide a quote, a comment or another bracket.
 _EXPANSION = re.compile(r"\$\{[^'\"`\\{}()]*\}|\$\((?![^)]*\bcase\b)[^'\"`\\#()<]*\)")
-_DOLLAR = re.compile(r"\$(?![({\[\\'\"])")
+_DOLLAR = re.compile(r"\$\$|\$(?![({\[\\'\"])")
 _DOUBLE = re.compile(
-    r"\"(?:[^\"\\`$]++|\\.|" + _EXPANSION.pattern + r"|\$(?![({\[\\]))*+\"",
+    r"\"(?:[^\"\\`$]++|\\.|" + _EXPANSION.pattern + r"|\$\$|\$(?![({\[\\]))*+\"",
     re.DOTALL,
 )
 _PIECES = (_PLAIN, _ESCAPED, _SINGLE, _DOUBLE, _ANSI, _EXPANSION, _DOLLAR)

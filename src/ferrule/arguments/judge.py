@@ -16,7 +16,10 @@ def judge(schema: dict[str, Any]) -> "ValidatorMap":
     import jsonschema_rs  # noqa: PLC0415 - 20 ms; only a call that is validated pays for it
 
     try:
-        return jsonschema_rs.validator_map_for(schema, retriever=_refuse)
+        # The map leaves out in silence what cannot be built; this says why.
+        jsonschema_rs.validator_for(schema, retriever=_refuse)
+        # Masked, because its messages would otherwise repeat whole values, which nobody reads.
+        return jsonschema_rs.validator_map_for(schema, retriever=_refuse, mask="the value")
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         reason = str(getattr(error, "message", error)).splitlines()[0][:200]
         raise ConfigError(f"The tool's schema cannot be used: {reason}") from error

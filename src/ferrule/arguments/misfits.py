@@ -53,9 +53,11 @@ class Misfit(NamedTuple):
     kind: str = ""
 
 
-def lines(schema: dict[str, Any], errors: Iterable["ValidationError"], unknown: Iterable[str] = ()) -> list[str]:
+def lines(
+    schema: dict[str, Any], values: Any, errors: Iterable["ValidationError"], unknown: Iterable[str] = ()
+) -> list[str]:
     """One line per bad parameter. `unknown` are names that the schema does not know, put aside."""
-    found = [misfit for error in islice(errors, LIMIT_ERRORS) for misfit in _misfits(schema, error)]
+    found = [misfit for error in islice(errors, LIMIT_ERRORS) for misfit in _misfits(schema, values, error)]
     takes = _takes(schema)
     found += [Misfit((name,), f"unknown parameter; {takes}", "unknown") for name in unknown]
     found = _paired(found)
@@ -65,7 +67,7 @@ def lines(schema: dict[str, Any], errors: Iterable["ValidationError"], unknown: 
     out = [_line(path, misfits) for path, misfits in islice(by_path.items(), LIMIT_LINES)]
     if len(by_path) > LIMIT_LINES:
         out.append(f"… and {len(by_path) - LIMIT_LINES} more.")
-    return out
+    return out or ["The arguments do not fit the tool's schema."]
 
 
 def unknown_notes(schema: dict[str, Any], unknown: list[str]) -> Iterator[str]:
@@ -116,7 +118,7 @@ def _paired(found: list[Misfit]) -> list[Misfit]:
     return out
 
 
-def _misfits(schema: dict[str, Any], error: "ValidationError") -> Iterator[Misfit]:
+def _misfits(schema: dict[str, Any], values: Any, error: "ValidationError") -> Iterator[Misfit]:
     path, kind = tuple(error.instance_path), error.kind
     details = kind.as_dict()
     if kind.name == "required":
@@ -124,10 +126,10 @@ def _misfits(schema: dict[str, Any], error: "ValidationError") -> Iterator[Misfi
     elif kind.name in {"additionalProperties", "unevaluatedProperties"} and "unexpected" in details:
         yield from _unexpected(schema, error, details["unexpected"])
     elif kind.name == "falseSchema" and error.schema_path[-1:] == ["additionalProperties"]:
-        # The validator does not name them where the schema has no properties at all.
-        yield from _unexpected(schema, error, list(error.instance) if isinstance(error.instance, dict) else [])
+        # The validator names nothing where the schema has no properties at all.
+        yield from _unexpected(schema, error, list(_at(values, error.instance_path)))
     elif kind.name in {"anyOf", "oneOf"} and details.get("context") and not _fits_several(details["context"]):
-        yield from _unfit_alternatives(schema, error, details["context"])
+        yield from _unfit_alternatives(schema, values, error, details["context"])
     elif kind.name == "type":
         yield Misfit(path, _mistyped(details["types"], error), "type")
     else:
@@ -146,7 +148,7 @@ def _fits_several(context: list[list["ValidationError"]]) -> bool:
 
 
 def _unfit_alternatives(
-    schema: dict[str, Any], error: "ValidationError", branches: list[list["ValidationError"]]
+    schema: dict[str, Any], values: Any, error: "ValidationError", branches: list[list["ValidationError"]]
 ) -> Iterator[Misfit]:
     """The complaints of the branch that the value comes nearest to."""
     path = error.instance_path
@@ -161,7 +163,7 @@ def _unfit_alternatives(
         yield Misfit(tuple(path), f"one of {listed(names)} is required, but missing", "alternatives")
         return
     for own in min(near, key=len):
-        yield from _misfits(schema, own)
+        yield from _misfits(schema, values, own)
 
 
 def _mistyped(types: list[str], error: "ValidationError") -> str:
@@ -197,14 +199,14 @@ def _properties(schema: Any) -> dict[str, Any]:
     return properties if isinstance(properties, dict) else {}
 
 
-def _at(schema: Any, path: list[str | int]) -> dict[str, Any]:
-    """The part of the schema at that place; empty where the path leads elsewhere."""
+def _at(root: Any, path: list[str | int]) -> dict[str, Any]:
+    """The object at that place; empty where there is none."""
     for key in path:
         try:
-            schema = schema[key]
+            root = root[key]
         except (KeyError, IndexError, TypeError):
             return {}
-    return schema if isinstance(schema, dict) else {}
+    return root if isinstance(root, dict) else {}
 
 
 def _position(root: dict[str, Any], path: Path) -> tuple[int, ...]:

@@ -53,7 +53,7 @@ class Schema:
         examine(mended.value)
         if not validator.is_valid(mended.value):
             errors = validator.iter_errors(mended.value)
-            raise refusal("\n".join(misfits.lines(self.advertised, errors, unknown)))
+            raise refusal("\n".join(misfits.lines(self.advertised, mended.value, errors, unknown)))
         return Fitted(mended.value, notes + mended.notes)
 
     @cached_property

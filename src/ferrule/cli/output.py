@@ -9,6 +9,7 @@ import click
 
 from ferrule.cli.options import open_engine, session_options
 from ferrule.core.errors import ToolFailure
+from ferrule.output.clean import clean
 
 
 @click.command("output", context_settings={"help_option_names": ["-h", "--help"]})
@@ -46,6 +47,6 @@ async def _print(output_id: str | None, session: dict[str, Any]) -> None:
         offset: int | None = 0
         while offset is not None:
             page = stored.read(offset, 1 << 20)
-            sys.stdout.write(page.text)
+            sys.stdout.write(clean(page.text) if sys.stdout.isatty() else page.text)
             offset = page.next_offset
         sys.stdout.flush()

@@ -28,7 +28,7 @@ def command(action: str, name: str | None, *, as_json: bool, **session: Any) -> 
         raise click.UsageError("Write `ferrule tools`, or `ferrule tools show NAME`.")
     registry = open_engine(**session).registry
     if name is None:
-        chosen = list(registry.shown())
+        chosen = [registry.resolve(face.name) for face in registry.shown()]
     else:
         try:
             chosen = [registry.resolve(name)]

@@ -1,5 +1,7 @@
 """What happens to a call, as it happens: one stream drives every front end."""
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -43,3 +45,30 @@ class Done(Event, frozen=True, kw_only=True, tag="done"):
     """The call has its one answer, whatever it is."""
 
     reply: Reply
+
+
+class EventStream:
+    """Events from the moment it was made, for `async for`; it ends when the engine closes or `close` is called."""
+
+    def __init__(self, leave: Callable[["EventStream"], object]) -> None:
+        self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._leave = leave
+
+    def put(self, event: Event | None) -> None:
+        """One more event; None ends the stream."""
+        self._queue.put_nowait(event)
+
+    def close(self) -> None:
+        """Hear nothing more."""
+        self._leave(self)
+        self.put(None)
+
+    def __aiter__(self) -> "EventStream":
+        return self
+
+    async def __anext__(self) -> Event:
+        event = await self._queue.get()
+        if event is None:
+            self.put(None)
+            raise StopAsyncIteration
+        return event

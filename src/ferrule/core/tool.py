@@ -37,8 +37,8 @@ class Context(Protocol):
     def track(self, path: str) -> None:
         """Say that the call changed this file."""
 
-    def new_log(self) -> str:
-        """The path of a file, not made yet, for a full output that is too long for memory."""
+    def new_log(self) -> str | None:
+        """The path of a file, not made yet, for a full output that is too long for memory; None where none can be."""
 
     def keep_log(self, size_bytes: int) -> None:
         """Say that the log holds more than the outcome does: the engine keeps it, and the reply names it."""

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ferrule.core.args import Args
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import AnyTool, Context
-from ferrule.execute.guests import Guests
+
+if TYPE_CHECKING:
+    from ferrule.execute.guests import Guests
 
 
 class Timed(Context, Protocol):
@@ -21,7 +23,7 @@ class Runner:
 
     def __init__(self, *, seconds: float) -> None:
         self._seconds = seconds
-        self._guests = Guests()
+        self._guests: Guests | None = None
 
     async def run(self, tool: AnyTool, args: Args, ctx: Timed) -> Any:
         """What the tool returns. A tool that overruns fails with a sentence; what it raises passes through."""
@@ -44,9 +46,14 @@ class Runner:
             limit.reschedule(asyncio.get_running_loop().time() + self._seconds)
 
     async def _body(self, tool: AnyTool, args: Args, ctx: Context) -> Any:
-        if tool.own_thread:
-            return await self._guests.run(lambda: tool.run(args, ctx))
-        return await tool.run(args, ctx)
+        if not tool.own_thread:
+            return await tool.run(args, ctx)
+        if self._guests is None:
+            from ferrule.execute.guests import Guests  # noqa: PLC0415 - only tools from elsewhere need threads
+
+            self._guests = Guests()
+        return await self._guests.run(lambda: tool.run(args, ctx))
 
     def close(self) -> None:
-        self._guests.close()
+        if self._guests is not None:
+            self._guests.close()

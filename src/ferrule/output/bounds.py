@@ -1,14 +1,17 @@
 """The one place that bounds: every result is cleaned, cut to its face's limit, and kept whole when it was cut."""
 
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
-from ferrule.core.errors import ToolFailure
+from ferrule.core.errors import FerruleError, ToolFailure
 from ferrule.core.reply import spoken
 from ferrule.output.clean import clean_value
-from ferrule.output.cut import cut_value
-from ferrule.output.store import Store, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ferrule.output.store import Store
 
 
 class Told(Protocol):
@@ -32,7 +35,7 @@ class Bounded(NamedTuple):
 class Bounds:
     """Cuts and keeps."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: "Callable[[], Store]") -> None:
         self._store = store
 
     async def bound(self, result: Any, ctx: Told, *, limit_bytes: int) -> Bounded:
@@ -40,19 +43,23 @@ class Bounds:
         if isinstance(result, str) and len(result) * 4 <= limit_bytes:
             return Bounded(clean_value(result), await self._logged(ctx))
         try:
-            msgspec.json.encode(result)
+            encoded = _encoded(result)
         except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise ToolFailure(
                 f"{ctx.name} returned something that is not a JSON value ({type(result).__name__}).", code="bad-result"
             ) from error
         cleaned = clean_value(result)
+        if len(encoded) <= limit_bytes:
+            return Bounded(cleaned, await self._logged(ctx))
+        from ferrule.output.cut import cut_value  # noqa: PLC0415 - most outputs fit
+
         kept, omitted = cut_value(cleaned, limit_bytes)
         output_id = await self._logged(ctx)
         if omitted and output_id is None:
             try:
-                output_id = await self._store.put(spoken(cleaned), call_id=ctx.call_id, tool=ctx.name)
-            except StoreError as error:
-                ctx.note(f"The full output could not be kept: {error}.")
+                output_id = await self._store().put(spoken(cleaned), call_id=ctx.call_id, tool=ctx.name)
+            except FerruleError as error:
+                ctx.note(f"The full output could not be kept: {error}")
         if omitted and output_id is not None:
             ctx.note(f"The full output is kept as {output_id}: ferrule output {output_id}")
         return Bounded(kept, output_id)
@@ -62,9 +69,17 @@ class Bounds:
         if ctx.log is None or ctx.kept is None:
             return None
         try:
-            output_id = await self._store.adopt(ctx.log[1], size_bytes=ctx.kept, call_id=ctx.call_id, tool=ctx.name)
-        except StoreError as error:
-            ctx.note(f"The full output could not be kept: {error}.")
+            output_id = await self._store().adopt(ctx.log[1], size_bytes=ctx.kept, call_id=ctx.call_id, tool=ctx.name)
+        except FerruleError as error:
+            ctx.note(f"The full output could not be kept: {error}")
             return None
         ctx.note(f"The full output is kept as {output_id}: ferrule output {output_id}")
         return output_id
+
+
+def _encoded(result: Any) -> bytes:
+    """The result as JSON; half surrogate pairs, which JSON cannot hold, are cleaned away before they can fail it."""
+    try:
+        return msgspec.json.encode(result)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(clean_value(result))

@@ -7,9 +7,10 @@ need them.
 """
 
 import re
+from functools import cache
 from typing import Any
 
-_PLAIN = re.compile(
+_PLAIN = (
     "[\t\n -~\u00a0-\u061b\u061d-\u200d\u2010-\u2029\u202f-\u2065\u206a-\ud7ff"
     "\ue000-\ufefe\uff00-\U000dffff\U000e0080-\U0010ffff]*+"
 )
@@ -18,7 +19,7 @@ _PLAIN = re.compile(
 _PAYLOAD = "[^\x07\x18\x1a\x1b\x80-\x9f]*+"
 _END = "(?:\x07|\x1b\\\\|\x9c)"
 _CSI = "[0-?]*+[ -/]*+[@-~]?"
-_STEERING = re.compile(
+_STEERING = (
     "\x1b++(?:"
     f"\\[{_CSI}"
     # A title or a picture that never ends takes its line with it, not the rest of the text.
@@ -31,15 +32,25 @@ _STEERING = re.compile(
     "|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x8f\x91-\x97\x99\x9a\x9c"
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]++"
 )
-_RETURN = re.compile("\r++\n?")
-_HALF = re.compile("[\ud800-\udfff]")
+_RETURN = "\r++\n?"
+_HALF = "[\ud800-\udfff]"
+_compiled = cache(re.compile)
+"""On first use: most texts are plain ASCII, and a session that sees no other pays for no expression."""
 
 
 def clean(text: str) -> str:
     """The text without what steers or hides; a text without any of it is returned itself."""
-    if _PLAIN.fullmatch(text):
+    if _is_plain(text):
         return text
-    return _HALF.sub("\ufffd", _RETURN.sub("\n", _STEERING.sub("", text)))
+    for pattern, instead in ((_STEERING, ""), (_RETURN, "\n"), (_HALF, "\ufffd")):
+        text = _compiled(pattern).sub(instead, text)
+    return text
+
+
+def _is_plain(text: str) -> bool:
+    if text.isascii():
+        return text.replace("\n", "").replace("\t", "").isprintable()
+    return _compiled(_PLAIN).fullmatch(text) is not None
 
 
 def clean_value(value: Any) -> Any:
@@ -67,7 +78,7 @@ def _is_clean(value: Any) -> bool:
     while unseen:
         member = unseen.pop()
         if isinstance(member, str):
-            if not _PLAIN.fullmatch(member):
+            if not _is_plain(member):
                 return False
         elif isinstance(member, dict):
             unseen.extend(member)

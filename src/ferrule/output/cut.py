@@ -74,12 +74,14 @@ def cut_value(value: Any, limit_bytes: int = GENERAL_LIMIT_BYTES) -> tuple[Any, 
     keeps its keys, and its largest members are cut to one size. What cannot be cut so becomes its JSON text.
     Images stay whole and do not count. A value that fits is returned itself.
     """
+    # Nothing is shorter than an empty list.
+    limit_bytes = max(len("[]"), limit_bytes)
     if isinstance(value, str):
         return general(value, limit_bytes)
     size = _json_size(value)
     if size <= limit_bytes or _is_image(value) or _is_cut_list(value, limit_bytes):
         return value, 0
-    return _fit(value, max(0, limit_bytes), _note(size), depth=0)
+    return _fit(value, limit_bytes, _note(size), depth=0)
 
 
 def _fit(value: Any, room: int, note: str, *, depth: int) -> tuple[Any, int]:
@@ -103,28 +105,27 @@ def _fit(value: Any, room: int, note: str, *, depth: int) -> tuple[Any, int]:
 
 
 def _fit_list(items: Sequence[Any], room: int, note: str, *, depth: int) -> tuple[list[Any], int]:
+    total_bytes = _json_size(items)
+    pictures = next(_images(items), None) is not None
     kept: list[Any] = []
-    omitted = 0
+    readable = full = False
     room -= 1
-    readable = False
     for item in items:
-        if _is_image(item):
-            kept.append(item)
-            continue
-        size = _json_size(item) + 1
-        if not omitted and size <= room:
+        size = 0 if _is_image(item) else _json_size(item) + 1
+        if _is_image(item) or (size <= room and not full):
             kept.append(item)
             room -= size
-            readable = True
+            readable = readable or size > 0
             continue
         # A first item that is larger than the bound would leave nothing to read: its head stays.
         head, images = (None, list(_images(item))) if readable else _head_of_item(item, room - 1, note, depth)
         kept += images if head is None else [head, *images]
-        readable = True
-        omitted += size if head is None else max(1, size - _json_size(head))
+        readable = full = True
+        if not pictures:
+            break
     # Content parts stay content parts.
     last: Any = {"type": "text", "text": note} if all(map(_is_part, items)) else note
-    return [*kept, last], omitted
+    return [*kept, last], max(1, total_bytes - _json_size(kept))
 
 
 def _head_of_item(item: Any, room: int, note: str, depth: int) -> tuple[Any, list[Any]]:
@@ -186,11 +187,7 @@ def _is_cut_list(value: Any, limit_bytes: int) -> bool:
     if not isinstance(value, list) or not value:
         return False
     last = value[-1]["text"] if _is_part(value[-1]) and not _is_image(value[-1]) else value[-1]
-    return (
-        isinstance(last, str)
-        and _NOTE.fullmatch(last) is not None
-        and _json_size(value[:-1]) <= max(len("[]"), limit_bytes)
-    )
+    return isinstance(last, str) and _NOTE.fullmatch(last) is not None and _json_size(value[:-1]) <= limit_bytes
 
 
 def _images(value: Any) -> Iterator[dict[str, Any]]:
@@ -227,6 +224,7 @@ def _json_size(value: Any) -> int:
     raw = _json(value)
     if b'"image"' not in raw:
         return len(raw)
+    # With each image goes its comma.
     return len(raw) - sum(len(_json(image)) + 1 for image in _images(value))
 
 

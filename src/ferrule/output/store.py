@@ -264,7 +264,8 @@ class Store:
             for output_id, status in self._logs.written():
                 if output_id not in spared and now - status.st_mtime > _DAY_SECONDS:
                     self._logs.remove(output_id)
-            database.read(lambda connection: connection.execute("PRAGMA incremental_vacuum").fetchall())
+            # As a script: `execute` would stop after the first page.
+            database.read(lambda connection: connection.executescript("PRAGMA incremental_vacuum"))
 
     def _sweep_rows(self, connection: "sqlite3.Connection", now: float) -> list[Aged] | None:
         last = connection.execute("SELECT value FROM meta WHERE key = 'swept'").fetchone()

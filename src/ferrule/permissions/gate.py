@@ -9,7 +9,6 @@ from ferrule.core.access import Access, within
 from ferrule.core.errors import Denied
 from ferrule.permissions.asker import Answer, Asker, Question
 from ferrule.permissions.modes import ModeConfig, includes
-from ferrule.permissions.plain import auto_allowed
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail, Outside
 
@@ -131,6 +130,8 @@ class Gate:
         if access.kind == "path":
             return access.mode == "read" or self._agents_own(access.key)
         if access.kind == "everything" and case.command:
+            from ferrule.permissions.plain import auto_allowed  # noqa: PLC0415 - only commands need it
+
             return auto_allowed(
                 case.command,
                 cwd=case.cwd,

@@ -1,11 +1,18 @@
 """The tools of an engine by every name that they answer to."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ferrule.core.errors import ConfigError, UnknownTool
 from ferrule.core.face import Face
 from ferrule.core.tool import AnyTool
+
+
+class Later(NamedTuple):
+    """A tool that is loaded when it is first called: a session pays for the tools that it uses."""
+
+    name: str
+    load: Callable[[], AnyTool]
 
 
 class Registered(NamedTuple):
@@ -27,10 +34,10 @@ class Registered(NamedTuple):
 class Registry:
     """Built once, from written lists: a name that is given twice is an error at once."""
 
-    def __init__(self, tools: Iterable[AnyTool], faces: Iterable[Face], aliases: Mapping[str, str]) -> None:
-        self._tools: dict[str, AnyTool] = {}
-        self._shown: dict[str, Registered] = {}
-        self._names: dict[str, Registered] = {}
+    def __init__(self, tools: Iterable[AnyTool | Later], faces: Iterable[Face], aliases: Mapping[str, str]) -> None:
+        self._tools: dict[str, AnyTool | Later] = {}
+        self._shown: dict[str, Face] = {}
+        self._names: dict[str, Face] = {}
         self._aliases: dict[str, str] = {}
         """Names of tools that may or may not be here → the name to say instead."""
         for tool in tools:
@@ -39,45 +46,51 @@ class Registry:
             self._tools[tool.name] = tool
         for face in faces:
             if face.tool in self._tools:
-                self._add(Registered(face, self._tools[face.tool]))
-        faced = {entry.tool.name for entry in self._names.values()}
+                self._add(face)
+        faced = {face.tool for face in self._names.values()}
         for tool in self._tools.values():
             if tool.name not in faced:
-                self._add(Registered(plain_face(tool), tool))
+                self._add(plain_face(self._load(tool.name)))
         for alias, name in aliases.items():
             if name in self._names:
                 self._claim(alias, self._names[name])
             else:
                 self._aliases[alias] = name
         # A canonical name passes through wherever no family uses the word for something else.
-        for entry in tuple(self._shown.values()):
-            self._names.setdefault(entry.tool.name, entry)
+        for face in tuple(self._shown.values()):
+            self._names.setdefault(face.tool, face)
 
-    def _add(self, entry: Registered) -> None:
-        if entry.face.shown:
-            self._shown[entry.face.name] = entry
-        self._claim(entry.face.name, entry)
-        for alias in entry.face.aliases:
-            self._claim(alias, entry)
+    def _add(self, face: Face) -> None:
+        if face.shown:
+            self._shown[face.name] = face
+        self._claim(face.name, face)
+        for alias in face.aliases:
+            self._claim(alias, face)
 
-    def _claim(self, name: str, entry: Registered) -> None:
+    def _claim(self, name: str, face: Face) -> None:
         taken = self._names.get(name)
-        if taken is not None and taken is not entry:
-            raise ConfigError(f"The name {name} means both {taken.face.name} and {entry.face.name}.")
-        self._names[name] = entry
+        if taken is not None and taken is not face:
+            raise ConfigError(f"The name {name} means both {taken.name} and {face.name}.")
+        self._names[name] = face
+
+    def _load(self, name: str) -> AnyTool:
+        tool = self._tools[name]
+        if isinstance(tool, Later):
+            tool = self._tools[name] = tool.load()
+        return tool
 
     def add(self, tool: AnyTool) -> None:
         """One more tool, shown as it describes itself."""
         if tool.name in self._tools or tool.name in self._names:
             raise ConfigError(f"Two tools are called {tool.name}.")
         self._tools[tool.name] = tool
-        self._add(Registered(plain_face(tool), tool))
+        self._add(plain_face(tool))
 
     def resolve(self, name: str) -> Registered:
         """The tool that a name means; an unknown name is answered with the nearest ones."""
-        entry = self._names.get(name)
-        if entry is not None:
-            return entry
+        face = self._names.get(name)
+        if face is not None:
+            return Registered(face, self._load(face.tool))
         from difflib import get_close_matches  # noqa: PLC0415 - only a mistake pays for it
 
         if name in self._aliases:
@@ -87,21 +100,21 @@ class Registry:
             )
         lower = {known.lower(): known for known in self._names}
         near = [lower[match] for match in get_close_matches(name.lower(), lower, n=3, cutoff=0.6)]
-        near = list(dict.fromkeys(self._names[known].face.name for known in near))
+        near = list(dict.fromkeys(self._names[known].name for known in near))
         hint = f" Did you mean {' or '.join(near)}?" if near else f" The tools are {self._list()}."
         raise UnknownTool(f"There is no tool called {name!r}.{hint}", code="unknown-tool")
 
     def _list(self) -> str:
         return ", ".join(self._shown)
 
-    def shown(self) -> Sequence[Registered]:
+    def shown(self) -> Sequence[Face]:
         """What is advertised, in the order of the dialect."""
         return tuple(self._shown.values())
 
     def canonical(self, name: str) -> str:
         """The canonical tool behind any name; the name itself where nothing is known of it."""
-        entry = self._names.get(name)
-        return entry.tool.name if entry else name
+        face = self._names.get(name)
+        return face.tool if face else name
 
 
 def plain_face(tool: AnyTool) -> Face:

@@ -25,9 +25,7 @@ class Scheduler:
 
     def __init__(self, parallel: int) -> None:
         if parallel < 1:
-            raise ConfigError(
-                f"The number of calls that may run at a time must be 1 or more, not {parallel}."
-            )
+            raise ConfigError(f"The number of calls at a time must be 1 or more, not {parallel}.")
         self.parallel = parallel
         self._free = parallel
         self._issued = 0

@@ -94,9 +94,8 @@ class Places:
         """
         free: list[Ticket] = []
         finished = [ticket]
-        for (
-            one
-        ) in finished:  # grows on the way: a chain of released tickets may be longer than a stack is deep
+        # It grows on the way; a chain of released tickets may be longer than a stack is deep.
+        for one in finished:
             for place in one.places:
                 _step_out(place, one)
                 self._forget(place)

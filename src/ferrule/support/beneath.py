@@ -5,15 +5,20 @@ so that what was checked is what is opened. This is what `openat2(RESOLVE_BENEAT
 in calls that Linux and macOS both have. Windows has no such calls: there the joined path is opened.
 """
 
+import contextlib
+import errno
 import os
 import stat
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Self
 
 BY_DESCRIPTOR = os.open in os.supports_dir_fd
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_CLOEXEC", 0)
 _FRESH = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+_MARKS = ("user.", "system.posix_acl_access")
 
 
 class Folder:
@@ -27,7 +32,7 @@ class Folder:
         self.made = made
         """Folders that opening this one had to make, outermost first."""
 
-    def __enter__(self) -> "Folder":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -43,7 +48,7 @@ class Folder:
         return name if BY_DESCRIPTOR else os.path.join(self.path, name)
 
     def below(self, parts: Sequence[str], *, make: bool = False) -> "Folder":
-        """The folder `parts` below this one; `make` makes what is missing."""
+        """The folder `parts` below this one; `make` makes what is missing, durably, or nothing of it."""
         if not BY_DESCRIPTOR:
             path = os.path.join(self.path, *parts)
             if make:
@@ -59,16 +64,16 @@ class Folder:
                 except FileNotFoundError:
                     if not make:
                         raise
-                    try:
+                    with contextlib.suppress(FileExistsError):  # another process may make it first
                         os.mkdir(part, dir_fd=current)
                         made.append(path)
-                    except FileExistsError:
-                        pass  # another process made it first
+                        sync(current)
                     step = os.open(part, _FOLDER | _NO_FOLLOW, dir_fd=current)
                 os.close(current)
                 current = step
         except BaseException:
             os.close(current)
+            remove_empty(made)
             raise
         return Folder(path, current, tuple(made))
 
@@ -89,14 +94,43 @@ class Folder:
     def sync(self) -> None:
         """Make renames and removals in this folder durable."""
         if self.descriptor is not None:
-            os.fsync(self.descriptor)
+            sync(self.descriptor)
 
     def status(self, name: str) -> os.stat_result:
         return os.stat(self.name(name), dir_fd=self.descriptor, follow_symlinks=False)
 
+    def writable(self, name: str) -> bool:
+        """May this process write the file? A rename asks only about the folder."""
+        own = os.access in os.supports_effective_ids
+        return os.access(self.name(name), os.W_OK, dir_fd=self.descriptor, effective_ids=own)
+
+    def same(self, other: "Folder") -> bool:
+        """Is it the very same folder, whatever its path is by now?"""
+        if self.descriptor is None or other.descriptor is None:
+            return self.path == other.path
+        return os.path.samestat(os.fstat(self.descriptor), os.fstat(other.descriptor))
+
 
 def open_folder(path: str) -> Folder:
-    return Folder(path, os.open(path, _FOLDER) if BY_DESCRIPTOR else None)
+    """A folder by its real path; a link in its place is refused."""
+    return Folder(path, os.open(path, _FOLDER | _NO_FOLLOW) if BY_DESCRIPTOR else None)
+
+
+def sync(descriptor: int) -> None:
+    """Make a folder's names durable, where its file system can."""
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
+            raise
+
+
+def remove_empty(folders: Sequence[str]) -> None:
+    """Remove folders, given outermost first, as far as they are empty and still where they were."""
+    for folder in reversed(folders):
+        with contextlib.suppress(OSError):
+            if os.path.realpath(folder) == folder:
+                os.rmdir(folder)
 
 
 def read_all(descriptor: int, limit_bytes: int | None = None) -> bytes:
@@ -124,3 +158,40 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 def is_regular(descriptor: int) -> bool:
     return stat.S_ISREG(os.fstat(descriptor).st_mode)
+
+
+def describe(error: OSError) -> str:
+    """An operating system's refusal in a few words, with its code."""
+    code = errno.errorcode.get(error.errno or 0, "OSError")
+    return f"{code}: {(error.strerror or str(error)).lower()}"
+
+
+if sys.platform == "linux":
+
+    def marks(descriptor: int) -> dict[str, bytes]:
+        """What a file carries beside its mode: attributes of the user's, and the list of who may reach it."""
+        try:
+            names = os.listxattr(descriptor)
+        except OSError as error:
+            if error.errno not in {errno.ENOTSUP, errno.ENOSYS}:
+                raise
+            return {}
+        return {name: os.getxattr(descriptor, name) for name in names if name.startswith(_MARKS)}
+
+    def put_marks(descriptor: int, wanted: Mapping[str, bytes]) -> None:
+        """Give a file these marks and no others: a fresh file may have got some from its folder."""
+        have = marks(descriptor)
+        for name in have.keys() - wanted.keys():
+            os.removexattr(descriptor, name)
+        for name, value in wanted.items():
+            if have.get(name) != value:
+                os.setxattr(descriptor, name, value)
+
+else:
+
+    def marks(descriptor: int) -> dict[str, bytes]:  # noqa: ARG001 - the same call everywhere
+        """What a file carries beside its mode; the standard library knows it on Linux only."""
+        return {}
+
+    def put_marks(descriptor: int, wanted: Mapping[str, bytes]) -> None:
+        """Give a file these marks."""

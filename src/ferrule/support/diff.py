@@ -158,16 +158,15 @@ def _lines(text: str) -> list[str]:
 
 
 def _whole_lines(before: str, splices: Iterable[tuple[int, int, str]]) -> Iterable[tuple[int, int, str]]:
-    """The splices widened to whole lines, those that meet on a line joined into one."""
+    """The splices widened to whole lines; those on the same or on neighbouring lines are joined into one."""
     begin = end = done = 0
     parts: list[str] = []
-    open_end = len(before) if not before.endswith("\n") else -1
     for start, stop, new in splices:
-        if not parts or (start >= end and end != open_end):
+        line = before.rfind("\n", end, start) + 1
+        if line > end or not parts:
             if parts:
                 yield begin, end, "".join(parts) + before[done:end]
-            begin = before.rfind("\n", end, start) + 1 or end
-            done = begin
+            begin = done = line
             parts = []
         parts += (before[done:start], new)
         done = stop

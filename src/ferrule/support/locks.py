@@ -27,14 +27,10 @@ class Locks:
     def hold(self, names: Iterable[str]) -> Iterator[None]:
         """Hold all of them at once; they are taken in one order everywhere, so nobody waits in a circle."""
         slots = sorted({_slot(name) for name in names})
-        held: list[int] = []
-        try:
+        with contextlib.ExitStack() as held:
             for slot in slots:
-                held.append(self._take(slot))
+                held.callback(os.close, self._take(slot))
             yield
-        finally:
-            for descriptor in reversed(held):
-                os.close(descriptor)
 
     def _take(self, slot: int) -> int:
         path = os.path.join(self._folder, f"{slot:02x}.lock")
@@ -44,15 +40,21 @@ class Locks:
         except FileNotFoundError:
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
             descriptor = os.open(path, flags, 0o600)
+        try:
+            self._wait(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def _wait(self, descriptor: int) -> None:
         deadline = time.monotonic() + self._seconds
         pause = 0.0005
         while not try_lock(descriptor):
             if time.monotonic() > deadline:
-                os.close(descriptor)
                 raise LockTimeoutError(f"another process held the lock for {self._seconds:g} seconds")
             time.sleep(random.uniform(0, pause))  # noqa: S311 - spreads the waiters, keeps no secret
             pause = min(pause * 1.5, 0.02)
-        return descriptor
 
 
 def _slot(name: str) -> int:

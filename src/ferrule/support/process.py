@@ -22,7 +22,7 @@ _INJECTED = (
     r"BASH_ENV|ENV|PROMPT_COMMAND|PS4|SHELLOPTS|BASHOPTS|BASH_FUNC_.*|CDPATH|GLOBIGNORE|LD_PRELOAD|LD_AUDIT"
     r"|DYLD_INSERT_LIBRARIES|PYTHONINSPECT|SUDO_ASKPASS|FORCE_COLOR|CLICOLOR_FORCE|COLORTERM"
 )
-_SECRET = (
+_TELLING = (
     r"(?i)(?:.*[^A-Z0-9])?"
     r"(?:(?:API|ACCESS|SECRET|PRIVATE)?KEYS?|(?:AUTH|ACCESS)?TOKENS?|SECRETS?|PASS(?:WORDS?|WD|PHRASE)?"
     r"|PWD|CRED(?:ENTIAL)?S?|AUTH(?:ORIZATION)?|BEARER|JWT|PAT|DSN|COOKIES?)(?:[^A-Z0-9].*)?"
@@ -124,7 +124,6 @@ class _Running:
         self._timed_out = False
         self._over = False
         tree.lead(child.pid)
-        child.widen()
         child.eager = on_output is not None
 
     async def work(self, seconds: float | None, grace_seconds: float) -> None:
@@ -132,7 +131,7 @@ class _Running:
         await self._pump(None if seconds is None else self._loop.time() + seconds, lambda: child.ended)
         self._timed_out = not child.ended
         if child.ended:
-            await self._pump(self._loop.time() + grace_seconds, lambda: not child.is_open(child.output))
+            await self._pump(self._loop.time() + grace_seconds, lambda: child.output not in child.open)
         await self._end(grace_seconds)
         self._take(reads=64)
         if self._say is not None and self._news:
@@ -235,13 +234,12 @@ async def stream(
     argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | None = None, on_chunk: Callable[[bytes], bool]
 ) -> Captured:
     """Like `capture`, but the output goes to `on_chunk` piece by piece, until that returns False."""
-    child = Child(argv, cwd=cwd, env=env, separate=True)
-    child.widen()
+    child = Child(argv, cwd=cwd, env=env, helper=True)
     errors = b""
     stopped = False
     until: float | None = None
     try:
-        while not stopped and (child.is_open(child.output) or child.is_open(child.errors) or not child.ended):
+        while not stopped and (child.open or not child.ended):
             await child.turn(until)
             for _ in range(_TURN_READS):
                 data = child.read(child.output)
@@ -287,6 +285,6 @@ def quiet_environment(source: Mapping[str, str], *, keep: Collection[str] = ()) 
         name: value
         for name, value in source.items()
         if not re.fullmatch(_INJECTED, name)
-        and (name in keep or name in {"PWD", "OLDPWD"} or not re.fullmatch(_SECRET, name))
+        and (name in keep or name in {"PWD", "OLDPWD"} or not re.fullmatch(_TELLING, name))
     }
     return env | _QUIET

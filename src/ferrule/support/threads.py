@@ -22,7 +22,7 @@ class Threads:
         return await asyncio.wrap_future(self._submit(work, *args, **kwargs))
 
     async def finish(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do `work` on a thread and wait for its end even when cancelled: a write that has begun is never left behind."""
+        """Do `work` on a thread and wait for its end even when cancelled: a write that has begun is not left behind."""
         job = self._submit(work, *args, **kwargs)
         future = asyncio.wrap_future(job)
         try:

@@ -1,20 +1,18 @@
 """A started process and all that it starts: how output and end are noticed, and how all of it is ended.
 
-`Child` is one process with its pipes on the running event loop. `Tree` finds its descendants, also those that
-left the process group, without changing how the host process itself behaves.
+`Child` is one process on the running event loop; `Tree` is that process and its descendants.
 """
 
 import asyncio
 import contextlib
 import errno
-import functools
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from subprocess import DEVNULL, PIPE, STDOUT, Popen, TimeoutExpired
 
 MARK = "FERRULE_CALL"
 """The environment variable that names the calls which a process belongs to, outermost first."""
@@ -23,20 +21,20 @@ _LOCKS = 10
 """RLIMIT_LOCKS: inherited like every limit, and without any effect since Linux 2.4."""
 _FORKS_A_SECOND = 300_000
 """Faster than any machine makes processes and threads: how far process ids can have come in a time."""
-_PIPE_BYTES = 1 << 18
-_WAKE_BYTES = 1 << 16
-_SMALL_BYTES = 1 << 12
-_LULL_SECONDS = 0.002
+_PIPE_BYTES = 1 << 16
+"""What a pipe holds. Larger pipes and reads were slower when measured: fresh memory for each, and cold caches."""
+_SMALL_BYTES, _LULL_SECONDS = 1 << 12, 0.002
+"""After a read of less than this, the next waits so long: small writes are left to gather."""
 
 
 class Child:
-    """One process in a session of its own, with nothing to read and its output on pipes.
+    """One process in a group of its own, with nothing to read and its output on pipes.
 
     Raises: FileNotFoundError, NotADirectoryError, PermissionError or another OSError when it cannot start.
     """
 
-    def __init__(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | None, separate: bool = False) -> None:
-        """Start it. Errors are mixed into the output unless `separate`."""
+    def __init__(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | None, helper: bool = False) -> None:
+        """Start it. A command gets a session and mixes errors into its output; a `helper` does neither."""
         self.ended = False
         """Has the process itself ended? Its pipes may still be held by others."""
         self.eager = False
@@ -47,27 +45,32 @@ class Child:
         self._held_bytes = 0
         self._pidfd = -1
         try:
-            self._process = subprocess.Popen(
-                list(argv),
+            self._process = Popen(
+                argv,
                 cwd=cwd,
                 env=env,
-                bufsize=0,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE if separate else subprocess.STDOUT,
-                start_new_session=True,
+                stdin=DEVNULL,
+                stdout=PIPE,
+                stderr=PIPE if helper else STDOUT,
+                start_new_session=not helper,
+                process_group=0 if helper else None,
             )
         except ValueError as error:  # a NUL, or a character that no file name can hold
             raise OSError(errno.EINVAL, f"The command cannot be started: {error}") from error
         self.pid = self._process.pid
         pipes = (self._process.stdout, self._process.stderr)
-        self._open = {pipe.fileno(): pipe for pipe in pipes if pipe is not None}
-        self.output, self.errors = (*self._open, -1)[:2]
+        self.open = {pipe.fileno(): pipe for pipe in pipes if pipe is not None}
+        """The pipes that more can come from."""
+        self.output, self.errors = (*self.open, -1)[:2]
         try:
-            for descriptor in self._open:
+            for descriptor in self.open:
                 os.set_blocking(descriptor, False)
                 self._listen(descriptor)
-            self._watch()
+            self._pidfd = _pidfd(self.pid)
+            if self._pidfd >= 0:
+                self._loop.add_reader(self._pidfd, self._end)
+            else:
+                threading.Thread(target=self._await_end, daemon=True).start()
         except BaseException:
             self.close()
             raise
@@ -76,21 +79,8 @@ class Child:
     def exit_code(self) -> int:
         """As shells count: 128 and the number of the signal that ended it. To be asked last, for it reaps."""
         code = self._process.poll()
-        if code is None:  # killed, and stuck in the kernel
-            return 128 + signal.SIGKILL
+        code = -signal.SIGKILL if code is None else code  # it was sent, and the kernel has not got to it
         return 128 - code if code < 0 else code
-
-    def is_open(self, descriptor: int) -> bool:
-        """Can more come from this pipe?"""
-        return descriptor in self._open
-
-    def widen(self) -> None:
-        """Let the kernel hold more output, where it can: fewer turns for a command that writes much."""
-        if sys.platform == "linux":
-            import fcntl  # noqa: PLC0415 - not on Windows
-
-            with contextlib.suppress(OSError, AttributeError):
-                fcntl.fcntl(self.output, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
     def read(self, descriptor: int) -> bytes:
         """What has come; nothing if nothing has, and at the end, after which the pipe is not open."""
@@ -114,47 +104,46 @@ class Child:
 
     def shut(self, descriptor: int) -> None:
         """Take no more from this pipe; whoever still writes to it is told so."""
-        pipe = self._open.pop(descriptor, None)
+        pipe = self.open.pop(descriptor, None)
         if pipe is not None:
             self._loop.remove_reader(descriptor)
             pipe.close()
 
     def close(self) -> None:
-        """Kill the process group if the process still runs, reap it and let go of every descriptor."""
-        for descriptor in tuple(self._open):
+        """Kill what is left of the process group, reap the process and let go of every descriptor."""
+        for descriptor in tuple(self.open):
             self.shut(descriptor)
         if self._pidfd >= 0:
             self._loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = -1
-        if self._process.poll() is not None:
-            return
-        _signal_group(self.pid, signal.SIGKILL)
+        if self._process.returncode is None:  # not reaped: the id of the group is still its own
+            _signal_group(self.pid, signal.SIGKILL)
         try:
             self._process.wait(0.1)
-        except subprocess.TimeoutExpired:
+        except TimeoutExpired:
             # Not even SIGKILL ends a process that waits for a broken disk. It is reaped when it does end.
             threading.Thread(target=self._process.wait, daemon=True).start()
 
     def _listen(self, descriptor: int) -> None:
-        if descriptor in self._open:
+        if descriptor in self.open:
             self._loop.add_reader(descriptor, self._arrive, descriptor)
 
     def _arrive(self, descriptor: int) -> None:
-        if self._held_bytes < _WAKE_BYTES:
+        if self._held_bytes < _PIPE_BYTES:
             data = self._pull(descriptor)
             if data:
                 self._held.setdefault(descriptor, []).append(data)
                 self._held_bytes += len(data)
-                if len(data) < _SMALL_BYTES and descriptor in self._open:
-                    # Many small writes are left to gather: waking for each takes the processor from the writer.
+                if len(data) < _SMALL_BYTES and descriptor in self.open:
+                    # Waking for every small write would take the processor from the writer.
                     self._loop.remove_reader(descriptor)
                     self._loop.call_later(_LULL_SECONDS, self._listen, descriptor)
-        if self.eager or self._held_bytes >= _WAKE_BYTES or descriptor not in self._open:
+        if self.eager or self._held_bytes >= _PIPE_BYTES or descriptor not in self.open:
             self._wake()
 
     def _pull(self, descriptor: int) -> bytes:
-        if descriptor not in self._open:
+        if descriptor not in self.open:
             return b""
         try:
             data = os.read(descriptor, _PIPE_BYTES)
@@ -163,13 +152,6 @@ class Child:
         if not data:
             self.shut(descriptor)
         return data
-
-    def _watch(self) -> None:
-        self._pidfd = _pidfd(self.pid)
-        if self._pidfd >= 0:
-            self._loop.add_reader(self._pidfd, self._end)
-        else:
-            threading.Thread(target=self._await_end, daemon=True).start()
 
     def _await_end(self) -> None:
         if hasattr(os, "waitid"):
@@ -234,14 +216,12 @@ class Tree:
         _signal_group(self._leader, number)
         if sys.platform == "linux":
             for pid in pids:
-                # Asked again once the descriptor pins the process: its id may have gone to another meanwhile.
                 descriptor = _pidfd(pid)
+                # Asked again now that the descriptor stands for the process: its id may be another's by then.
                 with contextlib.suppress(ProcessLookupError, PermissionError):
-                    if not self._owns(pid):
-                        pass
-                    elif descriptor >= 0 and hasattr(signal, "pidfd_send_signal"):
+                    if self._owns(pid) and descriptor >= 0 and hasattr(signal, "pidfd_send_signal"):
                         signal.pidfd_send_signal(descriptor, number)
-                    else:
+                    elif self._owns(pid):
                         os.kill(pid, number)
                 if descriptor >= 0:
                     os.close(descriptor)
@@ -259,11 +239,11 @@ class Tree:
     def _candidates(self) -> list[int]:
         """Ids of processes that can be younger than the leader."""
         pids: list[int] = []
-        with contextlib.suppress(OSError):
-            pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
         reached = self._leader + 1000 + _FORKS_A_SECOND * (time.monotonic() - self._started)
-        if reached < _highest_pid():  # ids rise, and cannot have begun again from the bottom
-            return [pid for pid in pids if pid > self._leader]
+        with contextlib.suppress(OSError, ValueError):
+            pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+            if reached < int(_contents("/proc/sys/kernel/pid_max")):
+                return [pid for pid in pids if pid > self._leader]  # ids rise, and did not begin again
         return [pid for pid in pids if pid != self._leader]
 
     def _owns(self, pid: int) -> bool:
@@ -289,13 +269,11 @@ def _pidfd(pid: int) -> int:
 
 
 def _signal_group(leader: int, number: int) -> bool:
-    if leader <= 1:  # 0 would be the group of this very process
-        return False
-    try:
-        os.killpg(leader, number)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if leader > 1:  # 0 would be the group of this very process
+            os.killpg(leader, number)
+            return True
+    return False
 
 
 def _lives(pid: int) -> bool:
@@ -309,14 +287,6 @@ def _lives(pid: int) -> bool:
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
     return False
-
-
-@functools.cache
-def _highest_pid() -> int:
-    try:
-        return int(_contents("/proc/sys/kernel/pid_max"))
-    except (OSError, ValueError):
-        return 0
 
 
 def _contents(path: str) -> bytes:

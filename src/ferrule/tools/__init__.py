@@ -1,15 +1,22 @@
-"""The built-in tools, one file each. The list is written out; importing registers nothing."""
+"""The built-in tools, one file each. The list is written out; importing registers nothing and loads none of them."""
+
+import importlib
 
 from ferrule.core.tool import AnyTool
 
+BUILTIN = {
+    "read": ("files.read", "Read"),
+    "edit": ("files.edit", "Edit"),
+    "write": ("files.write", "Write"),
+    "shell": ("shell.shell", "Shell"),
+    "glob": ("search.glob", "Glob"),
+    "grep": ("search.grep", "Grep"),
+}
+"""Canonical name → module below this one, and class."""
 
-def builtin() -> tuple[AnyTool, ...]:
-    """Every built-in tool, in the order in which people meet them."""
-    from ferrule.tools.files.edit import Edit  # noqa: PLC0415 - importing the package must not load every tool
-    from ferrule.tools.files.read import Read  # noqa: PLC0415
-    from ferrule.tools.files.write import Write  # noqa: PLC0415
-    from ferrule.tools.search.glob import Glob  # noqa: PLC0415
-    from ferrule.tools.search.grep import Grep  # noqa: PLC0415
-    from ferrule.tools.shell.shell import Shell  # noqa: PLC0415
 
-    return (Read(), Edit(), Write(), Shell(), Glob(), Grep())
+def load(name: str) -> AnyTool:
+    """A built-in tool by its canonical name."""
+    module, kind = BUILTIN[name]
+    tool: AnyTool = getattr(importlib.import_module(f"ferrule.tools.{module}"), kind)()
+    return tool

@@ -56,6 +56,10 @@ PROTECTED = (
     "{sitecustomize,usercustomize}.py",
 )
 
+_TRAILING = ". \t\n\v\f\r"
+# HFS+ drops these from names before it compares them.
+_INVISIBLE = re.compile("[\u200c-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+
 
 class Guard:
     """Decides whether a real path is secret or protected. `allow` lists globs that the user has opened."""
@@ -102,8 +106,10 @@ def search_exclusions() -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """A name as lax file systems see it: any case, no trailing dots or blanks, no stream suffix."""
-    return name.split("::", 1)[0].rstrip(". ").lower() or name
+    """A name as lax file systems see it: any case, no trailing dots or blanks, no stream, no invisible characters."""
+    if not name.isascii():
+        name = _INVISIBLE.sub("", name).casefold()
+    return name.split(":", 1)[0].rstrip(_TRAILING).lower() or name
 
 
 def _listed(path: str, patterns: tuple[str, ...]) -> bool:
@@ -114,7 +120,7 @@ def _listed(path: str, patterns: tuple[str, ...]) -> bool:
 @functools.lru_cache(maxsize=8)
 def _joined(patterns: tuple[str, ...]) -> re.Pattern[str]:
     """One expression for all patterns, each anchored at a component boundary and at the end of the path."""
-    return re.compile("|".join(f"(?:/{_expression(pattern)}$)" for pattern in patterns))
+    return re.compile("|".join(rf"(?:/{_expression(pattern)}\Z)" for pattern in patterns), re.DOTALL)
 
 
 def _expression(pattern: str) -> str:
@@ -127,8 +133,7 @@ def _expression(pattern: str) -> str:
             at += 1
         elif char == "*":
             out.append("[^/]*")
-        elif char == "{":
-            end = pattern.index("}", at)
+        elif char == "{" and (end := pattern.find("}", at)) > 0:
             out.append("(?:" + "|".join(map(re.escape, pattern[at + 1 : end].split(","))) + ")")
             at = end
         else:

@@ -25,11 +25,15 @@ class Guidance:
         folder = os.path.dirname(path)
         while folder != root and within(folder, root):
             file = guidance_in(folder)
-            if file is not None and file != path and file not in self._known:
+            if file is not None and file != path and file not in self._known and self._inside(file):
                 self._known.add(file)
                 found.append(file)
             folder = os.path.dirname(folder)
         return tuple(reversed(found))
+
+    def _inside(self, file: str) -> bool:
+        """A link that leads out of the workspace is no guidance of the workspace's."""
+        return self._jail.holds(os.path.realpath(file))
 
 
 def guidance_in(folder: str) -> str | None:
@@ -38,5 +42,5 @@ def guidance_in(folder: str) -> str | None:
         there = set(os.listdir(folder))
     except OSError:
         return None
-    name = next((name for name in NAMES if name in there), None)
-    return None if name is None else os.path.join(folder, name)
+    files = (os.path.join(folder, name) for name in NAMES if name in there)
+    return next((file for file in files if os.path.isfile(file)), None)

@@ -1,13 +1,12 @@
 """The journal: what every write changed, so that it can be undone, and so that a crash leaves no riddle.
 
-A write is announced in `pending/` before it touches the file and moves to `entries/` when the file is durable.
+A write is announced in `pending/` before it touches the workspace and moves to `entries/` when the file is durable.
 An entry holds both sides of what changed, with a hash of each whole file and of itself: undo and redo need nothing
 else, and refuse rather than restore wrong bytes. Its owner keeps a pending entry locked; one that is not locked was
 left by a process that died, and `sweep` decides by the hashes whether the write had happened.
 """
 
 import contextlib
-import hashlib
 import os
 import secrets
 import time
@@ -15,11 +14,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ferrule.support.beneath import read_all, write_all
-from ferrule.support.locks import try_lock
+from ferrule.core.errors import ToolFailure
+from ferrule.support.beneath import is_regular, read_all, remove_empty, write_all
+from ferrule.support.locks import Locks, LockTimeoutError, try_lock
 from ferrule.workspace.ledger import fingerprint
+from ferrule.workspace.sealed import DamagedError, read_both, read_head, sealed
 
-_MAGIC = b"ferrule journal 1\n"
 _PRUNE_EVERY = 64
 
 
@@ -28,15 +28,17 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     temp: str
-    """The name of the temporary file beside the target; empty for a removal."""
+    """The name of the temporary file beside the target, if one is needed."""
     before: str | None
     """The fingerprint of the whole file; None where there was none."""
     after: str | None
     start: int
     old: int
     new: int
+    mode: int | None = None
+    """The permission bits that the file had before."""
     made: tuple[str, ...] = ()
-    """Folders that had to be made for it."""
+    """Folders that come with the file, or go with it, outermost first."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,12 +52,6 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     call_id: str = ""
     time: float = 0.0
     files: tuple[FileChange, ...]
-    payload: str
-    """A hash of the bytes that follow."""
-
-
-class DamagedError(Exception):
-    """An entry's bytes are not the ones that were written."""
 
 
 class Pending:
@@ -74,31 +70,30 @@ class Journal:
         self.folder = folder
         self._entries = os.path.join(folder, "entries")
         self._pending = os.path.join(folder, "pending")
+        self._locks = Locks(folder)
         self._keep_bytes = keep_bytes
         self._keep_days = keep_days
-        self._next = 0
+        self._last = 0
         self._read: dict[str, Entry] = {}
 
-    def announce(self, kind: str, files: Sequence[FileChange], payload: bytes, *, of: str | None, call_id: str) -> Pending:
-        """Make the intent durable, before any file is touched."""
+    def announce(
+        self, kind: str, files: Sequence[FileChange], payload: bytes, *, of: str | None = None, call_id: str = ""
+    ) -> Pending:
+        """Make the intent durable, before the workspace is touched."""
         entry = Entry(
-            id=secrets.token_hex(8),
-            kind=kind,
-            of=of,
-            call_id=call_id,
-            time=time.time(),
-            files=tuple(files),
-            payload=_hash(payload),
+            id=secrets.token_hex(8), kind=kind, of=of, call_id=call_id, time=time.time(), files=tuple(files)
         )
-        head = msgspec.json.encode(entry)
         path = os.path.join(self._pending, entry.id)
         descriptor = self._claim(path)
         try:
-            write_all(descriptor, b"%s%d\n%s%s" % (_MAGIC, len(head), head, payload))
+            write_all(descriptor, sealed(_encoded(entry), payload))
             os.fsync(descriptor)
-        except BaseException:
+        except BaseException as error:
             os.close(descriptor)
-            os.unlink(path)
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+            if isinstance(error, OSError):
+                error.filename = error.filename or path  # it is this disk that is full, not the workspace's
             raise
         return Pending(entry, path, descriptor)
 
@@ -109,7 +104,6 @@ class Journal:
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
             except FileNotFoundError:
                 os.makedirs(self._pending, mode=0o700, exist_ok=True)
-                os.makedirs(self._entries, mode=0o700, exist_ok=True)
                 continue
             except FileExistsError:
                 continue  # the sweep that took it is about to remove it
@@ -118,25 +112,29 @@ class Journal:
             os.close(descriptor)
 
     def commit(self, pending: Pending) -> None:
-        """The files are durable: the intent becomes history."""
-        try:
-            self._settle(pending.path)
-        finally:
-            os.close(pending.descriptor)
+        """The files are durable: the intent becomes history. After an OSError it is still pending."""
+        self._settle(pending.entry, pending.path)
+        os.close(pending.descriptor)
 
     def withdraw(self, pending: Pending) -> None:
         """Nothing was changed after all."""
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(pending.path)
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(pending.path)
+        finally:
+            os.close(pending.descriptor)
+
+    def leave(self, pending: Pending) -> None:
+        """Nobody knows how far it came: the next sweep will find out."""
         os.close(pending.descriptor)
 
     def entries(self) -> list[Entry]:
-        """Every committed write, oldest first; entries that were damaged are left out."""
+        """Every committed write, oldest first; entries whose description was damaged are left out."""
         out = []
         for name in self._names():
             if name not in self._read:
                 try:
-                    self._read[name] = self._load(os.path.join(self._entries, name))[0]
+                    self._read[name] = _decoded(read_head(os.path.join(self._entries, name)))
                 except (DamagedError, FileNotFoundError):
                     continue
             out.append(self._read[name])
@@ -144,68 +142,98 @@ class Journal:
 
     def payload(self, entry: Entry) -> bytes:
         """The changed bytes of an entry; raises `DamagedError` when they are not what was written."""
-        for name, known in self._read.items():
-            if known.id == entry.id:
-                return self._load(os.path.join(self._entries, name))[1]
-        raise DamagedError("its journal entry is gone")
+        name = next((name for name, known in list(self._read.items()) if known.id == entry.id), "gone")
+        try:
+            return read_both(os.path.join(self._entries, name))[1]
+        except FileNotFoundError as error:
+            raise DamagedError("its journal entry is gone") from error
 
     def sweep(self) -> list[str]:
-        """Settle what dead processes left: their temporary files go, their finished writes become history."""
-        swept = []
-        for path in self._abandoned():
-            try:
-                entry = self._load(path)[0]
-            except DamagedError:
-                os.unlink(path)  # it died while announcing: no file was touched yet
-                continue
-            for file in entry.files:
-                if file.temp:
-                    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                        os.unlink(os.path.join(os.path.dirname(file.path), file.temp))
-                        swept.append(file.path)
-            if any(_now(file.path) == file.after for file in entry.files):
-                self._settle(path)
-            else:
-                for file in entry.files:
-                    remove_made(file.made)
-                os.unlink(path)
-        return swept
+        """Settle what dead processes left: their temporary files go, their finished writes become history.
+
+        One at a time: whoever is about to write a file must not overtake a sweep that still looks at it.
+        """
+        try:
+            if not os.listdir(self._pending):
+                return []
+            with self._locks.hold(["sweep"]):
+                return [path for pending in self._abandoned() for path in self._sweep(pending)]
+        except FileNotFoundError:
+            return []
+        except LockTimeoutError as error:
+            raise ToolFailure(f"The journal is being tidied by another process ({error}). Try again.") from error
+
+    def _sweep(self, path: str) -> Iterator[str]:
+        try:
+            entry = _decoded(read_both(path)[0])
+        except DamagedError:
+            os.unlink(path)  # it died while announcing: no file was touched yet
+            return
+        for file in entry.files:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                os.unlink(os.path.join(os.path.dirname(file.path), file.temp))
+                yield file.path
+        if any(_now(file.path) == file.after for file in entry.files):
+            self._settle(entry, path)
+            return
+        for file in entry.files:
+            if file.before is None:
+                remove_empty(file.made)
+        os.unlink(path)
 
     def _abandoned(self) -> Iterator[str]:
-        try:
-            names = os.listdir(self._pending)
-        except FileNotFoundError:
-            return
-        for name in names:
+        for name in os.listdir(self._pending):
             path = os.path.join(self._pending, name)
             try:
                 descriptor = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
             except FileNotFoundError:
                 continue
             try:
-                if try_lock(descriptor):
-                    if os.fstat(descriptor).st_nlink > 1:
-                        os.unlink(path)  # it is history already
-                    elif os.path.exists(path):
-                        yield path
+                if try_lock(descriptor) and os.path.exists(path):
+                    yield path
             finally:
                 os.close(descriptor)
 
-    def _settle(self, path: str) -> None:
-        """Give the entry the next free number. Numbers, not clocks, say what came after what."""
-        if not self._next:
-            names = self._names()
-            self._next = int(names[-1]) if names else 0
+    def _settle(self, entry: Entry, path: str) -> None:
+        """Give the entry the next number. Numbers, not clocks, say what came after what."""
+        number, place = self._reserve()
+        try:
+            for file in entry.files:
+                if file.after is None:
+                    remove_empty(file.made)
+            os.replace(path, place)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(place)
+            raise
+        if number % _PRUNE_EVERY == 0:
+            with contextlib.suppress(OSError):
+                self._prune()
+
+    def _reserve(self) -> tuple[int, str]:
+        """An empty file under the next free number; whoever dies now leaves it behind, and it counts as damaged."""
+        last = self._last
+        if not os.path.exists(self._numbered(last)):  # another journal has pruned, or this one is new
+            last = self._newest()
         while True:
-            self._next += 1
+            last += 1
             try:
-                os.link(path, os.path.join(self._entries, f"{self._next:012d}"))
-                break
+                os.close(os.open(self._numbered(last), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            except FileNotFoundError:
+                os.makedirs(self._entries, mode=0o700)
+                last -= 1
             except FileExistsError:
-                continue
-        os.unlink(path)
-        if self._next % _PRUNE_EVERY == 0:
-            self._prune()
+                last = max(last, self._newest())
+            else:
+                self._last = last
+                return last, self._numbered(last)
+
+    def _numbered(self, number: int) -> str:
+        return os.path.join(self._entries, f"{number:012d}")
+
+    def _newest(self) -> int:
+        names = self._names()
+        return int(names[-1]) if names else 0
 
     def _names(self) -> list[str]:
         try:
@@ -213,57 +241,51 @@ class Journal:
         except FileNotFoundError:
             return []
 
-    def _load(self, path: str) -> tuple[Entry, bytes]:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        try:
-            raw = read_all(descriptor)
-        finally:
-            os.close(descriptor)
-        try:
-            if not raw.startswith(_MAGIC):
-                raise DamagedError("its journal entry is damaged")
-            end = raw.index(b"\n", len(_MAGIC)) + 1
-            size = int(raw[len(_MAGIC) : end])
-            entry = msgspec.json.decode(raw[end : end + size], type=Entry)
-        except (ValueError, msgspec.DecodeError) as error:
-            raise DamagedError("its journal entry is damaged") from error
-        payload = raw[end + size :]
-        if _hash(payload) != entry.payload:
-            raise DamagedError("its journal entry is damaged")
-        return entry, payload
-
     def _prune(self) -> None:
         """Let go of the oldest entries beyond the limits of age and size."""
         oldest = time.time() - self._keep_days * 86_400
-        total = 0
+        total, over = 0, False
         for name in reversed(self._names()):
             path = os.path.join(self._entries, name)
             with contextlib.suppress(FileNotFoundError):
                 status = os.stat(path)
                 total += status.st_size
-                if total > self._keep_bytes or status.st_mtime < oldest:
+                # Without gaps: a number that is free must be higher than all that are taken.
+                over = over or total > self._keep_bytes or status.st_mtime < oldest
+                if over:
                     os.unlink(path)
                     self._read.pop(name, None)
 
 
-def remove_made(folders: Sequence[str]) -> None:
-    """Remove folders that were made for a file, innermost first, as far as they are empty."""
-    for folder in reversed(folders):
-        with contextlib.suppress(OSError):
-            os.rmdir(folder)
+def _encoded(entry: Entry) -> bytes:
+    try:
+        return msgspec.json.encode(entry)
+    except UnicodeEncodeError:
+        import json  # noqa: PLC0415 - only a path that is not UTF-8 needs it
+
+        return json.dumps(msgspec.to_builtins(entry)).encode()
 
 
-def _hash(payload: bytes) -> str:
-    return hashlib.blake2b(payload, digest_size=20).hexdigest()
+def _decoded(head: bytes) -> Entry:
+    try:
+        return msgspec.json.decode(head, type=Entry)
+    except msgspec.DecodeError:
+        import json  # noqa: PLC0415 - as above
+
+        return msgspec.convert(json.loads(head), Entry)
 
 
 def _now(path: str) -> str | None:
-    """The fingerprint of the file as it is; None where there is none."""
+    """The fingerprint of the file as it is; None where there is none, empty where nobody can tell."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError:
+        return ""
     try:
-        return fingerprint(read_all(descriptor))
+        return fingerprint(read_all(descriptor)) if is_regular(descriptor) else ""
+    except OSError:
+        return ""
     finally:
         os.close(descriptor)

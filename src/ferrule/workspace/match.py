@@ -92,7 +92,7 @@ def _exact(page: Page, old: str, new: str, *, everywhere: bool) -> Found | Ambig
         ends = old[-1] == "\r" and text.startswith("\n", at + size)
         return not begins and not ends
 
-    hits = _hits(text, old, stride=size if everywhere else 1, cost=size, admits=admits)
+    hits = _hits(text, old, stride=size, cost=size, admits=admits, everywhere=everywhere)
     refusal = _refusal("exact", text, page.mark, hits, everywhere=everywhere)
     if refusal is not None:
         return refusal
@@ -126,7 +126,8 @@ def _flat(page: Page, old: str, new: str, *, everywhere: bool, bare: bool) -> Fo
         end = at + len(needle)
         return not last_cut or end == len(hay) or hay[end] == "\n"
 
-    hits = _hits(hay, needle, stride=len(needle) if everywhere else 1, cost=len(needle), admits=admits)
+    size = len(needle)
+    hits = _hits(hay, needle, stride=size, cost=size, admits=admits, everywhere=everywhere)
     refusal = _refusal(rung, hay, "\n", hits, everywhere=everywhere)
     if refusal is not None:
         return refusal
@@ -169,8 +170,8 @@ def _indented(page: Page, old: str, new: str, *, everywhere: bool) -> Found | Am
         return bool(pairs)
 
     # Neighbouring places share the line end between them.
-    stride = len(needle) - 1 if everywhere else 1
-    hits = _hits(hay, needle, stride=stride, cost=len(needle) + _LINE_STEPS * len(body), admits=admits)
+    stride, cost = len(needle) - 1, len(needle) + _LINE_STEPS * len(body)
+    hits = _hits(hay, needle, stride=stride, cost=cost, admits=admits, everywhere=everywhere)
     refusal = _refusal("indentation", hay, "\n", hits, everywhere=everywhere)
     if refusal is not None:
         return refusal
@@ -188,20 +189,23 @@ def _indented(page: Page, old: str, new: str, *, everywhere: bool) -> Found | Am
     return _found(page, "indentation", places)
 
 
-def _hits(hay: str, needle: str, *, stride: int, cost: int, admits: Callable[[int], bool]) -> _Hits:
-    """Where the needle stands, each at least `stride` after the last; a stride of 1 lists overlapping ones."""
+def _hits(
+    hay: str, needle: str, *, stride: int, cost: int, admits: Callable[[int], bool], everywhere: bool
+) -> _Hits:
+    """Where the needle stands: everywhere at least `stride` apart, or else all places, overlapping ones too."""
     found: list[int] = []
     steps = LIMIT_STEPS
     at = hay.find(needle)
     while at >= 0:
-        admitted = admits(at)
-        if admitted:
+        jump = 1
+        if admits(at):
             found.append(at)
-        if not admitted or stride == 1:
+            jump = stride if everywhere else 1
+        if jump < stride or not everywhere:
             steps -= cost
-            if steps < 0 or len(found) > LIMIT_LISTED:
+            if steps < 0 or (len(found) > LIMIT_LISTED and not everywhere):
                 return _Hits(found[:LIMIT_LISTED], complete=False)
-        at = hay.find(needle, at + (stride if admitted else 1))
+        at = hay.find(needle, at + jump)
     return _Hits(found, complete=True)
 
 

@@ -1,5 +1,6 @@
 """The jail: which real paths the agent may touch, and opening them without a way out."""
 
+import contextlib
 import os
 import threading
 from typing import NamedTuple
@@ -13,8 +14,9 @@ class Outside(ToolFailure):
     """The path lies outside every folder that the user gave."""
 
     def __init__(self, path: str) -> None:
+        folder = os.path.dirname(path) or path
         super().__init__(
-            f"{path} is outside the workspace. Start with --add-dir {os.path.dirname(path) or path} to allow that folder.",
+            f"{path} is outside the workspace. Start with --add-dir {folder} to allow that folder.",
             code="outside-workspace",
             path=path,
         )
@@ -31,6 +33,17 @@ class Place(NamedTuple):
         """The folder that holds this place, open."""
         return self.root.open().below(self.parts[:-1], make=make)
 
+    def missing(self) -> tuple[str, ...]:
+        """Folders that have to be made before a file can be put here, outermost first."""
+        root, deepest = self.root.open(), len(self.parts) - 1
+        for depth in range(deepest, -1, -1):
+            try:
+                root.below(self.parts[:depth]).close()
+            except FileNotFoundError:
+                continue
+            break
+        return tuple(os.path.join(self.root.path, *self.parts[: end + 1]) for end in range(depth, deepest))
+
     @property
     def name(self) -> str:
         return self.parts[-1]
@@ -43,17 +56,20 @@ class Root:
         self.path = os.path.realpath(path)
         self._folder: Folder | None = None
         self._opening = threading.Lock()
+        with contextlib.suppress(OSError):  # it may be made later
+            self._folder = open_folder(self.path)
 
     def open(self) -> Folder:
         """The open folder; refuses when the path no longer leads to the folder that was opened first."""
         try:
             with self._opening:
                 if self._folder is None:
+                    if os.path.realpath(self.path) != self.path:
+                        raise self._gone()
                     self._folder = open_folder(self.path)
             if BY_DESCRIPTOR:
                 assert self._folder.descriptor is not None
-                now, then = os.stat(self.path), os.fstat(self._folder.descriptor)
-                if (now.st_dev, now.st_ino) != (then.st_dev, then.st_ino):
+                if not os.path.samestat(os.lstat(self.path), os.fstat(self._folder.descriptor)):
                     raise self._gone()
         except (FileNotFoundError, NotADirectoryError) as error:
             raise self._gone() from error
@@ -99,7 +115,10 @@ class Jail:
             raise ToolFailure("A path cannot be empty.")
         if path[0] == "~":
             path = os.path.expanduser(path)
-        return os.path.realpath(os.path.join(self.folder, path))
+        try:
+            return os.path.realpath(os.path.join(self.folder, path))
+        except UnicodeEncodeError as error:
+            raise ToolFailure("A path cannot contain a lone surrogate: no file has such a name.") from error
 
     def holds(self, real: str) -> bool:
         return any(within(real, root.path) for root in self.roots)
@@ -113,10 +132,12 @@ class Jail:
         raise Outside(real)
 
     def shown(self, real: str) -> str:
-        """The path relative to the workspace where it lies inside, for words and diffs."""
-        for root in self.roots:
-            if real != root.path and within(real, root.path):
-                return os.path.relpath(real, root.path)
+        """The path relative to the workspace where it lies inside, for words and diffs.
+
+        Only to the first root: that is where a relative path leads back to the same file.
+        """
+        if real != self.folder and within(real, self.folder):
+            return os.path.relpath(real, self.folder)
         return real
 
     def close(self) -> None:

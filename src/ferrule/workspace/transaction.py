@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ferrule.core.errors import ToolFailure
-from ferrule.support.beneath import Folder, is_regular, read_all, write_all
+from ferrule.support.beneath import Folder, describe, is_regular, read_all, write_all
 from ferrule.support.locks import Locks, LockTimeoutError
 from ferrule.workspace.journal import FileChange, Journal, remove_made
 from ferrule.workspace.ledger import fingerprint
@@ -143,12 +143,6 @@ def read_file(place: Place) -> bytes | None:
             return read_all(descriptor)
         finally:
             os.close(descriptor)
-
-
-def describe(error: OSError) -> str:
-    """An operating system's refusal in a few words, with its code."""
-    code = errno.errorcode.get(error.errno or 0, "OSError")
-    return f"{code}: {(error.strerror or str(error)).lower()}"
 
 
 def changed_span(before: bytes, after: bytes) -> tuple[int, int, int]:

@@ -1,5 +1,6 @@
 """A window of lines from a file of any size, without reading more of it than has to be read."""
 
+import codecs
 import os
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -31,18 +32,19 @@ def window_of(raw: bytes, first: int, last: int, *, line_bytes: int) -> Window:
 def window_in(descriptor: int, first: int, last: int, *, line_bytes: int, most_bytes: int) -> Window:
     """The same from an open file that is too large to hold; stops reading where the window ends."""
     head = os.pread(descriptor, 8192, 0)
-    if is_binary(head):
-        raise Binary("The file is binary, not text.")
+    if is_binary(head) or head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise Binary("The file is binary, or too large for its encoding.")
     out: list[str] = []
     size, at, ended = 0, 0, True
-    for line in _lines(descriptor, line_bytes):
+    for raw in _lines(descriptor, line_bytes):
         at += 1
         if at < first:
             continue
         if at > last or size > most_bytes:
             ended = False
             break
-        out.append(line.rstrip(b"\r").decode(errors="replace"))
+        line = raw.removeprefix(codecs.BOM_UTF8) if at == 1 else raw
+        out.append(line.removesuffix(b"\r").decode(errors="replace"))
         size += len(line)
     return _clip(first, out, at if ended else None, line_bytes)
 

@@ -7,12 +7,11 @@ from ferrule.core.args import Args
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.outcomes import FileText, Listing, Picture
 from ferrule.core.tool import Context, Tool
-from ferrule.support.beneath import Folder, is_regular, read_all
+from ferrule.support.beneath import Folder, describe, is_regular, read_all
 from ferrule.support.threads import Threads
 from ferrule.workspace.ledger import Ledger
 from ferrule.workspace.paths import Jail, Place
 from ferrule.workspace.textfile import Binary
-from ferrule.workspace.transaction import describe
 from ferrule.workspace.window import WHOLE_BYTES, Window, window_in, window_of
 
 PICTURES = (

@@ -11,6 +11,7 @@ from ferrule.core.outcomes import Found
 from ferrule.core.tool import Context, Tool
 from ferrule.support import ripgrep
 from ferrule.support.globs import BadGlob, expand, literal_prefix, matcher, names_hidden
+from ferrule.tools.search.program import rg
 from ferrule.workspace.paths import Jail
 
 
@@ -34,11 +35,11 @@ class Glob(Tool[GlobArgs, Found]):
             raise BadArguments("limit: must be at least 1; offset: must be at least 0.")
         folder, rests = _start(args.pattern, ctx)
         root = ctx.need(Jail).place(folder).root.path
-        # From the root, not from the folder: a search that starts inside an ignored folder would list it.
-        above = "" if folder == root else escape(os.path.relpath(folder, root)) + "/"
+        below = "" if folder == root else os.path.relpath(folder, root)
+        above = escape(below) + "/" if below else ""
         wanted = [matcher(above + rest) for rest in rests]
         hidden = any(names_hidden(above + rest) for rest in rests)
-        names = sorted(_matching(await ripgrep.files(ripgrep.required(), root, hidden=hidden), wanted))
+        names = sorted(_matching(await ripgrep.files(rg(ctx), root, hidden=hidden, below=below), wanted))
         page = names[args.offset : args.offset + args.limit]
         return Found(tuple(os.path.join(root, name) for name in page), max(0, len(names) - args.offset - len(page)))
 

@@ -8,6 +8,7 @@ from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.outcomes import Hit, Hits
 from ferrule.core.tool import Context, Tool
 from ferrule.support import ripgrep
+from ferrule.tools.search.program import rg
 from ferrule.workspace.guarded import Guard, search_exclusions
 from ferrule.workspace.paths import Jail
 
@@ -44,7 +45,7 @@ class Grep(Tool[GrepArgs, Hits]):
         root = real if os.path.isdir(real) else os.path.dirname(real)
         try:
             hits = await ripgrep.search(
-                ripgrep.required(),
+                rg(ctx),
                 root,
                 args.pattern,
                 path=None if real == root else os.path.basename(real),

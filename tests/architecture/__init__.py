@@ -1,0 +1,1 @@
+"""What the code base promises about itself: its layers, its words, its documents, its start-up."""

@@ -1,0 +1,164 @@
+"""The start-up contract: what an import loads, and that it does nothing else.
+
+Each question is asked in a fresh interpreter. What a bare interpreter has loaded by itself does not count.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .project import PACKAGE, dotted, modules, python
+
+DEPENDENCIES = {"click", "jsonschema_rs", "msgspec", "platformdirs"}
+BROUGHT_ALONG = {"typing_extensions"}
+"""Loaded by a dependency where it happens to be installed; never asked for by us."""
+
+LOADED_BY_CALL_READ = {
+    "ferrule",
+    "ferrule.arguments",
+    "ferrule.arguments.arguments",
+    "ferrule.arguments.coerce",
+    "ferrule.arguments.command",
+    "ferrule.arguments.incoming",
+    "ferrule.arguments.judge",
+    "ferrule.arguments.misfits",
+    "ferrule.arguments.quote",
+    "ferrule.arguments.schema",
+    "ferrule.cli",
+    "ferrule.cli.call",
+    "ferrule.cli.main",
+    "ferrule.cli.options",
+    "ferrule.context",
+    "ferrule.core",
+    "ferrule.core.access",
+    "ferrule.core.args",
+    "ferrule.core.call",
+    "ferrule.core.errors",
+    "ferrule.core.events",
+    "ferrule.core.face",
+    "ferrule.core.outcomes",
+    "ferrule.core.reply",
+    "ferrule.core.tool",
+    "ferrule.dialects",
+    "ferrule.dialects.dialect",
+    "ferrule.dialects.families",
+    "ferrule.dialects.families.amp",
+    "ferrule.dialects.families.amp.says",
+    "ferrule.dialects.words",
+    "ferrule.engine",
+    "ferrule.execute",
+    "ferrule.execute.guests",
+    "ferrule.execute.runner",
+    "ferrule.flow",
+    "ferrule.output",
+    "ferrule.output.bounds",
+    "ferrule.output.clean",
+    "ferrule.output.cut",
+    "ferrule.permissions",
+    "ferrule.permissions.asker",
+    "ferrule.permissions.gate",
+    "ferrule.permissions.modes",
+    "ferrule.permissions.plain",
+    "ferrule.registry",
+    "ferrule.registry.registry",
+    "ferrule.schedule",
+    "ferrule.schedule.scheduler",
+    "ferrule.schedule.ticket",
+    "ferrule.services",
+    "ferrule.settings",
+    "ferrule.support",
+    "ferrule.support.beneath",
+    "ferrule.support.threads",
+    "ferrule.tools",
+    "ferrule.tools.files",
+    "ferrule.tools.files.read",
+    "ferrule.workspace",
+    "ferrule.workspace.guarded",
+    "ferrule.workspace.ledger",
+    "ferrule.workspace.paths",
+    "ferrule.workspace.textfile",
+    "ferrule.workspace.window",
+}
+OURS_OF_THE_STANDARD_LIBRARY = {"concurrent.futures.thread", "hashlib", "json", "queue"}
+"""What a read needs of the standard library beyond what the dependencies load for themselves."""
+HEAVY = {"ctypes", "dataclasses", "difflib", "http", "multiprocessing", "sqlite3", "unittest", "urllib.request", "xml"}
+
+_LOADED = """
+import json, sys
+bare = set(sys.modules)
+{work}
+def origin(name):
+    return getattr(sys.modules[name], "__file__", None) or ""
+new = sorted(set(sys.modules) - bare)
+print(json.dumps([[name, "site-packages" in origin(name)] for name in new]))
+"""
+
+
+def loaded(work: str, home: Path) -> dict[str, bool]:
+    """The modules that the work loads, and for each whether it comes from an installed package."""
+    return dict(json.loads(python(_LOADED.format(work=work), home=home).splitlines()[-1]))
+
+
+def tops(names: list[str]) -> set[str]:
+    return {name.partition(".")[0] for name in names}
+
+
+@pytest.fixture
+def call_read(tmp_path) -> str:
+    """The work of `ferrule call Read`, on a workspace of one file."""
+    (tmp_path / "a.txt").write_text("hello\n")
+    return (
+        "from ferrule.cli.main import run\n"
+        f"assert run(['call', 'Read', '{{\"path\": \"a.txt\"}}', '--workspace', {str(tmp_path)!r}]) == 0"
+    )
+
+
+def test_importing_ferrule_loads_nothing_but_itself(tmp_path):
+    found = loaded("import ferrule", tmp_path)
+
+    assert {name for name in found if name.startswith("ferrule")} == {"ferrule"}
+    assert [name for name, installed in found.items() if installed] == []
+
+
+def test_a_read_loads_only_these_packages(tmp_path, call_read):
+    found = loaded("import os; del os.environ['FERRULE_STATE']\n" + call_read, tmp_path)
+    packages = tops([name for name, installed in found.items() if installed])
+
+    assert packages - BROUGHT_ALONG == DEPENDENCIES
+
+
+def test_a_read_whose_folders_are_chosen_does_not_look_for_them(tmp_path, call_read):
+    work = f"import os; os.environ['FERRULE_SETTINGS'] = {str(tmp_path / 'settings.toml')!r}\n" + call_read
+
+    assert "platformdirs" not in loaded(work, tmp_path)
+
+
+def test_a_read_loads_only_these_modules_of_ours(tmp_path, call_read):
+    found = {name for name in loaded(call_read, tmp_path) if name.partition(".")[0] == "ferrule"}
+
+    assert found == LOADED_BY_CALL_READ
+
+
+def test_a_read_loads_nothing_heavy(tmp_path, call_read):
+    assert HEAVY.isdisjoint(loaded(call_read, tmp_path))
+
+
+def test_a_read_needs_little_of_the_standard_library_by_itself(tmp_path, call_read):
+    dependencies = loaded("import asyncio, click, jsonschema_rs, msgspec, platformdirs.unix", tmp_path)
+    found = set(loaded(call_read, tmp_path)) - set(dependencies) - LOADED_BY_CALL_READ
+    named = {name for name in found if not name.startswith("_") and not name.startswith("json.")}
+
+    assert named <= OURS_OF_THE_STANDARD_LIBRARY
+
+
+def test_importing_any_module_makes_no_file_starts_no_thread_and_says_nothing(tmp_path):
+    names = [dotted(path) for path in modules() if path != PACKAGE / "__main__.py"]  # which runs the program
+    code = (
+        "import importlib, sys, threading\n"
+        "for name in sys.argv[1:]: importlib.import_module(name)\n"
+        "print(threading.active_count())"
+    )
+
+    assert python(code, *names, home=tmp_path) == "1\n"
+    assert list(tmp_path.iterdir()) == []

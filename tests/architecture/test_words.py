@@ -1,0 +1,80 @@
+"""The words for the model: every tool and every parameter is described, in whole sentences."""
+
+from typing import Any
+
+import pytest
+
+from ferrule.core.face import Face
+from ferrule.dialects.dialect import FAMILIES, load_dialect
+from ferrule.tools import BUILTIN, load
+
+from .project import PACKAGE
+
+FACES = [pytest.param(face, id=f"{family}-{face.name}") for family in FAMILIES for face in load_dialect(family).faces]
+FILES = [
+    pytest.param(path, id=f"{path.parent.name}-{path.stem}")
+    for path in sorted((PACKAGE / "dialects" / "families").glob("*/*.md"))
+]
+
+
+def parameters(face: Face) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = face.schema["properties"]
+    return found
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_a_description_is_prose_that_ends_in_a_full_stop(face):
+    assert face.words.endswith(".")
+    assert face.words.splitlines()[0].endswith(".")
+    assert face.words == face.words.strip()
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_a_description_stands_in_a_file_that_ends_in_a_newline(path):
+    text = path.read_text(encoding="utf-8")
+
+    assert text.endswith(".\n")
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_every_parameter_is_described_in_a_sentence(face):
+    silent = [name for name, about in parameters(face).items() if not about.get("description", "").endswith(".")]
+
+    assert silent == []
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_required_parameters_come_first(face):
+    required = face.schema.get("required", [])
+
+    assert list(parameters(face))[: len(required)] == required
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_a_face_belongs_to_a_tool_that_there_is(face):
+    assert face.tool in BUILTIN
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_what_a_face_passes_on_is_what_its_tool_accepts(face):
+    passed = face.canonical(dict.fromkeys(parameters(face)))
+
+    assert set(passed) <= set(load(face.tool).args.__struct_fields__)
+
+
+@pytest.mark.parametrize("name", sorted(BUILTIN))
+def test_every_tool_says_in_a_sentence_what_it_is(name):
+    assert (type(load(name)).__doc__ or "").endswith(".")
+
+
+@pytest.mark.parametrize("name", sorted(BUILTIN))
+def test_the_list_of_tools_has_them_under_their_own_names(name):
+    assert load(name).name == name
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_every_file_of_words_belongs_to_a_face(family):
+    faces = load_dialect(family).faces
+    texts = {path.read_text(encoding="utf-8").strip() for path in (PACKAGE / "dialects" / "families" / family).glob("*.md")}
+
+    assert texts == {face.words for face in faces}

@@ -1,0 +1,260 @@
+"""The command line: exit codes, messages and what goes where."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ferrule.cli.main import COMMANDS, run
+
+
+@pytest.fixture
+def workspace(tmp_path, monkeypatch):
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one\ntwo\n")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def typed(monkeypatch, text):
+    """Standard input with that text, and no terminal."""
+    import io
+
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "out", "err"),
+    [
+        pytest.param(["call", "Read", '{"path":"a.txt"}'], 0, "1: one\n2: two\n", "", id="done"),
+        pytest.param(["call", "Read", '{"path":"b"}'], 1, "", "ENOENT", id="tool-error"),
+        pytest.param(["call", "Raed", '{"path":"a.txt"}'], 2, "", "Did you mean Read", id="unknown-tool"),
+        pytest.param(["call", "Read", "{}"], 2, "", "path: required", id="missing-parameter"),
+        pytest.param(["call", "Read", '{"path": 5, "read_range": "x"}'], 2, "", "read_range: ", id="bad-parameter"),
+        pytest.param(["call", "Read", "{"], 2, "", "not JSON", id="bad-json"),
+        pytest.param(["call", "Read", "[]"], 2, "", "JSON object", id="not-an-object"),
+        pytest.param(["call"], 2, "", "Missing argument 'NAME'", id="no-name"),
+        pytest.param(["call", "create_file", '{"path":"x","content":""}'], 3, "", "did not allow", id="refused"),
+        pytest.param(["call", "Read", '{"path":"/etc/passwd"}'], 3, "", "--add-dir /etc", id="outside"),
+        pytest.param(["call", "Read", '{"path":"/etc/passwd"}', "--yes"], 3, "", "--add-dir", id="yes-widens-nothing"),
+        pytest.param(["cal"], 2, "", "Did you mean 'call'", id="unknown-command"),
+        pytest.param(["call", "Read", "{}", "--dialect", "latin"], 2, "", "no dialect called 'latin'", id="dialect"),
+        pytest.param(["call", "Read", "{}", "--workspace", "nowhere"], 2, "", "is not a folder", id="workspace"),
+        pytest.param(["tools", "show"], 2, "", "ferrule tools show NAME", id="show-what"),
+        pytest.param(["tools", "show", "nothing"], 2, "", "no tool called", id="show-unknown"),
+        pytest.param(["undo"], 1, "", "No edit history found", id="nothing-to-undo"),
+        pytest.param(["undo", "a.txt"], 1, "", "No edit history found for file", id="nothing-to-undo-here"),
+        pytest.param(["redo"], 1, "", "Nothing to redo", id="nothing-to-redo"),
+        pytest.param(["output", "zzzz"], 1, "", "No output is kept as", id="unknown-output"),
+        pytest.param(["output"], 0, "No outputs are kept.", "", id="no-outputs"),
+        pytest.param(["--version"], 0, "ferrule 0", "", id="version"),
+        pytest.param([], 0, "Commands:", "", id="help"),
+    ],
+)
+def test_exit_codes_and_messages(workspace, capsys, monkeypatch, arguments, code, out, err):
+    typed(monkeypatch, "")
+
+    assert run(arguments) == code
+    said = capsys.readouterr()
+    assert out in said.out
+    assert err in said.err
+    assert "Traceback" not in said.err
+    if not err:
+        assert said.err == ""
+
+
+def test_call_reads_arguments_from_standard_input(workspace, capsys, monkeypatch):
+    typed(monkeypatch, '{"path": "a.txt", "read_range": [2, 2]}')
+
+    assert run(["call", "Read", "-"]) == 0
+    assert capsys.readouterr().out == "2: two\n"
+
+
+def test_call_json_is_the_reply_object(workspace, capsys):
+    assert run(["call", "edit_file", '{"path":"a.txt","old_str":"one","new_str":"1"}', "--json", "--yes"]) == 0
+
+    reply = json.loads(capsys.readouterr().out)
+    assert set(reply) == {"status", "result", "trackFiles"}
+    assert reply["trackFiles"] == [os.path.realpath(workspace / "a.txt")]
+
+
+def test_yes_allows_and_deny_denies(workspace, capsys):
+    values = '{"path":"b.txt","content":"x"}'
+
+    assert run(["call", "create_file", values, "--deny"]) == 3
+    assert not (workspace / "b.txt").exists()
+    assert run(["call", "create_file", values, "--yes"]) == 0
+    assert (workspace / "b.txt").exists()
+
+
+def test_add_dir_widens(workspace, tmp_path, capsys):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "b.txt").write_text("x\n")
+
+    assert run(["call", "Read", json.dumps({"path": str(tmp_path / "other" / "b.txt")}), "--add-dir", str(tmp_path / "other")]) == 0
+    assert capsys.readouterr().out == "1: x\n"
+
+
+def test_workspace_is_where_relative_paths_start(workspace, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    assert run(["call", "Read", '{"path":"a.txt"}', "--workspace", "workspace"]) == 0
+
+
+def test_undo_and_redo_across_processes(workspace, capsys):
+    run(["call", "create_file", '{"path":"a.txt","content":"new"}', "--yes"])
+    capsys.readouterr()
+
+    assert run(["undo", "--list"]) == 0
+    assert "undo  write of a.txt" in capsys.readouterr().out
+    assert run(["undo", "a.txt"]) == 0
+    assert "-new\n" in capsys.readouterr().out
+    assert (workspace / "a.txt").read_text() == "one\ntwo\n"
+    assert run(["redo"]) == 0
+    assert (workspace / "a.txt").read_text() == "new\n"
+
+
+def test_exec_answers_in_order_as_json_lines(workspace, capsys, monkeypatch):
+    typed(
+        monkeypatch,
+        '{"id":"x","name":"Read","input":{"path":"a.txt"}}\n\n'
+        '{"name":"Read","input":{"path":"nope"}}\n'
+        '{"id":"z","name":"glob","input":{"filePattern":"*"}}\n',
+    )
+
+    assert run(["exec", "--timing"]) == 1
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(line["id"], line["status"]) for line in lines] == [("x", "done"), ("2", "error"), ("z", "done")]
+    assert all(0 <= line["timing"]["start"] <= line["timing"]["end"] for line in lines)
+
+
+def test_exec_prints_every_reply_once_without_timing(workspace, capsys, monkeypatch):
+    typed(monkeypatch, "".join(f'{{"id":"{n}","name":"Read","input":{{"path":"a.txt"}}}}\n' for n in range(30)))
+
+    assert run(["exec"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["id"] for line in lines] == [str(number) for number in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("text", "err"),
+    [
+        pytest.param('{"name":"Read"}\n{oops\n', "line 2: not JSON", id="not-json"),
+        pytest.param('{"input":{}}\n', "line 1: ", id="no-name"),
+        pytest.param('{"name":"Read","input":[1]}\n', "line 1: ", id="input-is-no-object"),
+    ],
+)
+def test_exec_runs_nothing_when_a_line_is_wrong(workspace, capsys, monkeypatch, text, err):
+    typed(monkeypatch, text)
+
+    assert run(["exec"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert err in said.err
+
+
+@pytest.mark.contract("batch.example")
+def test_exec_plan_prints_the_batches(workspace, capsys, monkeypatch):
+    typed(
+        monkeypatch,
+        '{"id":"A","name":"Read","input":{"path":"a"}}\n'
+        '{"id":"B","name":"Read","input":{"path":"b"}}\n'
+        '{"id":"E","name":"edit_file","input":{"path":"a","old_str":"x","new_str":"y"}}\n'
+        '{"id":"C","name":"Read","input":{"path":"c"}}\n',
+    )
+
+    assert run(["exec", "--plan"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [[call["id"] for call in line["calls"]] for line in lines] == [["A", "B"], ["E", "C"]]
+
+
+def test_tools_lists_shows_and_gives_json(workspace, capsys):
+    assert run(["tools"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
+        "Read", "edit_file", "create_file", "Bash", "glob", "Grep",
+    ]  # fmt: skip
+    assert run(["tools", "show", "Write"]) == 0
+    assert capsys.readouterr().out.startswith("create_file ")
+    assert run(["tools", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 6
+    assert run(["tools", "show", "Bash", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["meta"] == {"disableTimeout": True}
+
+
+def test_output_prints_what_was_cut(workspace, capsys):
+    (workspace / "many").mkdir()
+    assert run(["call", "Bash", '{"cmd":"seq 100000"}', "--json", "--yes"]) == 0
+    reply = json.loads(capsys.readouterr().out)
+
+    assert run(["output", reply["outputId"]]) == 0
+    assert capsys.readouterr().out == "".join(f"{number}\n" for number in range(1, 100_001))
+    assert run(["output"]) == 0
+    assert reply["outputId"] in capsys.readouterr().out
+
+
+def test_doctor_finds_what_is_needed(workspace, capsys):
+    assert run(["doctor"]) == 0
+    said = capsys.readouterr().out
+    assert all(word in said for word in ("ripgrep", "sandbox", "store", "Python", "settings"))
+
+
+def test_doctor_says_what_is_wrong_with_settings(workspace, capsys, tmp_path, monkeypatch):
+    path = tmp_path / "wrong.toml"
+    path.write_text("[limits]\nsecond = 3\n")
+    monkeypatch.setenv("FERRULE_SETTINGS", str(path))
+
+    assert run(["doctor"]) != 0
+    said = capsys.readouterr()
+    assert "wrong.toml" in said.out + said.err
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_every_command_explains_itself_with_its_options(name, capsys):
+    assert run([name, "--help"]) == 0
+    said = capsys.readouterr().out
+    assert "Usage: ferrule" in said
+    if name != "demo":
+        for option in ("--dialect", "--workspace", "--add-dir", "--yes", "--deny"):
+            assert option in said
+
+
+def test_the_demo_mends_the_project_in_plain_text(workspace, capsys):
+    assert run(["demo"]) == 0
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert "Could not find exact match for old_str" in said
+    assert "-    if full > THRESHOLD:" in said
+    assert "+    if full >= THRESHOLD:" in said
+    assert "6. Grep" in said
+
+
+def test_a_bug_is_one_line_not_a_traceback(workspace, capsys, monkeypatch):
+    import ferrule.cli.tools
+
+    def broken(**_: object) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(ferrule.cli.tools, "open_engine", broken)
+
+    assert run(["tools"]) == 70
+    assert "a bug: RuntimeError: boom" in capsys.readouterr().err
+
+
+def test_python_m_ferrule_is_ferrule(workspace):
+    done = subprocess.run(
+        [sys.executable, "-m", "ferrule", "call", "Read", '{"path":"a.txt"}'], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (0, "1: one\n2: two\n")
+
+
+def test_a_reader_that_leaves_early_is_no_error(workspace):
+    (workspace / "big.txt").write_text("x" * 60 + "\n")
+    done = subprocess.run(
+        ["bash", "-c", f"'{sys.executable}' -m ferrule tools --json | head -c 10"], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert done.stderr == ""
