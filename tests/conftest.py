@@ -3,8 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.golden import Golden
+
+# Time is measured in bench/, never asserted in a test: a busy machine must not fail one.
+settings.register_profile("ferrule", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ferrule")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

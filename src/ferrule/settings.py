@@ -1,6 +1,7 @@
 """Every setting, its meaning and its default. One TOML file of the user's may change them."""
 
 import os
+from typing import Annotated
 
 import msgspec
 
@@ -10,9 +11,9 @@ from ferrule.core.errors import ConfigError
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How much may happen, and for how long."""
 
-    seconds: float = 120.0
+    seconds: Annotated[float, msgspec.Meta(gt=0)] = 120.0
     """A tool's time limit; progress starts it anew."""
-    parallel: int = 32
+    parallel: Annotated[int, msgspec.Meta(ge=1)] = 32
     """How many calls run at the same moment at most."""
 
 
@@ -28,9 +29,9 @@ class Files(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Shell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Commands."""
 
-    seconds: float | None = None
+    seconds: Annotated[float, msgspec.Meta(gt=0)] | None = None
     """A time limit for commands; none by default."""
-    log_mb: int = 1024
+    log_mb: Annotated[int, msgspec.Meta(ge=0)] = 1024
     """How much of one command's output is kept on disk."""
     keep_env: tuple[str, ...] = ()
     """Environment variables that look secret and are handed to commands all the same."""
@@ -39,15 +40,15 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Output(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The store of full outputs."""
 
-    keep_days: float = 7.0
-    keep_mb: int = 2048
+    keep_days: Annotated[float, msgspec.Meta(ge=0)] = 7.0
+    keep_mb: Annotated[int, msgspec.Meta(ge=0)] = 2048
 
 
 class Undo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The journal of writes."""
 
-    keep_days: float = 30.0
-    keep_mb: int = 512
+    keep_days: Annotated[float, msgspec.Meta(ge=0)] = 30.0
+    keep_mb: Annotated[int, msgspec.Meta(ge=0)] = 512
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,5 +95,5 @@ def load_settings(path: str | None = None) -> Settings:
         raise ConfigError(f"Cannot read {path}: {error.strerror}.") from error
     try:
         return msgspec.toml.decode(raw, type=Settings)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {error}.") from error

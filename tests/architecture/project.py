@@ -63,7 +63,9 @@ def prose(path: Path) -> str:
 
 def links(path: Path) -> set[Path]:
     """The files of the project that a page links to."""
-    targets = (target for target in _LINK.findall(prose(path)) if "://" not in target and not target.startswith("mailto:"))
+    targets = (
+        target for target in _LINK.findall(prose(path)) if "://" not in target and not target.startswith("mailto:")
+    )
     return {(path.parent / target).resolve() for target in targets}
 
 
@@ -85,6 +87,8 @@ def python(code: str, *args: str, home: Path, cwd: Path | None = None) -> str:
 
 def environment(home: Path) -> dict[str, str]:
     """An environment in which nothing of the machine's user is read or written."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("FERRULE_", "PYTHON", "XDG_", "COV_"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("FERRULE_", "PYTHON", "XDG_", "COV_"))
+    }
     # Byte code is written beside the source, which is no part of what a test watches.
     return {**kept, "HOME": str(home), "FERRULE_STATE": str(home / "state"), "PYTHONDONTWRITEBYTECODE": "1"}

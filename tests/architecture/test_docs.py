@@ -13,7 +13,9 @@ import pytest
 import ferrule
 from ferrule.cli.main import COMMANDS, cli
 from ferrule.dialects.dialect import FAMILIES, load_dialect
+from ferrule.permissions.plain import TABLE
 from ferrule.settings import Settings
+from ferrule.workspace.guarded import PROTECTED, READABLE, SECRET
 
 from .project import PACKAGE, ROOT, links, modules, pages, shown
 
@@ -68,8 +70,14 @@ def test_every_tool_and_every_parameter_is_documented(family):
 
 
 def test_every_setting_is_documented_with_its_default():
-    rows = {row.split("|")[1].strip(" `"): row.split("|")[2].strip(" `") for row in text("settings").splitlines() if row.startswith("| `")}
-    expected = {name: "none" if default is None else json.dumps(default).replace("()", "[]") for name, default in settings()}
+    rows = {
+        row.split("|")[1].strip(" `"): row.split("|")[2].strip(" `")
+        for row in text("settings").splitlines()
+        if row.startswith("| `")
+    }
+    expected = {
+        name: "none" if default is None else json.dumps(default).replace("()", "[]") for name, default in settings()
+    }
 
     assert {name: rows.get(name) for name in expected} == expected
 
@@ -139,7 +147,9 @@ def test_every_link_leads_somewhere(page):
 
 @pytest.mark.parametrize("page", EVERY_PAGE)
 def test_every_file_that_a_page_names_is_there(page):
-    named = re.findall(r"`((?:src|tests|docs|examples|bench|scripts|requirements)/[\w./-]+)`", page.read_text(encoding="utf-8"))
+    named = re.findall(
+        r"`((?:src/ferrule|tests|docs|examples|bench|scripts|requirements)/[\w./-]+)`", page.read_text(encoding="utf-8")
+    )
 
     assert [name for name in named if not (ROOT / name).exists()] == []
 
@@ -147,7 +157,9 @@ def test_every_file_that_a_page_names_is_there(page):
 @pytest.mark.parametrize("code", blocks("python"))
 def test_every_python_example_names_what_there_is(code):
     parsed = compile(code, "example", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    taken = [node for node in ast.walk(parsed) if isinstance(node, ast.ImportFrom) and str(node.module).startswith("ferrule")]
+    taken = [
+        node for node in ast.walk(parsed) if isinstance(node, ast.ImportFrom) and str(node.module).startswith("ferrule")
+    ]
 
     for node in taken:
         module = importlib.import_module(str(node.module))
@@ -159,7 +171,9 @@ def test_every_settings_example_is_a_settings_file(code):
     assert isinstance(msgspec.toml.decode(code, type=Settings), Settings)
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, id=path.name) for path in sorted((ROOT / "examples").glob("*.py"))])
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, id=path.name) for path in sorted((ROOT / "examples").glob("*.py"))]
+)
 def test_every_example_is_named_in_the_documents(path):
     every_page = "".join(page.read_text(encoding="utf-8") for page in pages(".", "docs"))
 
@@ -170,3 +184,16 @@ def test_the_licence_is_the_one_that_the_package_names():
     licence = (ROOT / "LICENSE").read_text(encoding="utf-8")
 
     assert licence.split()[:5] == ["Apache", "License", "Version", "2.0,", "January"]
+
+
+def test_every_guarded_pattern_is_documented():
+    page = text("safety")
+
+    assert [pattern for pattern in (*SECRET, *PROTECTED, *READABLE) if f"`{pattern}`" not in page] == []
+
+
+def test_every_program_that_needs_no_question_is_documented():
+    page = text("permissions")
+    programs = sorted({known.split(" ")[0] for known in TABLE})
+
+    assert [program for program in programs if f"`{program}`" not in page] == []

@@ -14,7 +14,9 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 def pins(text: str) -> list[str]:
     """Each requirement with its hashes, as one line."""
-    lines = [line for line in text.replace("\\\n", " ").splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    lines = [
+        line for line in text.replace("\\\n", " ").splitlines() if line.strip() and not line.lstrip().startswith("#")
+    ]
     return [" ".join(line.split()) for line in lines]
 
 
@@ -63,6 +65,9 @@ def test_the_locks_hold_what_the_project_asks_for():
 
 
 def test_users_and_developers_run_the_same_versions():
-    run, dev = ({pin.split(" --hash")[0] for pin in pins((ROOT / "requirements" / name).read_text())} for name in ("run.txt", "dev.txt"))
+    run, dev = (
+        {pin.split(" --hash")[0] for pin in pins((ROOT / "requirements" / name).read_text())}
+        for name in ("run.txt", "dev.txt")
+    )
 
     assert run <= dev

@@ -20,6 +20,7 @@ _BANNER = re.compile(r"#\s*[-=#*_~]{3,}")
 _FORM = re.compile(r"^\s*(?:Args|Arguments|Parameters|Returns|Yields):\s*$", re.MULTILINE)
 _CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
+
 def rejected() -> set[str]:
     """The words of the glossary's last column."""
     rows = [line for line in (ROOT / "CONTEXT.md").read_text(encoding="utf-8").splitlines() if line.startswith("|")]

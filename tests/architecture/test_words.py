@@ -36,6 +36,7 @@ def test_a_description_stands_in_a_file_that_ends_in_a_newline(path):
     assert text.endswith(".\n")
 
 
+@pytest.mark.contract("schema.described")
 @pytest.mark.parametrize("face", FACES)
 def test_every_parameter_is_described_in_a_sentence(face):
     silent = [name for name, about in parameters(face).items() if not about.get("description", "").endswith(".")]
@@ -43,6 +44,7 @@ def test_every_parameter_is_described_in_a_sentence(face):
     assert silent == []
 
 
+@pytest.mark.contract("schema.required-first")
 @pytest.mark.parametrize("face", FACES)
 def test_required_parameters_come_first(face):
     required = face.schema.get("required", [])
@@ -75,6 +77,8 @@ def test_the_list_of_tools_has_them_under_their_own_names(name):
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_every_file_of_words_belongs_to_a_face(family):
     faces = load_dialect(family).faces
-    texts = {path.read_text(encoding="utf-8").strip() for path in (PACKAGE / "dialects" / "families" / family).glob("*.md")}
+    texts = {
+        path.read_text(encoding="utf-8").strip() for path in (PACKAGE / "dialects" / "families" / family).glob("*.md")
+    }
 
     assert texts == {face.words for face in faces}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 C = TypeVar("C", list[Any], dict[str, Any])
 
 HOPS_LIMIT = 100
-STEPS_LIMIT = 5000
+STEPS_LIMIT = 20_000
 """Schemas may refer to themselves in many ways at once; past these limits a value is left as it is."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}(\.0*)?")

@@ -46,10 +46,8 @@ class _Token(NamedTuple):
 
 def strip_background(command: str) -> str:
     """The command without its one trailing `&`, where that is what sends it to the background."""
-    tokens = _tokens(command)
-    while tokens and tokens[-1].kind == "newline":
-        tokens.pop()
-    if not tokens or len(tokens) < 2:
+    tokens = _between_newlines(_tokens(command) or [])
+    if len(tokens) < 2:
         return command
     before, last = tokens[-2:]
     trailing = last.text == "&" and last.kind == "operator" and not command[last.end :].strip(" \t\n")
@@ -64,14 +62,10 @@ def split_cd(command: str) -> tuple[str, str] | None:
     The folder is literal but for a leading `~` or `~/`, which the caller expands. None where it is not, where
     something in the command would also run if `cd` failed, and wherever the reading is uncertain.
     """
-    tokens = _tokens(command)
-    while tokens and tokens[0].kind == "newline":
-        tokens.pop(0)
-    while tokens and tokens[-1].kind == "newline":
-        tokens.pop()
-    words = [token.text for token in tokens or ()][:3]
-    after = 2 if words[1:2] == ["--"] else 1
-    if not tokens or words[0] != "cd" or len(tokens) < after + 3:
+    tokens = _between_newlines(_tokens(command) or [])
+    words = [token.text for token in tokens[:2]]
+    after = 2 if words[1:] == ["--"] else 1
+    if words[:1] != ["cd"] or len(tokens) < after + 3:
         return None
     target, operator = tokens[after], tokens[after + 1]
     if target.kind != "word" or operator.text != "&&" or operator.kind != "operator":
@@ -79,13 +73,16 @@ def split_cd(command: str) -> tuple[str, str] | None:
     folder = _literal(target.text)
     if folder is None or not _is_plain_folder(folder, after_dashes=after == 2):
         return None
-    rest = tokens[after + 2 :]
-    while rest and rest[0].kind == "newline":
-        rest.pop(0)
+    rest = _between_newlines(tokens[after + 2 :])
     if not rest or not _runs_only_after_cd(rest):
         return None
     text = command[rest[0].start : rest[-1].end]
     return None if _REMEMBERS_CD.search(text) else (folder, text)
+
+
+def _between_newlines(tokens: list[_Token]) -> list[_Token]:
+    solid = [index for index, token in enumerate(tokens) if token.kind != "newline"]
+    return tokens[solid[0] : solid[-1] + 1] if solid else []
 
 
 def _runs_only_after_cd(rest: list[_Token]) -> bool:
@@ -158,14 +155,15 @@ def _tokens(command: str) -> list[_Token] | None:
     """The command's words and operators; None where it is unbalanced or more than this reader understands."""
     tokens: list[_Token] = []
     index = depth = 0
+    bracket = command.find("[")
     while index < len(command):
         if blank := _BLANKS.match(command, index):
             index = blank.end()
             continue
         start, character = index, command[index]
         if character == "#":
-            # Behind other words it may stand inside a bracket, where bash sees no comment.
-            if tokens and tokens[-1].kind != "newline":
+            # Behind a word or an open bracket it may be a part of a subscript, where bash sees no comment.
+            if tokens and (tokens[-1].kind != "newline" or 0 <= bracket < index):
                 return None
             end = command.find("\n", index)
             index = len(command) if end < 0 else end

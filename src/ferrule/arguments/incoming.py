@@ -14,6 +14,8 @@ INTEGER_LIMIT_BITS = 1024
 
 _FENCE = "```"
 _BLANKS = " \t\r\n"
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_CONTAINERS = frozenset({dict, list, tuple})
 
 
 class Incoming(NamedTuple):
@@ -95,7 +97,7 @@ def examine(values: dict[str, Any] | list[Any]) -> bool:
             for key, value in holder.items() if in_object else enumerate(holder):
                 if in_object:
                     _examine_name(key, path)
-                if isinstance(value, dict | list | tuple):
+                if type(value) in _CONTAINERS:
                     deeper.append(((*path, key), value))
                 elif fault := _fault(value):
                     raise refusal(f"{spelled((*path, key))}: {fault}.")
@@ -108,7 +110,7 @@ def examine(values: dict[str, Any] | list[Any]) -> bool:
 
 
 def _examine_name(name: object, path: Path) -> None:
-    if not isinstance(name, str):
+    if type(name) is not str:
         raise refusal(f"{spelled(path)}: the names of members must be strings, not {type(name).__name__}.")
     if _has_lone_surrogate(name):
         raise refusal(f"{spelled((*path, name))}: this name holds half a character and cannot be written as UTF-8.")
@@ -116,17 +118,17 @@ def _examine_name(name: object, path: Path) -> None:
 
 def _fault(value: object) -> str | None:
     """Why this value, which is no container, cannot be an argument."""
-    if isinstance(value, str):
-        if not _has_lone_surrogate(value):
-            return None
+    # Exact types: the validator knows no others, and a subclass may mean more than JSON can say.
+    kind = type(value)
+    if kind not in _SCALARS:
+        return f"a value of type {kind.__name__} is not JSON"
+    if isinstance(value, str) and _has_lone_surrogate(value):
         return "the text holds half a character (a lone surrogate), which cannot be written as UTF-8"
-    if value is None or isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return "the number is too large" if value.bit_length() > INTEGER_LIMIT_BITS else None
-    if isinstance(value, float):
-        return None if math.isfinite(value) else "NaN and Infinity are not JSON; send a finite number"
-    return f"a value of type {type(value).__name__} is not JSON"
+    if isinstance(value, int) and value.bit_length() > INTEGER_LIMIT_BITS:
+        return "the number is too large"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN and Infinity are not JSON; send a finite number"
+    return None
 
 
 def _has_lone_surrogate(text: str) -> bool:

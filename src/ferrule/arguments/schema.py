@@ -15,6 +15,8 @@ from ferrule.arguments.judge import judge
 if TYPE_CHECKING:
     from jsonschema_rs import ValidatorMap
 
+LIMIT_NOTES = 20
+
 _MAY_NAME_MORE = (
     *("$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"),
     *("patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames"),
@@ -54,7 +56,9 @@ class Schema:
         if not validator.is_valid(mended.value):
             errors = validator.iter_errors(mended.value)
             raise refusal("\n".join(misfits.lines(self.advertised, mended.value, errors, unknown)))
-        return Fitted(mended.value, notes + mended.notes)
+        more = len(mended.notes) - LIMIT_NOTES
+        cut = (f"{more} more values were mended in the same way.",) if more > 0 else ()
+        return Fitted(mended.value, notes + mended.notes[:LIMIT_NOTES] + cut)
 
     @cached_property
     def _validators(self) -> "ValidatorMap":

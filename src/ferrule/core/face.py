@@ -41,8 +41,8 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
     """Is it advertised, or only accepted?"""
 
     def canonical(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments in the canonical tool's names."""
-        return {**self.fill, **{self.params.get(key, key): value for key, value in values.items()}}
+        """Arguments in the canonical tool's names. What the engine fills in, a caller cannot change."""
+        return {**{self.params.get(key, key): value for key, value in values.items()}, **self.fill}
 
     def advertised(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Canonical arguments in this family's names; the inverse of `canonical`."""
@@ -50,7 +50,8 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
         return {back.get(key, key): value for key, value in values.items() if key not in self.fill}
 
     def definition(self) -> dict[str, Any]:
-        return {"name": self.name, "description": self.words, "inputSchema": dict(self.schema)}
+        """What a model is shown. The caller may change it as its model API needs; the face stays as it is."""
+        return {"name": self.name, "description": self.words, "inputSchema": _copied(self.schema)}
 
     def sentence(self, failure: ToolFailure) -> str:
         """A failure in this family's words."""
@@ -58,3 +59,9 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
         if words is None:
             return failure.message
         return words.format(message=failure.message, path=failure.path, count=failure.count).rstrip()
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _copied(member) for key, member in value.items()}
+    return [_copied(member) for member in value] if isinstance(value, list | tuple) else value

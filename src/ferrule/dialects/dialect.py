@@ -28,8 +28,7 @@ FAMILIES: Mapping[str, Callable[[], Dialect]] = {"amp": _amp}
 
 def load_dialect(name: str) -> Dialect:
     """A family's dialect by name."""
-    try:
-        return FAMILIES[name]()
-    except KeyError:
-        known = ", ".join(sorted(FAMILIES))
-        raise ConfigError(f"There is no dialect called {name!r}. The dialects are {known}.") from None
+    family = FAMILIES.get(name)
+    if family is None:
+        raise ConfigError(f"There is no dialect called {name!r}. The dialects are {', '.join(sorted(FAMILIES))}.")
+    return family()

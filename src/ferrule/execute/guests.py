@@ -18,47 +18,115 @@ _GRACE_SECONDS = 1.0
 _IDLE_MOST = 16
 
 
+class _Job:
+    """One body, where its answer goes, and whether somebody has stopped it before it began."""
+
+    def __init__(self, body: Body, answer: "asyncio.Future[Any]") -> None:
+        self.body = body
+        self.answer = answer
+        self.home = answer.get_loop()
+        self.context = contextvars.copy_context()
+        self.stopped = False
+
+    def tell(self, act: Callable[["asyncio.Future[Any]"], object]) -> None:
+        """Settle the answer, on the loop that waits for it."""
+
+        def settle() -> None:
+            if not self.answer.done():
+                act(self.answer)
+
+        with contextlib.suppress(RuntimeError):  # the engine's loop is gone, and with it whoever waited
+            self.home.call_soon_threadsafe(settle)
+
+
 class _Guest:
     """One thread and its loop. It does one job at a time."""
 
     def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[tuple[Body, asyncio.Future[Any], contextvars.Context] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._starting = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        """Everything that the body has started on its loop."""
         threading.Thread(target=self._serve, name="ferrule-guest", daemon=True).start()
 
-    def take(self, body: Body, answer: "asyncio.Future[Any]") -> None:
-        self._jobs.put((body, answer, contextvars.copy_context()))
+    def take(self, job: _Job) -> None:
+        self._jobs.put(job)
 
     def leave(self) -> None:
+        """End the thread, after the job that it may still have."""
         self._jobs.put(None)
 
-    def cancel(self) -> None:
+    def stop(self, job: _Job) -> None:
         """Ask the body to stop; one that blocks does not hear it."""
-        loop, task = self._loop, self._task
+        with self._starting:
+            job.stopped = True
+            loop, task = self._loop, self._task
         if loop is not None and task is not None:
             with contextlib.suppress(RuntimeError):  # the loop was closed a moment ago
                 loop.call_soon_threadsafe(task.cancel)
 
     def _serve(self) -> None:
-        self._loop = asyncio.new_event_loop()
+        loop = self._loop = self._new_loop()
+        while (job := self._jobs.get()) is not None:
+            self._do(loop, job)
+            if any(not task.done() for task in self._tasks):
+                # What ignores being cancelled must not live on in the next call.
+                loop.close()
+                loop = self._loop = self._new_loop()
+            self._tasks.clear()
+            del job  # an idle thread holds on to nothing of the call
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+    def _new_loop(self) -> asyncio.AbstractEventLoop:
+        def start(loop: asyncio.AbstractEventLoop, body: Any, **more: Any) -> "asyncio.Task[Any]":
+            task: asyncio.Task[Any] = asyncio.Task(body, loop=loop, **more)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            return task
+
+        loop = asyncio.new_event_loop()
+        loop.set_task_factory(start)
+        return loop
+
+    def _do(self, loop: asyncio.AbstractEventLoop, job: _Job) -> None:
+        with self._starting:
+            if job.stopped:
+                job.tell(lambda answer: answer.cancel())
+                return
+            task = self._task = job.context.run(loop.create_task, _calmly(job.body))
         try:
-            while (job := self._jobs.get()) is not None:
-                body, answer, context = job
-                home = answer.get_loop()
-                try:
-                    self._task = context.run(self._loop.create_task, body())
-                    value = self._loop.run_until_complete(self._task)
-                except asyncio.CancelledError:
-                    _tell(home, answer, lambda a: a.cancel())
-                except BaseException as error:  # noqa: BLE001 - SystemExit of a guest must not end a thread unheard
-                    _tell(home, answer, lambda a, e=error: a.set_exception(_calm(e)))
-                else:
-                    _tell(home, answer, lambda a, v=value: a.set_result(v))
-                finally:
-                    self._task = None
-        finally:
-            self._loop.close()
+            value = loop.run_until_complete(task)
+        except asyncio.CancelledError:
+            act: Callable[[asyncio.Future[Any]], object] = lambda answer: answer.cancel()  # noqa: E731
+        except BaseException as raised:  # noqa: BLE001 - whatever a guest raises ends its call and nothing else
+            error = _calm(raised)
+            act = lambda answer: answer.set_exception(error)  # noqa: E731
+        else:
+            act = lambda answer: answer.set_result(value)  # noqa: E731
+        with self._starting:
+            self._task = None
+        self._clear(loop)
+        job.tell(act)
+
+    def _clear(self, loop: asyncio.AbstractEventLoop) -> None:
+        """End what the body has left running."""
+        left = {task for task in self._tasks if not task.done()}
+        for task in left:
+            task.cancel()
+        if left:
+            with contextlib.suppress(KeyboardInterrupt, SystemExit):
+                loop.run_until_complete(asyncio.wait(left, timeout=_GRACE_SECONDS))
+
+
+async def _calmly(body: Body) -> Any:
+    """The body; what would end the program is raised as an ordinary error, before the loop sees it."""
+    try:
+        return await body()
+    except (KeyboardInterrupt, SystemExit) as error:
+        raise _calm(error) from error
 
 
 def _calm(error: BaseException) -> Exception:
@@ -68,48 +136,41 @@ def _calm(error: BaseException) -> Exception:
     return RuntimeError(f"{type(error).__name__}: {error}")
 
 
-def _tell(home: asyncio.AbstractEventLoop, answer: "asyncio.Future[Any]", act: Callable[[Any], object]) -> None:
-    def settle() -> None:
-        if not answer.done():
-            act(answer)
-
-    with contextlib.suppress(RuntimeError):  # the engine's loop is gone, and with it whoever waited
-        home.call_soon_threadsafe(settle)
-
-
 class Guests:
     """Idle threads are kept for the next call."""
 
     def __init__(self) -> None:
         self._idle: list[_Guest] = []
+        self._closed = False
 
     async def run(self, body: Body) -> Any:
         """Await `body()` on a thread of its own. Cancelling gives the body a moment to stop, then gives it up."""
         guest = self._idle.pop() if self._idle else _Guest()
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        guest.take(body, answer)
+        job = _Job(body, answer)
+        guest.take(job)
         try:
-            value = await asyncio.shield(answer)
+            return await asyncio.shield(answer)
         except asyncio.CancelledError:
-            guest.cancel()
+            guest.stop(job)
             await asyncio.wait([answer], timeout=_GRACE_SECONDS)
+            raise
+        finally:
             if answer.done():
                 if not answer.cancelled():
-                    answer.exception()
+                    answer.exception()  # seen: nobody else will ask for it
                 self._free(guest)
-            raise
-        except BaseException:
-            self._free(guest)
-            raise
-        self._free(guest)
-        return value
+            else:
+                answer.cancel()
+                guest.leave()
 
     def _free(self, guest: _Guest) -> None:
-        if len(self._idle) < _IDLE_MOST:
-            self._idle.append(guest)
-        else:
+        if self._closed or len(self._idle) >= _IDLE_MOST:
             guest.leave()
+        else:
+            self._idle.append(guest)
 
     def close(self) -> None:
+        self._closed = True
         while self._idle:
             self._idle.pop().leave()

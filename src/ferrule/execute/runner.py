@@ -28,15 +28,15 @@ class Runner:
     async def run(self, tool: AnyTool, args: Args, ctx: Timed) -> Any:
         """What the tool returns. A tool that overruns fails with a sentence; what it raises passes through."""
         if not tool.timed:
-            return await self._body(tool, args, ctx)
+            return await self._awaited(tool, args, ctx)
         try:
             async with asyncio.timeout(self._seconds) as limit:
                 ctx.alive = lambda: self._extend(limit)
-                return await self._body(tool, args, ctx)
+                return await self._awaited(tool, args, ctx)
         except TimeoutError as error:
             if not limit.expired():
                 raise  # the tool's own
-            message = f"Tool execution timed out after {self._seconds:g} seconds"
+            message = f"Tool execution timed out after {self._seconds:.12g} seconds"
             raise ToolFailure(message, code="timed-out") from error
         finally:
             ctx.alive = None
@@ -44,6 +44,16 @@ class Runner:
     def _extend(self, limit: asyncio.Timeout) -> None:
         if not limit.expired():
             limit.reschedule(asyncio.get_running_loop().time() + self._seconds)
+
+    async def _awaited(self, tool: AnyTool, args: Args, ctx: Context) -> Any:
+        try:
+            return await self._body(tool, args, ctx)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody stopped the call: something inside the tool was cancelled, and the tool let it pass.
+            raise RuntimeError("the tool cancelled itself") from error
 
     async def _body(self, tool: AnyTool, args: Args, ctx: Context) -> Any:
         if not tool.own_thread:

@@ -1,60 +1,150 @@
 """Development commands that need no question: plain words only, from a short table of programs and flags.
 
 No quotes, no variables, no globs, no operators: what is written is what runs. A program counts only when it is found
-outside the workspace, and a flag only when it is listed. Whatever is not certain asks; the full analysis of command
-lines is a matter of its own.
+outside the workspace, and a flag only when it is listed as a whole word: none here runs a program of the caller's
+choice, loads a file of settings, or writes where it is told. Tests, builds and linters run the project's own code, as
+they are meant to; what the agent could have written without a question is never part of that. Whatever is not certain
+asks; the full analysis of command lines is a matter of its own.
 """
 
 import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from ferrule.core.access import within
 
-_PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,=-]+( [A-Za-z0-9_./:@%+,=-]+)*")
-_ALONE = "!"
-"""In a list of flags: no other words may follow."""
+# Patterns stay text until the first use: compiling them would be paid by every start of the program.
+_PLAIN = r"[A-Za-z0-9_./:@+,=-]+( [A-Za-z0-9_./:@+,=-]+)*"
+_MOST_CHARS = 1000
 
-_GIT_SHOW = (
-    "--stat --oneline --name-only --name-status --cached --staged --graph --all --decorate --short --branch -s -b -p"
-    " --patch --no-color --no-pager --porcelain -n -1 -2 -3 -5 -10 -20 --abbrev-commit --summary --numstat --shortstat"
-    " --check -w -b --word-diff --no-renames --untracked-files --ignored"
-).split()
-_TEST_FLAGS = "-v -vv -q -x -s -k -m --lf --ff --tb --maxfail --collect-only -n --co -rA -ra --durations".split()
+_NAME = r"[A-Za-z_][A-Za-z0-9_.:-]*"
+_COUNT = r"\d{1,6}"
+# None begins with `@`, which makes several programs read more arguments from a file.
+_PATH = r"[A-Za-z0-9_./][A-Za-z0-9_./+@,-]*"
+_TEST = rf"{_PATH}(::[A-Za-z0-9_]+)*"
+_REVISION = r"[A-Za-z0-9_./@][A-Za-z0-9_./:@+,-]*"
+_PACKAGE = r"\.(/[A-Za-z0-9_.-]+)*/?"
+_TASK = (
+    r"(tests?|check|lint|build|all|compile|format|fmt|types|typecheck|type-check|unit|coverage)"
+    r"(:(unit|ci|fix|check|all|types|js|ts|py))?"
+)
 
-_Flags = Sequence[str]
-TABLE: Mapping[str, Mapping[str, _Flags]] = {
-    # program → first word → flags that may follow; "" stands for no first word
-    "git": {
-        "status": _GIT_SHOW, "diff": _GIT_SHOW, "log": _GIT_SHOW, "show": _GIT_SHOW, "blame": ("-L",),
-        "branch": (_ALONE, "-a", "-r", "-v", "-vv", "--list", "--show-current"), "tag": (_ALONE, "-l", "--list"),
-        "rev-parse": ("--show-toplevel", "--abbrev-ref"), "describe": ("--tags", "--always"), "remote": (_ALONE, "-v"),
-        "ls-files": ("-m", "-o", "--others", "--exclude-standard"),
+
+class Form(NamedTuple):
+    """What may follow a program."""
+
+    flags: frozenset[str] = frozenset()
+    """Whole words that take no value."""
+    letters: str = ""
+    """One-letter flags that take no value and may stand together, as in `-la`."""
+    values: Mapping[str, str] = {}
+    """Flag → the shape of its value, as the next word or, for a long flag, after `=`."""
+    words: str = ""
+    """The shape of all other words; empty where there may be none."""
+
+
+def _form(flags: str = "", *, letters: str = "", values: Mapping[str, str] | None = None, words: str = "") -> Form:
+    return Form(frozenset(flags.split()), letters, values or {}, words)
+
+
+_SHOW = _form(
+    "-p --patch --stat --numstat --shortstat --summary --name-only --name-status --oneline --graph --all --decorate"
+    " --abbrev-commit --cached --staged --check --word-diff --no-renames --no-color --no-patch -s -w -b"
+    " -1 -2 -3 -5 -10 -20 -50 --",
+    values={"-n": _COUNT, "--max-count": _COUNT, "--unified": _COUNT},
+    words=_REVISION,
+)
+_PYTEST = _form(
+    "--lf --ff --last-failed --failed-first --co --collect-only --no-header --no-summary -ra -rA -rf -rs",
+    letters="vqxsl",
+    values={
+        "-k": _NAME,
+        "-m": _NAME,
+        "-n": rf"{_COUNT}|auto|logical",
+        "--tb": "auto|long|short|line|native|no",
+        "--maxfail": _COUNT,
+        "--durations": _COUNT,
     },
-    "npm": {"test": (), "run": (), "ls": ("--depth", "--all"), "list": ("--depth", "--all"), "outdated": (), "t": ()},
-    "pnpm": {"test": (), "run": (), "ls": (), "list": ()},
-    "yarn": {"test": (), "run": (), "list": ()},
-    "python": {"-m": (*_TEST_FLAGS, "--strict", "--check", "--fix"), "--version": (), "-V": ()},
-    "pytest": {"": _TEST_FLAGS},
-    "ruff": {"check": ("--fix", "--diff", "--select"), "format": ("--check", "--diff")},
-    "mypy": {"": ("--strict",)}, "pyright": {"": ()}, "basedpyright": {"": ()},
-    "black": {"": ("--check", "--diff", "-q")}, "isort": {"": ("--check", "--diff")}, "flake8": {"": ()},
-    "tox": {"": ("-e",)}, "nox": {"": ("-s",)},
-    "make": {"": ()},
-    "cargo": {
-        "build": ("--release", "--all", "--workspace"), "test": ("--all", "--workspace", "--release"),
-        "check": ("--all", "--workspace"), "fmt": ("--all", "--check"), "clippy": ("--all", "--workspace"), "tree": (),
-    },
-    "go": {"build": ("-v",), "test": ("-v", "-run", "-race", "-cover"), "vet": (), "fmt": (), "list": ("-m",), "version": ()},
-    "gofmt": {"": ("-l", "-w", "-d")}, "rustfmt": {"": ("--check",)},
-    "tsc": {"": ("--noEmit", "-p", "--project", "-b")}, "eslint": {"": ("--fix",)},
-    "prettier": {"": ("--write", "--check")}, "jest": {"": ("--watch=false", "--ci")}, "vitest": {"": ("run",)},
-    "node": {"--version": (), "-v": ()}, "ls": {"": ("-l", "-a", "-la", "-al", "-1", "-lh", "-lah", "-R")},
-    "pwd": {"": ()}, "which": {"": ()}, "true": {"": ()}, "uname": {"": ("-a",)},
+    words=_TEST,
+)
+_RUFF_RULES = {"--select": "[A-Z0-9,]+", "--ignore": "[A-Z0-9,]+", "--output-format": "concise|full|grouped"}
+_CARGO = _form("--all --workspace --release --all-targets --all-features --quiet --verbose -q -v")
+_ONE_TASK = _form(words=_TASK)
+
+TABLE: Mapping[str, Form] = {
+    "git status": _form(
+        "--short --branch --porcelain --porcelain=v1 --porcelain=v2 --ignored --untracked-files=all"
+        " --untracked-files=no -uall -uno --",
+        letters="sb",
+        words=_PATH,
+    ),
+    "git diff": _SHOW,
+    "git log": _SHOW,
+    "git show": _SHOW,
+    "git blame": _form("-w -s --", values={"-L": r"\d+,\+?\d+"}, words=_REVISION),
+    "git branch": _form("--list --all --remotes --show-current", letters="arv"),
+    "git tag": _form("--list -l"),
+    "git remote": _form("-v --verbose"),
+    "git rev-parse": _form("--show-toplevel --abbrev-ref --short --is-inside-work-tree --verify", words=_REVISION),
+    "git describe": _form("--tags --always --long", words=_REVISION),
+    "git ls-files": _form("--others --modified --deleted --cached --exclude-standard --", letters="omdc", words=_PATH),
+    "npm test": _form(),
+    "npm t": _form(),
+    "npm run": _ONE_TASK,
+    "npm ls": _form("--all", values={"--depth": _COUNT}),
+    "npm list": _form("--all", values={"--depth": _COUNT}),
+    "pnpm test": _form(),
+    "pnpm run": _ONE_TASK,
+    "yarn test": _form(),
+    "yarn run": _ONE_TASK,
+    "python -V": _form(),
+    "pytest": _PYTEST,
+    "python -m unittest": _form("--verbose --quiet --failfast", letters="vqf", values={"-s": _PATH}, words=_PATH),
+    "python -m py_compile": _form(words=_PATH),
+    "mypy": _form("--strict --pretty", words=_PATH),
+    "pyright": _form("--warnings", words=_PATH),
+    "basedpyright": _form("--warnings", words=_PATH),
+    "ruff check": _form("--fix --no-fix --diff --quiet -q", values=_RUFF_RULES, words=_PATH),
+    "ruff format": _form("--check --diff --quiet -q", words=_PATH),
+    "black": _form("--check --diff --quiet -q", words=_PATH),
+    "flake8": _form(words=_PATH),
+    # Without these first words isort writes through links and tsc wherever its settings say.
+    "isort --check": _form("--diff --quiet -q", words=_PATH),
+    "isort --check-only": _form("--diff --quiet -q", words=_PATH),
+    "isort --diff": _form("--check --quiet -q", words=_PATH),
+    "tsc --noEmit": _form("--pretty"),
+    "eslint": _form("--fix --quiet", values={"--max-warnings": _COUNT}, words=_PATH),
+    "prettier": _form("--check --write --list-different", words=_PATH),
+    "jest": _form("--ci --runInBand --watch=false", values={"-t": _NAME}, words=_PATH),
+    "vitest run": _form(values={"-t": _NAME}, words=_PATH),
+    "make": _form(words=_TASK),
+    "cargo build": _CARGO,
+    "cargo check": _CARGO,
+    "cargo clippy": _CARGO,
+    "cargo test": _CARGO._replace(words=_NAME),
+    "cargo fmt": _form("--all --check"),
+    "cargo tree": _form(),
+    "go build": _form("-v", words=_PACKAGE),
+    "go test": _form("-v -race -cover -short", values={"-run": _NAME, "-count": _COUNT}, words=_PACKAGE),
+    "go vet": _form(words=_PACKAGE),
+    "go fmt": _form(words=_PACKAGE),
+    "go list": _form(words=_PACKAGE),
+    "go version": _form(),
+    "gofmt": _form("-l -d -w", words=_PATH),
+    "node -v": _form(),
+    "ls": _form(letters="1aAlhtrSRFd", words=_PATH),
+    "pwd": _form(),
+    "true": _form(),
+    "which": _form(words=r"[A-Za-z0-9_][A-Za-z0-9_.+-]*"),
+    "uname": _form("-a"),
 }  # fmt: skip
-_MODULES = frozenset({"pytest", "unittest", "mypy", "ruff", "black", "isort", "compileall", "flake8"})
-_ALIASES = {"python3": "python"}
+"""Program, or program and first words → what may follow."""
+
+_PYTHONS = ("python", "python3")
+_MODULES = frozenset({"pytest", "mypy", "ruff", "black", "isort", "flake8"})
+"""Programs that Python also runs as modules."""
 
 
 def auto_allowed(
@@ -62,52 +152,115 @@ def auto_allowed(
     *,
     cwd: str,
     roots: Sequence[str],
-    secret: Callable[[str], bool],
+    off_limits: Callable[[str], bool],
     path: str | None = None,
 ) -> bool:
-    """Is the command one of the common development commands, in plain words, touching nothing that is guarded?"""
-    if not _PLAIN.fullmatch(command) or len(command) > 1000:
+    """Is the command one of the common development commands, in plain words, inside the workspace?
+
+    `off_limits` tells of a path whether no such command may have it as its folder or among its words: secret files,
+    and whatever the agent may write without a question. `path` stands for the environment's PATH.
+    """
+    if len(command) > _MOST_CHARS or not re.fullmatch(_PLAIN, command):
         return False
-    program, *words = command.split(" ")
-    table = TABLE.get(_ALIASES.get(program, program))
-    if table is None or not _trusted(program, roots, path):
+    words = command.split(" ")
+    meant = _meant(words)
+    if not _covered(meant) or not _trusted(words[0], roots, os.environ.get("PATH") if path is None else path):
         return False
-    return _covered(program, words, table) and all(_harmless(word, cwd, roots, secret) for word in words)
+    here = os.path.realpath(cwd)
+    if not _inside(here, roots) or off_limits(here) or (words[0] == "git" and not _own_repository(here)):
+        return False
+    if "unittest" in words[2:3] and not all(_begins_here(word, here) for word in words[3:]):
+        return False
+    return all(_harmless(word, here, roots, off_limits) for word in words[1:])
 
 
-def _covered(program: str, words: Sequence[str], table: Mapping[str, Sequence[str]]) -> bool:
-    if _ALIASES.get(program, program) == "python":
-        if words and words[0].endswith(".py"):
-            return not any(word.startswith("-") for word in words)
-        if words[:1] == ["-m"] and words[1:2] and words[1] not in _MODULES:
+def _meant(words: Sequence[str]) -> Sequence[str]:
+    """The words without what only leads to the program that is meant."""
+    if words[0] in _PYTHONS:
+        if words[1:2] == ["-m"] and words[2:3] and words[2] in _MODULES:
+            return words[2:]
+        return ["python", *words[1:]]
+    return ["git", *words[2:]] if words[:2] == ["git", "--no-pager"] else words
+
+
+def _covered(words: Sequence[str]) -> bool:
+    if words[1:] == ["--version"]:
+        return any(known.split(" ")[0] == words[0] for known in TABLE)
+    for count in (3, 2, 1):
+        form = TABLE.get(" ".join(words[:count])) if len(words) >= count else None
+        if form is not None:
+            return _fits(words[count:], form)
+    return False
+
+
+def _fits(words: Sequence[str], form: Form) -> bool:
+    rest = iter(words)
+    for word in rest:
+        flag, equals, value = word.partition("=")
+        if word in form.flags or (form.letters and re.fullmatch(rf"-[{form.letters}]+", word)):
+            continue
+        if flag in form.values and (not equals or flag.startswith("--")):
+            value = value if equals else next(rest, "")
+            if not re.fullmatch(form.values[flag], value):
+                return False
+        elif word.startswith("-") or not form.words or not re.fullmatch(form.words, word):
             return False
-    if words and words[0] in table:
-        allowed, rest = table[words[0]], words[1:]
-    elif "" in table:
-        allowed, rest = table[""], words
-    else:
-        return False
-    return all(
-        word.split("=", 1)[0] in allowed or word in allowed
-        if word.startswith("-")
-        else _ALONE not in allowed and "=" not in word  # `make CC=…` runs what the word says
-        for word in rest
-    )
+    return True
 
 
 def _trusted(program: str, roots: Sequence[str], path: str | None) -> bool:
-    found = shutil.which(program, path=path)
-    return found is not None and os.path.isabs(found) and not any(
-        within(os.path.realpath(place), root) for root in roots for place in (found, os.path.dirname(found))
-    )
+    """Is the file that a shell finds under this name outside the workspace, wherever the shell is started?"""
+    for folder in (path or "").split(os.pathsep):
+        if not os.path.isabs(folder):
+            return False  # it means another folder for every folder that a command runs in
+        found = shutil.which(program, path=folder)
+        if found is not None:
+            places = (found, os.path.dirname(found))
+            return os.path.isabs(found) and not any(_inside(os.path.realpath(place), roots) for place in places)
+    return False
 
 
-def _harmless(word: str, cwd: str, roots: Sequence[str], secret: Callable[[str], bool]) -> bool:
-    """Is a word no path out of the workspace and no secret file?"""
+def _inside(real: str, roots: Sequence[str]) -> bool:
+    return any(within(real, root) for root in roots)
+
+
+def _harmless(word: str, cwd: str, roots: Sequence[str], off_limits: Callable[[str], bool]) -> bool:
+    """Is no part of the word a path out of the workspace or one that is off limits?"""
     for piece in re.split(r"[=:,]", word):
-        real = os.path.realpath(os.path.join(cwd, piece))
-        if ".." in piece.split("/") or (piece.startswith("/") and not any(within(real, root) for root in roots)):
-            return False
-        if secret(real) or secret(os.path.join(cwd, piece)):
+        named = os.path.join(cwd, piece)
+        real = os.path.realpath(named)
+        if ".." in piece.split("/") or not _inside(real, roots) or off_limits(real) or off_limits(named):
             return False
     return True
+
+
+def _begins_here(word: str, cwd: str) -> bool:
+    """Does a dotted name begin in this folder? Python would import any other from wherever it is installed."""
+    first = re.split(r"[./]", word, maxsplit=1)[0]
+    names = (first, f"{first}.py")
+    return word.startswith("-") or word == "discover" or any(os.path.exists(os.path.join(cwd, name)) for name in names)
+
+
+def _own_repository(cwd: str) -> bool:
+    """Will git find its settings in a `.git`, which no tool may write, and not in files that look like a repository?"""
+    folder = cwd
+    while True:
+        git = os.path.join(folder, ".git")
+        if os.path.isdir(git):
+            return True
+        if os.path.lexists(git):
+            return _leads_to_git(git)
+        if all(os.path.exists(os.path.join(folder, name)) for name in ("HEAD", "objects", "refs")):
+            return False
+        if os.path.dirname(folder) == folder:
+            return True
+        folder = os.path.dirname(folder)
+
+
+def _leads_to_git(file: str) -> bool:
+    """Does the pointer of a work tree or a submodule lead into a `.git` folder?"""
+    if not os.path.isfile(file):
+        return False
+    with open(file, encoding="utf-8", errors="replace") as pointer:
+        target = pointer.read(4096).removeprefix("gitdir:").strip()
+    return ".git" in os.path.realpath(os.path.join(os.path.dirname(file), target)).split(os.sep)

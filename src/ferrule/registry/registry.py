@@ -7,6 +7,9 @@ from ferrule.core.errors import ConfigError, UnknownTool
 from ferrule.core.face import Face
 from ferrule.core.tool import AnyTool
 
+_NAME_CHARS = 128
+"""How much of an unknown name is looked at and said back; no model API takes a longer one."""
+
 
 class Later(NamedTuple):
     """A tool that is loaded when it is first called: a session pays for the tools that it uses."""
@@ -85,6 +88,9 @@ class Registry:
             raise ConfigError(f"Two tools are called {tool.name}.")
         self._tools[tool.name] = tool
         self._add(plain_face(tool))
+        for alias in [alias for alias, name in self._aliases.items() if name == tool.name]:
+            del self._aliases[alias]
+            self._names.setdefault(alias, self._names[tool.name])
 
     def resolve(self, name: str) -> Registered:
         """The tool that a name means; an unknown name is answered with the nearest ones."""
@@ -99,10 +105,10 @@ class Registry:
                 code="unknown-tool",
             )
         lower = {known.lower(): known for known in self._names}
-        near = [lower[match] for match in get_close_matches(name.lower(), lower, n=3, cutoff=0.6)]
+        near = [lower[match] for match in get_close_matches(name[:_NAME_CHARS].lower(), lower, n=3, cutoff=0.6)]
         near = list(dict.fromkeys(self._names[known].name for known in near))
         hint = f" Did you mean {' or '.join(near)}?" if near else f" The tools are {self._list()}."
-        raise UnknownTool(f"There is no tool called {name!r}.{hint}", code="unknown-tool")
+        raise UnknownTool(f"There is no tool called {name[:_NAME_CHARS]!r}.{hint}", code="unknown-tool")
 
     def _list(self) -> str:
         return ", ".join(self._shown)

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, get_type_hints, overload
+from typing import Any, TypeVar, cast, get_type_hints, overload
 
 import msgspec
 
@@ -12,7 +12,7 @@ from ferrule.core.errors import ConfigError
 from ferrule.core.tool import Context, Source, Tool
 
 F = TypeVar("F", bound=Callable[..., Any])
-Touches = Sequence[Access] | Callable[..., Sequence[Access]]
+Touches = Access | Sequence[Access] | Callable[..., Access | Sequence[Access]]
 
 
 class FunctionTool(Tool[Args, Any]):
@@ -20,7 +20,7 @@ class FunctionTool(Tool[Args, Any]):
 
     own_thread = True
 
-    def __init__(  # noqa: PLR0913 - one per thing that can be said about a tool
+    def __init__(
         self,
         function: Callable[..., Any],
         *,
@@ -32,7 +32,9 @@ class FunctionTool(Tool[Args, Any]):
     ) -> None:
         self._function = function
         self._touches = touches
-        self.name = name or function.__name__  # type: ignore[misc]
+        self.name = str(name or getattr(function, "__name__", ""))  # type: ignore[misc]
+        if not self.name:
+            raise ConfigError(f"A tool made of {function!r} needs a name.")
         self.timed = timed  # type: ignore[misc]
         self.own_thread = not inline
         self.source = source
@@ -40,10 +42,13 @@ class FunctionTool(Tool[Args, Any]):
         if not self.words:
             raise ConfigError(f"The tool {self.name} needs a docstring: it is the description that the model reads.")
         self._wants_context, fields = _fields(function, self.name)
-        self.args = msgspec.defstruct(  # type: ignore[misc]
-            f"{self.name}_args", fields, bases=(Args,), frozen=True, kw_only=True
-        )
+        try:
+            made = msgspec.defstruct(f"{self.name}_args", fields, bases=(Args,), frozen=True, kw_only=True)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"The tool {self.name}: {error}") from error
+        self.args = cast("type[Args]", made)  # type: ignore[misc]
         self.schema = _schema(self.args, self.name)
+        self._touches_by = _parameters(touches, self.args, self.name) if callable(touches) else ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._function(*args, **kwargs)
@@ -51,9 +56,12 @@ class FunctionTool(Tool[Args, Any]):
     def access(self, args: Args, ctx: Context) -> tuple[Access, ...]:
         if self._touches is None:
             return (EVERYTHING,)
-        declared = self._touches(**_values(args)) if callable(self._touches) else self._touches
+        declared = self._touches
+        if callable(declared):
+            declared = declared(**{name: getattr(args, name) for name in self._touches_by})
         return tuple(
-            access._replace(key=ctx.path(access.key)) if access.kind == "path" else access for access in declared
+            access._replace(key=ctx.path(access.key)) if access.kind == "path" else access
+            for access in ((declared,) if isinstance(declared, Access) else declared)
         )
 
     async def run(self, args: Args, ctx: Context) -> Any:
@@ -84,9 +92,9 @@ def tool(
 ) -> Any:
     """Make a tool of a typed function.
 
-    `touches` says what a call touches: a list of `Access`, or a function of the arguments that returns one; without it
-    a call runs alone and asks. The body runs on a thread of its own, where it may block; `inline=True` runs an async
-    body on the engine's loop, for code that belongs to that loop and never blocks it.
+    `touches` says what a call touches: a list of `Access`, or a function of some of the arguments that returns one;
+    without it a call runs alone and asks. The body runs on a thread of its own, where it may block; `inline=True` runs
+    an async body on the engine's loop, for code that belongs to that loop and never blocks it.
     """
 
     def make(function: Callable[..., Any]) -> FunctionTool:
@@ -103,21 +111,35 @@ def _fields(function: Callable[..., Any], name: str) -> tuple[str, list[Any]]:
     """The name of the parameter that takes the context, if any, and the fields of all others."""
     try:
         hints = get_type_hints(function, include_extras=True)
-    except NameError as error:
-        raise ConfigError(f"The tool {name}: {error}.") from error
-    wants, fields = "", []
+    except (NameError, AttributeError, TypeError, SyntaxError) as error:
+        raise ConfigError(f"The tool {name}: its types cannot be read: {error}.") from error
+    wants = ""
+    fields: list[Any] = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise ConfigError(f"The tool {name}: a parameter like {parameter} cannot be described to a model.")
         if parameter.name not in hints:
             raise ConfigError(f"The tool {name}: the parameter {parameter.name} needs a type.")
         if hints[parameter.name] is Context:
+            if wants:
+                raise ConfigError(f"The tool {name}: {wants} and {parameter.name} both take the context.")
             wants = parameter.name
         elif parameter.default is parameter.empty:
             fields.append((parameter.name, hints[parameter.name]))
         else:
             fields.append((parameter.name, hints[parameter.name], msgspec.field(default=parameter.default)))
     return wants, fields
+
+
+def _parameters(touches: Callable[..., Any], args: type[Args], name: str) -> tuple[str, ...]:
+    """The arguments that a function of them asks for."""
+    asked = inspect.signature(touches).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in asked):
+        return args.__struct_fields__
+    unknown = [parameter.name for parameter in asked if parameter.name not in args.__struct_fields__]
+    if unknown:
+        raise ConfigError(f"The tool {name}: touches asks for {', '.join(unknown)}, which is no parameter of the tool.")
+    return tuple(parameter.name for parameter in asked)
 
 
 def _schema(args: type[Args], name: str) -> Mapping[str, Any]:

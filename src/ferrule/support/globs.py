@@ -167,7 +167,7 @@ def _component(name: str, *, dots: bool) -> str:
             runs.append([])
         else:
             runs[-1].append(element)
-    guarded = not dots and _wild(elements[0])
+    guarded = not dots and elements != [] and _wild(elements[0])
     head, *rest = ("".join(run) for run in runs)
     expression = (r"(?!\.)" if guarded else "") + head
     if rest:

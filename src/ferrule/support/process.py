@@ -24,8 +24,8 @@ _INJECTED = (
 )
 _TELLING = (
     r"(?i)(?:.*[^A-Z0-9])?"
-    r"(?:(?:API|ACCESS|SECRET|PRIVATE)?KEYS?|(?:AUTH|ACCESS)?TOKENS?|SECRETS?|PASS(?:WORDS?|WD|PHRASE)?"
-    r"|PWD|CRED(?:ENTIAL)?S?|AUTH(?:ORIZATION)?|BEARER|JWT|PAT|DSN|COOKIES?)(?:[^A-Z0-9].*)?"
+    r"(?:[A-Z0-9]*(?:TOKENS?|SECRETS?|PASSW(?:OR)?DS?|PASSPHRASE|CREDENTIALS?|APIKEYS?)|(?:ACCESS|SECRET|PRIVATE)?KEYS?"
+    r"|PASS|PWD|CREDS?|AUTH(?:ORIZATION)?|BEARER|JWT|PAT|DSN|COOKIES?)(?:[^A-Z0-9].*)?"
 )
 _QUIET = {
     "PAGER": "cat",
@@ -234,7 +234,7 @@ async def stream(
     argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | None = None, on_chunk: Callable[[bytes], bool]
 ) -> Captured:
     """Like `capture`, but the output goes to `on_chunk` piece by piece, until that returns False."""
-    child = Child(argv, cwd=cwd, env=env, helper=True)
+    child = Child(argv, cwd=cwd, env=env, apart=True)
     errors = b""
     stopped = False
     until: float | None = None

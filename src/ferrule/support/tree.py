@@ -33,8 +33,8 @@ class Child:
     Raises: FileNotFoundError, NotADirectoryError, PermissionError or another OSError when it cannot start.
     """
 
-    def __init__(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | None, helper: bool = False) -> None:
-        """Start it. A command gets a session and mixes errors into its output; a `helper` does neither."""
+    def __init__(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | None, apart: bool = False) -> None:
+        """Start it. It has a session and mixes errors into its output, or with `apart` does neither."""
         self.ended = False
         """Has the process itself ended? Its pipes may still be held by others."""
         self.eager = False
@@ -51,9 +51,9 @@ class Child:
                 env=env,
                 stdin=DEVNULL,
                 stdout=PIPE,
-                stderr=PIPE if helper else STDOUT,
-                start_new_session=not helper,
-                process_group=0 if helper else None,
+                stderr=PIPE if apart else STDOUT,
+                start_new_session=not apart,
+                process_group=0 if apart else None,
             )
         except ValueError as error:  # a NUL, or a character that no file name can hold
             raise OSError(errno.EINVAL, f"The command cannot be started: {error}") from error

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ferrule.core.errors import ToolFailure
-from ferrule.support.beneath import is_regular, read_all, remove_empty, write_all
+from ferrule.support.beneath import remove_empty, write_all
 from ferrule.support.locks import Locks, LockTimeoutError, try_lock
-from ferrule.workspace.ledger import fingerprint
+from ferrule.workspace.ledger import fingerprint_at
 from ferrule.workspace.sealed import DamagedError, read_both, read_head, sealed
 
 _PRUNE_EVERY = 64
@@ -80,13 +80,11 @@ class Journal:
         self, kind: str, files: Sequence[FileChange], payload: bytes, *, of: str | None = None, call_id: str = ""
     ) -> Pending:
         """Make the intent durable, before the workspace is touched."""
-        entry = Entry(
-            id=secrets.token_hex(8), kind=kind, of=of, call_id=call_id, time=time.time(), files=tuple(files)
-        )
+        entry = Entry(id=secrets.token_hex(8), kind=kind, of=of, call_id=call_id, time=time.time(), files=tuple(files))
         path = os.path.join(self._pending, entry.id)
         descriptor = self._claim(path)
         try:
-            write_all(descriptor, sealed(_encoded(entry), payload))
+            write_all(descriptor, sealed(entry, payload))
             os.fsync(descriptor)
         except BaseException as error:
             os.close(descriptor)
@@ -125,8 +123,18 @@ class Journal:
             os.close(pending.descriptor)
 
     def leave(self, pending: Pending) -> None:
-        """Nobody knows how far it came: the next sweep will find out."""
+        """It came half way: the next sweep will see how far."""
         os.close(pending.descriptor)
+
+    def note(self, kind: str, *, of: str) -> str:
+        """Remember an undo or redo for which no file had to change."""
+        pending = self.announce(kind, (), b"", of=of)
+        try:
+            self.commit(pending)
+        except OSError:
+            self.withdraw(pending)
+            raise
+        return pending.entry.id
 
     def entries(self) -> list[Entry]:
         """Every committed write, oldest first; entries whose description was damaged are left out."""
@@ -134,8 +142,8 @@ class Journal:
         for name in self._names():
             if name not in self._read:
                 try:
-                    self._read[name] = _decoded(read_head(os.path.join(self._entries, name)))
-                except (DamagedError, FileNotFoundError):
+                    self._read[name] = read_head(os.path.join(self._entries, name), Entry)
+                except (DamagedError, OSError):
                     continue
             out.append(self._read[name])
         return out
@@ -144,49 +152,63 @@ class Journal:
         """The changed bytes of an entry; raises `DamagedError` when they are not what was written."""
         name = next((name for name, known in list(self._read.items()) if known.id == entry.id), "gone")
         try:
-            return read_both(os.path.join(self._entries, name))[1]
-        except FileNotFoundError as error:
+            found, payload = read_both(os.path.join(self._entries, name), Entry)
+        except OSError as error:
             raise DamagedError("its journal entry is gone") from error
+        if found.id != entry.id:
+            raise DamagedError("its journal entry is gone")
+        return payload
 
-    def sweep(self) -> list[str]:
+    def sweep(self, before: Sequence[str] = ()) -> list[str]:
         """Settle what dead processes left: their temporary files go, their finished writes become history.
 
-        One at a time: whoever is about to write a file must not overtake a sweep that still looks at it.
+        One at a time: a writer must not overtake a sweep that still looks at its files. `before` names the files
+        that are about to be written; only what cannot be settled about them is an error.
         """
+        swept: list[str] = []
+        if not _listed(self._pending):
+            return swept
         try:
-            if not os.listdir(self._pending):
-                return []
             with self._locks.hold(["sweep"]):
-                return [path for pending in self._abandoned() for path in self._sweep(pending)]
-        except FileNotFoundError:
-            return []
+                for path in self._abandoned():
+                    swept += self._clear(path, before)
         except LockTimeoutError as error:
             raise ToolFailure(f"The journal is being tidied by another process ({error}). Try again.") from error
+        except OSError:
+            if before:
+                raise
+        return swept
 
-    def _sweep(self, path: str) -> Iterator[str]:
+    def _clear(self, path: str, before: Sequence[str]) -> list[str]:
+        swept = []
         try:
-            entry = _decoded(read_both(path)[0])
+            entry = read_both(path, Entry)[0]
         except DamagedError:
             os.unlink(path)  # it died while announcing: no file was touched yet
-            return
-        for file in entry.files:
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                os.unlink(os.path.join(os.path.dirname(file.path), file.temp))
-                yield file.path
-        if any(_now(file.path) == file.after for file in entry.files):
-            self._settle(entry, path)
-            return
-        for file in entry.files:
-            if file.before is None:
-                remove_empty(file.made)
-        os.unlink(path)
+            return []
+        try:
+            for file in entry.files:
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    os.unlink(os.path.join(os.path.dirname(file.path), file.temp))
+                    swept.append(file.path)
+            if any(fingerprint_at(file.path) == file.after for file in entry.files):
+                self._settle(entry, path)
+            else:
+                for file in entry.files:
+                    if file.before is None:
+                        remove_empty(file.made)
+                os.unlink(path)
+        except OSError:
+            if any(file.path in before for file in entry.files):
+                raise
+        return swept
 
     def _abandoned(self) -> Iterator[str]:
-        for name in os.listdir(self._pending):
+        for name in _listed(self._pending):
             path = os.path.join(self._pending, name)
             try:
                 descriptor = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
-            except FileNotFoundError:
+            except (FileNotFoundError, PermissionError):
                 continue
             try:
                 if try_lock(descriptor) and os.path.exists(path):
@@ -202,7 +224,7 @@ class Journal:
                 if file.after is None:
                     remove_empty(file.made)
             os.replace(path, place)
-        except BaseException:
+        except OSError:
             with contextlib.suppress(OSError):
                 os.unlink(place)
             raise
@@ -220,7 +242,7 @@ class Journal:
             try:
                 os.close(os.open(self._numbered(last), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             except FileNotFoundError:
-                os.makedirs(self._entries, mode=0o700)
+                os.makedirs(self._entries, mode=0o700, exist_ok=True)
                 last -= 1
             except FileExistsError:
                 last = max(last, self._newest())
@@ -236,56 +258,29 @@ class Journal:
         return int(names[-1]) if names else 0
 
     def _names(self) -> list[str]:
-        try:
-            return sorted(name for name in os.listdir(self._entries) if name.isdecimal())
-        except FileNotFoundError:
-            return []
+        return sorted(name for name in _listed(self._entries) if name.isdecimal())
 
     def _prune(self) -> None:
-        """Let go of the oldest entries beyond the limits of age and size."""
+        """Let go of the oldest entries beyond the limits of age and size.
+
+        No gaps, and never the newest: a free number must be higher than all that were ever taken.
+        """
         oldest = time.time() - self._keep_days * 86_400
+        names = self._names()
         total, over = 0, False
-        for name in reversed(self._names()):
+        for name in reversed(names):
             path = os.path.join(self._entries, name)
             with contextlib.suppress(FileNotFoundError):
                 status = os.stat(path)
                 total += status.st_size
-                # Without gaps: a number that is free must be higher than all that are taken.
                 over = over or total > self._keep_bytes or status.st_mtime < oldest
-                if over:
+                if over and name != names[-1]:
                     os.unlink(path)
                     self._read.pop(name, None)
 
 
-def _encoded(entry: Entry) -> bytes:
+def _listed(folder: str) -> list[str]:
     try:
-        return msgspec.json.encode(entry)
-    except UnicodeEncodeError:
-        import json  # noqa: PLC0415 - only a path that is not UTF-8 needs it
-
-        return json.dumps(msgspec.to_builtins(entry)).encode()
-
-
-def _decoded(head: bytes) -> Entry:
-    try:
-        return msgspec.json.decode(head, type=Entry)
-    except msgspec.DecodeError:
-        import json  # noqa: PLC0415 - as above
-
-        return msgspec.convert(json.loads(head), Entry)
-
-
-def _now(path: str) -> str | None:
-    """The fingerprint of the file as it is; None where there is none, empty where nobody can tell."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError:
-        return ""
-    try:
-        return fingerprint(read_all(descriptor)) if is_regular(descriptor) else ""
-    except OSError:
-        return ""
-    finally:
-        os.close(descriptor)
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []  # nothing was ever written

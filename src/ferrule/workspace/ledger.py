@@ -1,11 +1,30 @@
 """What the model has read: the content it saw, by hash, because modification times prove nothing."""
 
 import hashlib
+import os
+
+from ferrule.support.beneath import is_regular, read_all
 
 
 def fingerprint(raw: bytes) -> str:
     """The name of a content; equal names mean equal bytes."""
     return hashlib.blake2b(raw, digest_size=20).hexdigest()
+
+
+def fingerprint_at(path: str) -> str | None:
+    """The fingerprint of the file as it is; None where there is none, empty where nobody can tell."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        return ""
+    try:
+        return fingerprint(read_all(descriptor)) if is_regular(descriptor) else ""
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
 
 
 class Ledger:

@@ -18,6 +18,8 @@ Reason = Literal["empty", "absent", "unshiftable", "repetitive"]
 
 LIMIT_LISTED = 100_000
 """How many places an ambiguity lists."""
+LIMIT_REPLACED = 1_000_000
+"""How many places one edit may change."""
 LIMIT_STEPS = 100_000_000
 """Characters compared for overlapping or rejected places before a text counts as too repetitive to search."""
 _LINE_STEPS = 50
@@ -194,7 +196,7 @@ def _hits(
 ) -> _Hits:
     """Where the needle stands: everywhere at least `stride` apart, or else all places, overlapping ones too."""
     found: list[int] = []
-    steps = LIMIT_STEPS
+    steps, limit = LIMIT_STEPS, LIMIT_REPLACED if everywhere else LIMIT_LISTED
     at = hay.find(needle)
     while at >= 0:
         jump = 1
@@ -203,8 +205,8 @@ def _hits(
             jump = stride if everywhere else 1
         if jump < stride or not everywhere:
             steps -= cost
-            if steps < 0 or (len(found) > LIMIT_LISTED and not everywhere):
-                return _Hits(found[:LIMIT_LISTED], complete=False)
+        if steps < 0 or len(found) > limit:
+            return _Hits(found[:limit], complete=False)
         at = hay.find(needle, at + jump)
     return _Hits(found, complete=True)
 

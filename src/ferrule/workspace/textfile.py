@@ -148,15 +148,17 @@ class Page:
         """The lines without their ends."""
         return flat(self.text, self.mark).split("\n")
 
+    @cached_property
+    def _last_mark(self) -> int:
+        return self.text.rfind(self.mark)
+
     def line_end(self, offset: int) -> str:
         """What ends the line at `offset`; on the last line, what ends the one before it."""
         # The last answer holds up to where it was found: many places on one long line stay cheap.
         if not self._marked_from <= offset <= self._marked_at:
             self._marked_from = offset
-            self._marked_at = self.text.find(self.mark, offset)
-            if self._marked_at < 0:
-                self._marked_at = len(self.text)
-        at = self._marked_at if self._marked_at < len(self.text) else self.text.rfind(self.mark)
+            self._marked_at = self.text.find(self.mark, offset) if offset <= self._last_mark else self._last_mark
+        at = self._marked_at
         return "\r\n" if self.mark == "\n" and at > 0 and self.text[at - 1] == "\r" else self.mark
 
 

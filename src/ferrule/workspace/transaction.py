@@ -8,19 +8,22 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ferrule.core.errors import ToolFailure
-from ferrule.support.beneath import Folder, describe, is_regular, read_all, write_all
+from ferrule.support.beneath import Folder, describe, is_regular, marks, put_marks, read_all, remove_empty, write_all
 from ferrule.support.locks import Locks, LockTimeoutError
-from ferrule.workspace.journal import FileChange, Journal, remove_made
+from ferrule.workspace.journal import Entry, FileChange, Journal
 from ferrule.workspace.ledger import fingerprint
 from ferrule.workspace.paths import Jail, Place
+from ferrule.workspace.span import changed_span
 
 Contents = Mapping[str, bytes | None]
 """Real path → its bytes; None for a file that is not there."""
 Plan = Callable[[Contents], Contents]
+MOST_BYTES = 1 << 28
+"""Larger files are not edited: both sides have to be held in memory, and in the journal."""
 
 
 class Written(NamedTuple):
@@ -37,11 +40,22 @@ class _Target(NamedTuple):
     """One file of a running transaction."""
 
     place: Place
-    folder: Folder
     temp: str
     before: bytes | None
     after: bytes | None
     status: os.stat_result | None
+    marks: Mapping[str, bytes]
+    mode: int | None
+    """The permission bits of a file that is brought back."""
+    made: tuple[str, ...]
+    """Folders that have to be made for it, or that were and go with it."""
+
+
+class _Staged(NamedTuple):
+    """A target and the open folder that it is in."""
+
+    target: _Target
+    folder: Folder
 
 
 class Writer:
@@ -52,75 +66,64 @@ class Writer:
         self._journal = journal
         self._locks = locks
 
-    def apply(self, paths: Sequence[str], plan: Plan, *, kind: str, call_id: str = "", of: str | None = None) -> Written:
-        """Lock the real paths, hand their bytes to `plan`, and make what it returns so: all of it or nothing."""
+    def apply(
+        self, paths: Sequence[str], plan: Plan, *, kind: str, call_id: str = "", of: Entry | None = None
+    ) -> Written:
+        """Lock the real paths, hand their bytes to `plan`, and make what it returns so: all of it or nothing.
+
+        `of` is the entry that an undo or redo is about; what the bytes do not say is taken from it.
+        """
         places = [self._jail.place(path) for path in paths]
         try:
             with self._locks.hold(paths):
-                self._journal.sweep()
+                self._journal.sweep(before=paths)
                 before = {place.path: read_file(place) for place in places}
                 after = plan(before)
                 changed = [place for place in places if after[place.path] != before[place.path]]
                 if not changed:
-                    return Written(before, after, "", ())
-                entry_id, notes = self._write(changed, before, after, kind=kind, call_id=call_id, of=of)
+                    # An undo that was done by hand is noted, or the next one would be the same again.
+                    return Written(before, after, self._journal.note(kind, of=of.id) if of else "", ())
+                known = {file.path: file for file in of.files} if of else {}
+                targets = [_look(at, before[at.path], after[at.path], known.get(at.path)) for at in changed]
+                entry_id, notes = self._write(targets, kind=kind, call_id=call_id, of=of.id if of else None)
                 return Written(before, after, entry_id, notes)
         except LockTimeoutError as error:
             raise ToolFailure(f"The file is being written by another process ({error}). Try again.") from error
         except OSError as error:
-            path = paths[0] if len(paths) == 1 else error.filename or paths[0]
-            raise ToolFailure(f"{describe(error)}: {path}. Nothing was changed.", path=path) from error
+            named = isinstance(error.filename, str) and os.path.isabs(error.filename)
+            path = error.filename if named else paths[0]
+            raise ToolFailure(f"{describe(error)}: {path}. Nothing was changed.", path=paths[0]) from error
 
     def _write(
-        self, places: Sequence[Place], before: Contents, after: Contents, *, kind: str, call_id: str, of: str | None
+        self, targets: Sequence[_Target], *, kind: str, call_id: str, of: str | None
     ) -> tuple[str, tuple[str, ...]]:
-        targets: list[_Target] = []
         payload: list[bytes] = []
-        made: list[str] = []
-        notes: list[str] = []
+        changes = [_change(target, payload) for target in targets]
+        notes = [note for target in targets for note in _hard_links(target)]
+        pending = self._journal.announce(kind, changes, b"".join(payload), of=of, call_id=call_id)
+        staged: list[_Staged] = []
+        done: list[_Staged] = []
         with contextlib.ExitStack() as opened:
             try:
-                changes = []
-                for place in places:
-                    folder = opened.enter_context(place.folder(make=after[place.path] is not None))
-                    made += folder.made
-                    target = self._target(place, folder, before[place.path], after[place.path], notes)
-                    targets.append(target)
-                    changes.append(_change(target, payload))
-                pending = self._journal.announce(kind, changes, b"".join(payload), of=of, call_id=call_id)
-            except BaseException:
-                remove_made(made)
-                raise
-            done: list[_Target] = []
-            try:
                 for target in targets:
-                    _stage(target)
-                for target in targets:
-                    _check_unchanged(target)
-                    _put_in_place(target)
-                    done.append(target)
-                for folder in {target.folder.path: target.folder for target in targets}.values():
+                    folder = opened.enter_context(target.place.folder(make=target.after is not None))
+                    staged.append(_Staged(target, folder))
+                    notes += _stage(target, folder)
+                for one in staged:
+                    _check_unchanged(*one)
+                    _put_in_place(*one)
+                    done.append(one)
+                for folder in {folder.path: folder for _, folder in staged}.values():
                     folder.sync()
-            except BaseException:
-                _roll_back(targets, done)
-                remove_made(made)
+                self._journal.commit(pending)
+            except BaseException as error:
+                stuck = _roll_back(staged, done)
+                if stuck:
+                    self._journal.leave(pending)
+                    raise _half_done(stuck) from error
                 self._journal.withdraw(pending)
                 raise
-            self._journal.commit(pending)
         return pending.entry.id, tuple(notes)
-
-    def _target(
-        self, place: Place, folder: Folder, before: bytes | None, after: bytes | None, notes: list[str]
-    ) -> _Target:
-        status = None
-        if before is not None:
-            status = folder.status(place.name)
-            if after is not None and not status.st_mode & 0o222:
-                raise PermissionError(errno.EACCES, "the file is read-only", place.path)
-            if status.st_nlink > 1:
-                notes.append(f"{place.path} had {status.st_nlink} hard links; this name now has a copy of its own.")
-        temp = f".ferrule-{secrets.token_hex(6)}.tmp" if after is not None else ""
-        return _Target(place, folder, temp, before, after, status)
 
 
 def read_file(place: Place) -> bytes | None:
@@ -132,51 +135,49 @@ def read_file(place: Place) -> bytes | None:
     except FileNotFoundError:
         return None
     with folder:
-        try:
+        return _read_in(folder, place)
+
+
+def _read_in(folder: Folder, place: Place) -> bytes | None:
+    try:
+        descriptor = folder.open(place.name)
+    except FileNotFoundError:
+        return None
+    try:
+        if not is_regular(descriptor):
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                raise IsADirectoryError(errno.EISDIR, "it is a directory", place.path)
+            raise OSError(errno.EINVAL, "it is not a regular file", place.path)
+        raw = read_all(descriptor, MOST_BYTES)
+    finally:
+        os.close(descriptor)
+    if len(raw) > MOST_BYTES:
+        raise OSError(errno.EFBIG, f"it is too large to be edited (more than {MOST_BYTES:,} bytes)", place.path)
+    return raw
+
+
+def _look(place: Place, before: bytes | None, after: bytes | None, known: FileChange | None) -> _Target:
+    """What has to be known about a target before the write is announced; nothing is touched yet."""
+    status, found = None, {}
+    if before is not None:
+        with place.folder() as folder:
+            status = folder.status(place.name)
+            if after is not None and not (status.st_mode & 0o222 and folder.writable(place.name)):
+                raise PermissionError(errno.EACCES, "the file is read-only", place.path)
             descriptor = folder.open(place.name)
-        except FileNotFoundError:
-            return None
-        try:
-            if not is_regular(descriptor):
-                kind = stat.S_ISDIR(os.fstat(descriptor).st_mode)
-                raise IsADirectoryError(errno.EISDIR, "it is a directory" if kind else "it is not a regular file", place.path)
-            return read_all(descriptor)
-        finally:
-            os.close(descriptor)
+            try:
+                found = marks(descriptor)
+            finally:
+                os.close(descriptor)
+    made = place.missing() if after is not None else known.made if known else ()
+    mode = known.mode if known and before is None else None
+    return _Target(place, f".ferrule-{secrets.token_hex(6)}.tmp", before, after, status, found, mode, made)
 
 
-def changed_span(before: bytes, after: bytes) -> tuple[int, int, int]:
-    """Where two contents differ: start, length in `before`, length in `after`."""
-    start = _common(before, after)
-    tail = _common_end(before, after, min(len(before), len(after)) - start)
-    return start, len(before) - start - tail, len(after) - start - tail
-
-
-def _common(one: bytes, other: bytes) -> int:
-    """The length of the common beginning, by halving: comparing slices is memcmp, comparing bytes is Python."""
-    low, high = 0, min(len(one), len(other))
-    if one[:high] == other[:high]:
-        return high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-def _common_end(one: bytes, other: bytes, most: int) -> int:
-    low, high = 0, most
-    if most == 0 or one[-most:] == other[-most:]:
-        return most
-    while high - low > 1:
-        middle = (low + high) // 2
-        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
-            low = middle
-        else:
-            high = middle
-    return low
+def _hard_links(target: _Target) -> Iterator[str]:
+    links = target.status.st_nlink if target.status else 1
+    if links > 1 and target.after is not None:
+        yield f"{target.place.path} had {links} hard links; this name now has a copy of its own."
 
 
 def _change(target: _Target, payload: list[bytes]) -> FileChange:
@@ -191,31 +192,53 @@ def _change(target: _Target, payload: list[bytes]) -> FileChange:
         start=start,
         old=old,
         new=new,
-        made=target.folder.made,
+        mode=None if target.status is None else stat.S_IMODE(target.status.st_mode),
+        made=target.made,
     )
 
 
-def _stage(target: _Target) -> None:
+def _stage(target: _Target, folder: Folder) -> list[str]:
     """Write the new content beside the target, with the target's mode and owner, and make it durable."""
     if target.after is None:
-        return
-    descriptor = target.folder.fresh(target.temp, 0o666 if target.status is None else 0o600)
+        return []
+    plain = target.status is None and target.mode is None
+    descriptor = folder.fresh(target.temp, 0o666 if plain else 0o600)
     try:
         write_all(descriptor, target.after)
-        if target.status is not None and hasattr(os, "fchmod"):
-            now = os.fstat(descriptor)
-            if (now.st_uid, now.st_gid) != (target.status.st_uid, target.status.st_gid):
-                with contextlib.suppress(PermissionError):
-                    os.fchown(descriptor, target.status.st_uid, target.status.st_gid)
-            os.fchmod(descriptor, stat.S_IMODE(target.status.st_mode))
+        notes = _dress(target, descriptor) if hasattr(os, "fchmod") else []
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+    return notes
 
 
-def _check_unchanged(target: _Target) -> None:
+def _dress(target: _Target, descriptor: int) -> list[str]:
+    """The owner, marks and mode of the old file for the new one. Who may not give files away becomes the owner."""
+    if target.status is None:
+        if target.mode is not None:
+            os.fchmod(descriptor, target.mode)
+        return []
+    owner, group, mode = target.status.st_uid, target.status.st_gid, stat.S_IMODE(target.status.st_mode)
+    for ids in ((-1, group), (owner, -1)):
+        with contextlib.suppress(OSError):
+            os.fchown(descriptor, *ids)
+    now = os.fstat(descriptor)
+    if (now.st_uid, now.st_gid) != (owner, group):
+        mode &= 0o777
+        if now.st_gid != group:  # the rights of one group are not for another
+            mode = mode & ~0o070 | (mode & 0o007) << 3
+    put_marks(descriptor, target.marks)
+    os.fchmod(descriptor, mode)
+    if now.st_uid != owner:
+        return [f"{target.place.path} belonged to another user; the new file belongs to this one."]
+    return []
+
+
+def _check_unchanged(target: _Target, folder: Folder) -> None:
     """Somebody who does not take our locks may have written meanwhile; their bytes win."""
-    if read_file(target.place) != target.before:
+    with target.place.folder() as now:
+        unchanged = now.same(folder) and _read_in(folder, target.place) == target.before
+    if not unchanged:
         raise ToolFailure(
             f"{target.place.path} changed while it was being edited; nothing was written. Read it again.",
             code="changed-meanwhile",
@@ -223,20 +246,35 @@ def _check_unchanged(target: _Target) -> None:
         )
 
 
-def _put_in_place(target: _Target) -> None:
+def _put_in_place(target: _Target, folder: Folder) -> None:
     if target.after is None:
-        target.folder.remove(target.place.name)
+        folder.remove(target.place.name)
     else:
-        target.folder.rename(target.temp, target.place.name)
+        folder.rename(target.temp, target.place.name)
 
 
-def _roll_back(targets: Sequence[_Target], done: Sequence[_Target]) -> None:
-    """Bring back what was replaced already and remove what was staged."""
-    for target in done:
-        back = target._replace(temp=f".ferrule-{secrets.token_hex(6)}.tmp", after=target.before)
-        _stage(back)
-        _put_in_place(back)
-    for target in targets:
-        if target.temp and target not in done:
-            with contextlib.suppress(OSError):
-                target.folder.remove(target.temp)
+def _roll_back(staged: Sequence[_Staged], done: Sequence[_Staged]) -> list[str]:
+    """Bring back what was replaced already and remove what was staged; the paths of which that failed come back."""
+    stuck = []
+    for target, folder in reversed(done):
+        try:
+            if _read_in(folder, target.place) == target.after:  # else somebody has written it since
+                back = target._replace(after=target.before)
+                _stage(back, folder)
+                _put_in_place(back, folder)
+        except OSError:
+            stuck.append(target.place.path)
+    for target, folder in reversed(staged):
+        with contextlib.suppress(OSError):
+            folder.remove(target.temp)
+    for _, folder in reversed(staged):
+        remove_empty(folder.made)
+    return stuck
+
+
+def _half_done(stuck: Sequence[str]) -> ToolFailure:
+    return ToolFailure(
+        f"The write failed, and {', '.join(stuck)} could not be brought back. Undo takes back what was written.",
+        code="half-done",
+        path=stuck[0],
+    )

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ferrule.core.errors import ToolFailure
-from ferrule.workspace.journal import DamagedError, Entry, FileChange, Journal, remove_made
+from ferrule.workspace.journal import Entry, FileChange, Journal
 from ferrule.workspace.ledger import fingerprint
+from ferrule.workspace.sealed import DamagedError
 from ferrule.workspace.transaction import Contents, Writer
 
 
@@ -51,9 +52,6 @@ class Undo:
         undoable: list[Entry] = []
         redoable: list[Entry] = []
         for entry in self._journal.entries():
-            if path is not None and all(file.path != path for file in entry.files):
-                continue
-            known[entry.id] = entry
             about = known.get(entry.of or "")
             if entry.kind == "undo":
                 if about in undoable:
@@ -63,7 +61,8 @@ class Undo:
                 if about in redoable:
                     redoable.remove(about)
                     undoable.append(about)
-            else:
+            elif path is None or any(file.path == path for file in entry.files):
+                known[entry.id] = entry
                 undoable.append(entry)
                 redoable = [old for old in redoable if not _share_a_file(old, entry)]
         return undoable, redoable
@@ -81,11 +80,7 @@ class Undo:
                 for file in entry.files
             }
 
-        written = self._writer.apply([file.path for file in entry.files], plan, kind=kind, of=entry.id)
-        if not forward:
-            for file in entry.files:
-                if file.before is None:
-                    remove_made(file.made)
+        written = self._writer.apply([file.path for file in entry.files], plan, kind=kind, of=entry)
         return Undone(written.before, written.after, entry)
 
 

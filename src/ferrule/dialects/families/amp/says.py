@@ -3,6 +3,8 @@
 import base64
 from typing import Any
 
+import msgspec
+
 from ferrule.core.face import GENERAL_LIMIT_BYTES
 from ferrule.core.outcomes import Created, Edited, FileText, Found, Hits, Listing, Picture, Ran
 
@@ -45,7 +47,8 @@ def files_and_remaining(outcome: Found) -> dict[str, Any]:
     """A page that would be too long gives up its end, and says so by counting it as remaining."""
     room, files = GENERAL_LIMIT_BYTES - 100, []
     for path in outcome.paths:
-        room -= len(path.encode(errors="replace")) + 3
+        # Bytes that are no text count as more than they become; quotes and backslashes count as they are written.
+        room -= len(msgspec.json.encode(path.encode(errors="backslashreplace").decode())) + 1
         if room < 0:
             break
         files.append(path)

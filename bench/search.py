@@ -1,0 +1,77 @@
+"""Searching a tree of 5,000 files, against spawning the same ripgrep."""
+
+import asyncio
+import os
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+
+from bench.measure import Row, milliseconds, pairs, ratio
+from ferrule import Engine, Settings
+from ferrule.support import process
+
+FILES = 5_000
+
+
+def rows() -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as folder:
+        _grow(folder)
+        yield from asyncio.run(_rows(folder))
+
+
+def _grow(folder: str) -> None:
+    """A tree like a large project: 200 folders, 8 KB a file, a word here and there."""
+    chance = random.Random(7)
+    words = ["alpha", "beta", "gamma", "delta", "return", "import", "value", "result", "while", "class"]
+    for number in range(FILES):
+        place = os.path.join(folder, "work", f"part{number % 20}", f"unit{number % 200}")
+        os.makedirs(place, exist_ok=True)
+        lines = [" ".join(chance.choices(words, k=9)) for _ in range(130)]
+        if number % 500 == 0:
+            lines[40] = "a needle in the hay"
+        with open(os.path.join(place, f"file{number}.{'py' if number % 3 else 'ts'}"), "w", encoding="utf-8") as file:
+            file.write("\n".join(lines))
+
+
+async def _rows(folder: str) -> list[Row]:
+    out = []
+    async with Engine(f"{folder}/work", settings=Settings(), state=f"{folder}/state") as engine:
+        for name, values in (("Grep", {"pattern": "needle"}), ("glob", {"filePattern": "**/*.py"})):
+            argv = await _spawned(engine, name, values)
+
+            async def spawn(argv: Sequence[str] = argv) -> None:
+                child = await asyncio.create_subprocess_exec(
+                    *argv,
+                    cwd=f"{folder}/work",
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.PIPE,
+                )
+                await child.communicate()
+
+            async def call(name: str = name, values: dict = values) -> None:
+                reply = await engine.call(name, **values)
+                assert reply.ok, reply
+
+            ours, theirs = await pairs(call, spawn, 40)
+            detail = f"{milliseconds(ours)} and {milliseconds(theirs)}"
+            out.append(Row(f"{name} on {FILES:,} files, against spawning the same rg", ratio(ours, theirs), 1.25, "×", detail))
+    return out
+
+
+async def _spawned(engine: Engine, name: str, values: dict) -> list[str]:
+    """The command line that the tool really starts."""
+    seen: list[list[str]] = []
+    real = process.Child
+
+    class Watched(real):  # type: ignore[misc, valid-type]
+        def __init__(self, argv: Sequence[str], **more: object) -> None:
+            seen.append(list(argv))
+            super().__init__(argv, **more)
+
+    process.Child = Watched  # type: ignore[misc]
+    try:
+        await engine.call(name, **values)
+    finally:
+        process.Child = real  # type: ignore[misc]
+    return seen[-1]

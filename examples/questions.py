@@ -1,0 +1,47 @@
+"""Answer questions, and listen to what happens. Run it: python examples/questions.py
+
+It prints:
+
+> asked: write a.txt
+> create_file blocked-on-user
+> create_file started
+> create_file done
+> asked: run `echo hello > b.txt` in the workspace
+> Bash blocked-on-user
+> Bash rejected-by-user: Only files, please.
+"""
+
+import asyncio
+import os
+import tempfile
+
+from ferrule import Answer, Blocked, Done, Engine, Event, Question, Started
+
+
+def ask(question: Question) -> Answer:
+    if question.kind == "call" and question.name == "create_file":
+        return Answer(allow=True)
+    return Answer(allow=False, message="Only files, please.")
+
+
+def listen(event: Event) -> None:
+    if isinstance(event, Blocked):
+        print(f"asked: {event.question.replace(os.getcwd(), 'the workspace')}")
+        print(event.name, "blocked-on-user")
+    elif isinstance(event, Started):
+        print(event.name, "started")
+    elif isinstance(event, Done):
+        why = f": {event.reply.error.message}" if event.reply.error else ""
+        print(f"{event.name} {event.reply.status}{why}")
+
+
+async def main() -> None:
+    async with Engine(".", ask=ask, on_event=listen) as engine:
+        await engine.call("create_file", path="a.txt", content="hello\n")
+        await engine.call("Bash", cmd="echo hello > b.txt")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as made:
+        os.chdir(os.path.realpath(made))
+        asyncio.run(main())

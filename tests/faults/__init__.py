@@ -1,0 +1,1 @@
+"""What is broken on purpose: processes killed, disks filled, folders taken away."""

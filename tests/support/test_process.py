@@ -1,0 +1,552 @@
+"""Commands: what comes back, and that nothing of a command outlives its call."""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from ferrule.support import process, tree
+from ferrule.support.process import capture, program, quiet_environment, run, shell, stream
+
+LINUX = sys.platform == "linux"
+linux_only = pytest.mark.skipif(not LINUX, reason="elsewhere only the process group can be found")
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def mark() -> Iterator[str]:
+    """A time to sleep for that no other process has: it tells this test's processes from all others."""
+    one = f"300.{os.getpid()}{next(_numbers):04d}"
+    yield one
+    for pid in living(one):
+        os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    """No descriptor and no child, running or zombie, is left by any test of this module."""
+    before = descriptors()
+    yield
+    assert descriptors() == before
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+@pytest.fixture(params=["pidfd", "thread", "reaping-thread"])
+def every_way_to_wait(request, monkeypatch) -> str:
+    """The ways in which the end of a process is noticed; the last two are those of other systems and kernels."""
+    if request.param != "pidfd":
+        monkeypatch.delattr(os, "pidfd_open", raising=False)
+    if request.param == "reaping-thread":
+        monkeypatch.delattr(os, "waitid", raising=False)
+    return request.param
+
+
+def descriptors() -> list[str]:
+    return sorted(os.listdir("/dev/fd"))
+
+
+def living(mark: str) -> list[int]:
+    """Processes with the mark in their arguments, without zombies: those are their parent's, not ours."""
+    return [pid for pid, arguments in listed() if mark in arguments]
+
+
+def listed() -> Iterator[tuple[int, str]]:
+    if LINUX:
+        for pid in filter(str.isdecimal, os.listdir("/proc")):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/cmdline", "rb") as file:
+                yield int(pid), os.fsdecode(file.read())
+    else:
+        rows = subprocess.run(["ps", "-A", "-o", "pid=,stat=,args="], capture_output=True, check=True, timeout=30)
+        for row in os.fsdecode(rows.stdout).splitlines():
+            pid, state, arguments = row.split(None, 2)
+            if not state.startswith("Z"):
+                yield int(pid), arguments
+
+
+async def sh(command: str, **options):
+    options = {"cwd": "/", "env": os.environ, "log": None, "log_limit_bytes": 0, "tail_chars": 1000, **options}
+    async with asyncio.timeout(60):
+        return await run([shell(), "-c", command], **options)
+
+
+@pytest.mark.parametrize(
+    ("command", "exit_code", "text"),
+    [
+        pytest.param("echo hi", 0, "hi\n", id="output"),
+        pytest.param("echo hi; exit 3", 3, "hi\n", id="exit-code"),
+        pytest.param("echo out; echo err >&2; echo out", 0, "out\nerr\nout\n", id="errors-in-order"),
+        pytest.param("kill -9 $$", 137, "", id="killed"),
+        pytest.param("kill -TERM $$", 143, "", id="terminated"),
+        pytest.param("cat; echo $?", 0, "0\n", id="nothing-to-read"),
+        pytest.param("read x; echo $?", 0, "1\n", id="read-ends-at-once"),
+        pytest.param("(: < /dev/tty) 2> /dev/null || echo none", 0, "none\n", id="no-terminal"),
+        pytest.param("exec >&- 2>&-; exit 4", 4, "", id="output-closed-early"),
+        pytest.param(r"printf 'a\000\377b\342\202'", 0, "a\0\ufffdb\ufffd", id="broken-bytes"),
+        pytest.param("echo hello > >(cat)", 0, "hello\n", id="late-writer-is-heard"),
+    ],
+)
+async def test_what_a_command_gives(every_way_to_wait, command, exit_code, text):
+    finished = await sh(command)
+
+    assert (finished.exit_code, finished.text) == (exit_code, text)
+    assert (finished.timed_out, finished.truncated, finished.log_error) == (False, False, None)
+
+
+async def test_only_the_end_of_a_long_output_is_kept_and_all_is_counted():
+    finished = await sh("printf '%0.sé' $(seq 5000)", tail_chars=7)
+
+    assert finished.text == "é" * 7
+    assert (finished.total_chars, finished.total_bytes, finished.truncated) == (5000, 10_000, True)
+
+
+async def test_the_log_has_the_bytes_up_to_its_limit(tmp_path):
+    finished = await sh("yes | head -c 300000", log=str(tmp_path / "log"), log_limit_bytes=200_001, tail_chars=3)
+
+    assert (tmp_path / "log").read_bytes() == (b"y\n" * 150_000)[:200_001]
+    assert (finished.logged_bytes, finished.total_bytes, finished.text) == (200_001, 300_000, "\ny\n")
+
+
+async def test_a_command_goes_on_when_its_log_cannot(tmp_path):
+    finished = await sh("echo hi", log=str(tmp_path / "missing" / "log"), log_limit_bytes=100)
+
+    assert (finished.text, finished.logged_bytes) == ("hi\n", 0)
+    assert finished.log_error == "No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("argv", "cwd", "error"),
+    [
+        pytest.param(["no-such-program"], "/", FileNotFoundError, id="unknown-program"),
+        pytest.param(["true"], "/no/such/folder", FileNotFoundError, id="unknown-folder"),
+        pytest.param(["true"], os.devnull, NotADirectoryError, id="folder-is-a-file"),
+        pytest.param(["/etc/passwd"], "/", PermissionError, id="not-executable"),
+        pytest.param(["echo", "a\0b"], "/", OSError, id="nul"),
+        pytest.param(["echo", "\ud800"], "/", OSError, id="half-a-character"),
+        pytest.param(["echo", "x" * 10_000_000], "/", OSError, id="too-long"),
+    ],
+)
+async def test_what_cannot_start_says_why_and_leaves_no_log(tmp_path, argv, cwd, error):
+    log = str(tmp_path / "log")
+    with pytest.raises(error):
+        await run(argv, cwd=cwd, env=os.environ, log=log, log_limit_bytes=10, tail_chars=10)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_background_process_neither_delays_the_end_nor_outlives_it(every_way_to_wait, mark):
+    finished = await sh(f"sleep {mark} & echo hi")
+
+    assert (finished.text, finished.exit_code, finished.survivors_killed) == ("hi\n", 0, 1)
+    assert living(mark) == []
+
+
+async def test_a_background_process_that_never_stops_writing_is_stopped(mark):
+    finished = await sh(f"(exec -a mark-{mark} yes) & echo hi")
+
+    assert finished.exit_code == 0
+    assert living(mark) == []
+
+
+DAEMON = "sh -c 'echo $$ > pid; exec sleep {mark}' > /dev/null 2>&1 & until [ -s pid ]; do :; done"
+
+
+@linux_only
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param("setsid " + DAEMON, id="own-session"),
+        pytest.param(
+            f"(setsid sh -c '{DAEMON.replace(chr(39), chr(34))}' &); until [ -s pid ]; do :; done", id="double-fork"
+        ),
+        pytest.param("set -m; " + DAEMON, id="job-control"),
+        pytest.param("set -m; env -i PATH=$PATH " + DAEMON, id="job-control-without-environment"),
+        pytest.param("trap '' TERM; setsid " + DAEMON, id="ignores-sigterm"),
+    ],
+)
+async def test_a_daemon_does_not_outlive_the_command(tmp_path, mark, command):
+    finished = await sh(command.replace("{mark}", mark) + "; echo hi", cwd=str(tmp_path))
+
+    assert (finished.text, finished.survivors_killed >= 1) == ("hi\n", True)
+    assert living(mark) == []
+
+
+@linux_only
+async def test_a_daemon_that_drops_its_environment_does_not_outlive_the_command(tmp_path, mark):
+    command = f"echo ready; until [ -e go ]; do :; done; env -i PATH=$PATH setsid {DAEMON}; echo hi"
+    finished = await sh(
+        command.replace("{mark}", mark), cwd=str(tmp_path), on_output=lambda _: (tmp_path / "go").touch()
+    )
+
+    assert (finished.text, finished.survivors_killed) == ("ready\nhi\n", 1)
+    assert living(mark) == []
+
+
+@linux_only
+async def test_the_command_of_a_command_is_found_through_both(tmp_path, mark):
+    script = (
+        "import asyncio, os, sys\n"
+        "from ferrule.support.process import run\n"
+        "argv = ['sh', '-c', sys.argv[1]]\n"
+        "asyncio.run(run(argv, cwd='.', env=os.environ, log=None, log_limit_bytes=0, tail_chars=9))\n"
+    )
+    inner = f"echo $$ > pid; exec sleep {mark}"
+    # The inner engine is killed without a chance to clean up.
+    command = f"'{sys.executable}' -c \"{script}\" '{inner}' & until [ -s pid ]; do :; done; kill -9 $!; echo hi"
+    finished = await sh(
+        command, cwd=str(tmp_path), env={**os.environ, "PYTHONPATH": "src:" + os.pathsep.join(sys.path)}
+    )
+
+    assert finished.text.endswith("hi\n")
+    assert living(mark) == []
+
+
+async def test_a_time_limit_ends_the_command_and_keeps_what_it_said(every_way_to_wait, mark):
+    finished = await sh(f"echo before; sleep {mark}; echo after", seconds=0.3)
+
+    assert (finished.text, finished.timed_out, finished.exit_code) == ("before\n", True, 143)
+    assert living(mark) == []
+
+
+async def test_a_command_that_ignores_sigterm_is_killed(every_way_to_wait, mark):
+    finished = await sh(f"trap '' TERM; echo before; sleep {mark}; sleep {mark}", seconds=0.3)
+
+    assert (finished.text, finished.timed_out, finished.exit_code) == ("before\n", True, 137)
+    assert living(mark) == []
+
+
+async def test_a_command_may_clean_up_when_it_is_told_to_end(mark):
+    finished = await sh(f"trap 'echo bye; exit 7' TERM; echo hi; sleep {mark} & wait", seconds=0.3, grace_seconds=30)
+
+    assert (finished.text, finished.timed_out, finished.exit_code) == ("hi\nbye\n", True, 7)
+    assert living(mark) == []
+
+
+async def test_processes_that_are_not_of_the_command_are_left_alone(mark):
+    bystander = subprocess.Popen(["sleep", mark])
+    try:
+        later: list[subprocess.Popen[bytes]] = []
+
+        def start(_: str) -> None:
+            later.append(subprocess.Popen(["sleep", mark], start_new_session=True))
+
+        await sh("echo hi; sleep 0.01 & sleep 0.01", on_output=start)
+
+        assert [one.poll() for one in (bystander, *later)] == [None, None]
+    finally:
+        for one in (bystander, *later):
+            one.kill()
+            one.wait(30)
+
+
+async def settle(task: asyncio.Task) -> None:
+    async with asyncio.timeout(60):
+        await asyncio.wait([task])
+
+
+@pytest.mark.parametrize("steps", range(12))
+async def test_cancelling_after_any_step_leaves_nothing(every_way_to_wait, mark, steps):
+    task = asyncio.create_task(sh(f"sleep {mark} & echo hi; sleep {mark}"))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    task.cancel()
+    await settle(task)
+
+    assert task.cancelled()
+    assert living(mark) == []
+
+
+@pytest.mark.parametrize("steps", range(1, 12))
+async def test_cancelling_again_while_it_ends_leaves_nothing(mark, steps):
+    started = asyncio.Event()
+    command = f"trap '' TERM; sleep {mark} & echo hi; sleep {mark}; sleep {mark}"
+    task = asyncio.create_task(sh(command, on_output=lambda _: started.set(), grace_seconds=30))
+    async with asyncio.timeout(60):
+        await started.wait()
+    task.cancel()
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    task.cancel()
+    await settle(task)
+
+    assert task.cancelled()
+    await_gone(mark)
+
+
+def await_gone(mark: str) -> None:
+    """A killed process may need a moment to be gone; its end is certain, so the wait is bounded."""
+    until = time.monotonic() + 30
+    while living(mark) and time.monotonic() < until:
+        pass
+    assert living(mark) == []
+
+
+async def test_cancelling_while_survivors_are_ended_leaves_nothing(mark):
+    said = asyncio.Event()
+    # The command is over at once; its survivor ignores SIGTERM and keeps the call in its grace.
+    command = f"(trap '' TERM; sleep {mark}) > /dev/null 2>&1 & echo hi"
+    task = asyncio.create_task(sh(command, on_output=lambda _: said.set(), grace_seconds=30))
+    async with asyncio.timeout(60):
+        await said.wait()
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()
+    await settle(task)
+
+    assert task.cancelled()
+    await_gone(mark)
+
+
+async def test_a_command_that_never_stops_writing_is_cancelled_promptly(mark):
+    said = asyncio.Event()
+    task = asyncio.create_task(sh(f"exec -a mark-{mark} yes", on_output=lambda _: said.set()))
+    async with asyncio.timeout(60):
+        await said.wait()
+    task.cancel()
+    await settle(task)
+
+    assert task.cancelled()
+    assert living(mark) == []
+
+
+async def test_endless_output_leaves_the_loop_to_others():
+    task = asyncio.create_task(sh("yes"))
+    for _ in range(200):
+        await asyncio.sleep(0)
+    assert not task.done()
+    task.cancel()
+    await settle(task)
+
+
+async def test_an_error_of_the_listener_ends_the_command_and_is_the_callers(mark):
+    def refuse(_: str) -> None:
+        raise LookupError("stop")
+
+    with pytest.raises(LookupError, match="stop"):
+        await sh(f"echo hi; sleep {mark}", on_output=refuse)
+    assert living(mark) == []
+
+
+async def test_the_listener_hears_everything_of_a_small_output():
+    heard: list[str] = []
+    finished = await sh("for i in $(seq 100); do echo line $i; done", on_output=heard.append)
+
+    assert "".join(heard) == finished.text
+
+
+async def test_the_listener_is_not_called_more_than_ten_times_a_second():
+    loop = asyncio.get_running_loop()
+    times: list[float] = []
+    await sh(
+        "for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; sleep 0.03; done", on_output=lambda _: times.append(loop.time())
+    )
+
+    # The last piece comes with the end of the command, whenever that is.
+    assert all(later - earlier >= 0.099 for earlier, later in itertools.pairwise(times[:-1]))
+
+
+async def test_what_the_listener_hears_is_bounded():
+    heard: list[str] = []
+    await sh("yes | head -c 3000000", on_output=heard.append)
+
+    assert max(map(len, heard)) <= 8192
+
+
+async def test_a_hundred_commands_at_once_keep_apart():
+    finished = await asyncio.gather(*(sh(f"echo {number}; exit {number}") for number in range(100)))
+
+    assert [(one.exit_code, one.text) for one in finished] == [(number, f"{number}\n") for number in range(100)]
+
+
+def test_a_hundred_megabytes_of_output_do_not_grow_the_memory():
+    script = (
+        "import asyncio, os, resource\n"
+        "from ferrule.support.process import run\n"
+        "def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "async def main():\n"
+        "    options = dict(cwd='/', env=os.environ, log=None, log_limit_bytes=0, tail_chars=50_000)\n"
+        "    await run(['head', '-c', '1000000', '/dev/zero'], **options)\n"
+        "    before = peak()\n"
+        "    done = await run(['head', '-c', '100000000', '/dev/zero'], **options)\n"
+        "    print(done.total_bytes, peak() - before)\n"
+        "asyncio.run(main())\n"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
+    ).stdout
+    total, grown = map(int, said.split())
+
+    assert total == 100_000_000
+    assert grown < (10 << 10) * (1 if LINUX else 1 << 10)
+
+
+async def test_helpers_give_both_outputs_and_their_exit_code(every_way_to_wait):
+    captured = await capture(["sh", "-c", "echo out; echo err >&2; exit 3"], cwd="/", limit_bytes=100)
+
+    assert captured == (3, b"out\n", b"err\n", False)
+
+
+async def test_helpers_get_the_environment_they_are_given():
+    captured = await capture(["/bin/sh", "-c", "echo $A"], cwd="/", env={"A": "b"}, limit_bytes=100)
+
+    assert captured.stdout == b"b\n"
+
+
+@pytest.mark.parametrize("size", [0, 1, 65_536, 1_000_000])
+async def test_all_of_a_helpers_output_comes(size):
+    captured = await capture(["head", "-c", str(size), "/dev/zero"], cwd="/", limit_bytes=size)
+
+    assert (len(captured.stdout), captured.truncated, captured.exit_code) == (size, False, 0)
+
+
+async def test_a_helper_that_says_too_much_is_stopped():
+    async with asyncio.timeout(60):
+        captured = await capture(["yes"], cwd="/", limit_bytes=100_001)
+
+    assert (len(captured.stdout), captured.truncated) == (100_001, True)
+
+
+async def test_a_helpers_errors_are_bounded():
+    async with asyncio.timeout(60):
+        captured = await capture(["sh", "-c", "yes | head -c 1000000 >&2"], cwd="/", limit_bytes=10)
+
+    assert (len(captured.stderr), captured.exit_code) == (65_536, 0)
+
+
+async def test_a_stream_ends_when_the_reader_has_enough():
+    got: list[bytes] = []
+
+    def enough(data: bytes) -> bool:
+        got.append(data)
+        return sum(map(len, got)) < 200_000
+
+    async with asyncio.timeout(60):
+        streamed = await stream(["yes"], cwd="/", on_chunk=enough)
+
+    assert (streamed.truncated, 200_000 <= sum(map(len, got)) < 600_000) == (True, True)
+
+
+async def test_an_error_of_the_reader_ends_the_helper():
+    def refuse(_: bytes) -> bool:
+        raise LookupError("stop")
+
+    with pytest.raises(LookupError, match="stop"):
+        await stream(["yes"], cwd="/", on_chunk=refuse)
+
+
+@pytest.mark.parametrize("steps", range(8))
+async def test_cancelling_a_helper_after_any_step_leaves_nothing(every_way_to_wait, mark, steps):
+    task = asyncio.create_task(capture(["sleep", mark], cwd="/", limit_bytes=10))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    task.cancel()
+    await settle(task)
+
+    assert task.cancelled()
+    assert living(mark) == []
+
+
+async def test_a_helper_that_cannot_start_says_why():
+    with pytest.raises(FileNotFoundError):
+        await capture(["no-such-program"], cwd="/", limit_bytes=10)
+
+
+def test_an_unstarted_tree_signals_nobody():
+    # A group of 0 would be the group of the test run itself.
+    nobody = tree.Tree()
+    nobody.signal(signal.SIGKILL, ())
+
+    assert tree._signal_group(0, signal.SIGKILL) is False
+
+
+def test_marks_of_outer_calls_stay():
+    outer = tree.Tree().environment({"A": "b"})
+    inner = tree.Tree().environment(outer)
+
+    assert inner[tree.MARK].startswith(outer[tree.MARK] + ",")
+    assert inner["A"] == "b"
+
+
+@pytest.mark.parametrize(
+    ("name", "stays"),
+    [
+        pytest.param("PATH", True, id="path"),
+        pytest.param("HOME", True, id="home"),
+        pytest.param("PWD", True, id="working-directory"),
+        pytest.param("OLDPWD", True, id="earlier-directory"),
+        pytest.param("KEYBOARD", True, id="key-inside-a-word"),
+        pytest.param("XKB_DEFAULT_LAYOUT", True, id="keyboard-layout"),
+        pytest.param("GIT_AUTHOR_NAME", True, id="auth-inside-a-word"),
+        pytest.param("TOKENIZERS_PARALLELISM", True, id="token-inside-a-word"),
+        pytest.param("PASSENGER_COUNT", True, id="pass-inside-a-word"),
+        pytest.param("MONKEY", True, id="key-at-the-end-of-a-word"),
+        pytest.param("OPENAI_API_KEY", False, id="key"),
+        pytest.param("AWS_ACCESS_KEY_ID", False, id="key-in-the-middle"),
+        pytest.param("GITHUB_TOKEN", False, id="token"),
+        pytest.param("github_token", False, id="lower-case"),
+        pytest.param("SECRET", False, id="secret-alone"),
+        pytest.param("DB_PASSWORD", False, id="password"),
+        pytest.param("MYSQL_PWD", False, id="pwd-of-something"),
+        pytest.param("PGPASSWORD", False, id="password-at-the-end-of-a-word"),
+        pytest.param("GOOGLE_APPLICATION_CREDENTIALS", False, id="credentials"),
+        pytest.param("npm_config_//registry.example/:_authToken", False, id="npm"),
+        pytest.param("SSH_AUTH_SOCK", False, id="agent"),
+        pytest.param("BASH_ENV", False, id="start-up-file"),
+        pytest.param("ENV", False, id="start-up-file-of-sh"),
+        pytest.param("PROMPT_COMMAND", False, id="prompt-command"),
+        pytest.param("PS4", False, id="trace-prompt"),
+        pytest.param("SHELLOPTS", False, id="shell-options"),
+        pytest.param("BASH_FUNC_ls%%", False, id="exported-function"),
+        pytest.param("CDPATH", False, id="cdpath"),
+        pytest.param("LD_PRELOAD", False, id="preload"),
+        pytest.param("LD_LIBRARY_PATH", True, id="library-path"),
+    ],
+)
+def test_which_variables_a_command_inherits(name, stays):
+    assert (name in quiet_environment({name: "x"})) is stays
+
+
+def test_variables_can_be_kept_but_not_those_that_run_code():
+    kept = quiet_environment({"A_TOKEN": "t", "BASH_ENV": "x"}, keep={"A_TOKEN", "BASH_ENV"})
+
+    assert (kept.get("A_TOKEN"), kept.get("BASH_ENV")) == ("t", None)
+
+
+async def test_nothing_waits_for_an_editor_or_a_pager(tmp_path):
+    env = quiet_environment({**os.environ, "HOME": str(tmp_path), "EDITOR": "sleep 300", "PAGER": "sleep 300"})
+    commit = "git init -q . && git -c user.name=a -c user.email=a@b commit --allow-empty"
+    command = f"{commit}; git --paginate help > /dev/null; $PAGER < /dev/null"
+    finished = await sh(command, cwd=str(tmp_path), env=env)
+
+    assert "empty commit message" in finished.text
+
+
+def test_a_program_is_taken_from_absolute_and_trusted_folders_only(tmp_path, monkeypatch):
+    for folder in ("workspace/bin", "system"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "tool").write_text("#!/bin/sh\n")
+        (tmp_path / folder / "tool").chmod(0o755)
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "tool").symlink_to(tmp_path / "workspace/bin/tool")
+    monkeypatch.chdir(tmp_path / "system")
+    monkeypatch.setenv(
+        "PATH", os.pathsep.join([".", "", f"{tmp_path}/links", f"{tmp_path}/workspace/bin", f"{tmp_path}/system"])
+    )
+
+    assert program("tool") == f"{tmp_path}/links/tool"
+    assert program("tool", outside=[f"{tmp_path}/workspace"]) == f"{tmp_path}/system/tool"
+    assert program("tool", outside=[str(tmp_path)]) is None
+    assert program("missing") is None
+
+
+def test_without_bash_there_is_sh(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert process.shell() == "/bin/sh"
