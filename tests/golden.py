@@ -25,4 +25,6 @@ class Golden:
             draft.replace(path)
             return
         assert path.is_file(), f"There is no golden file {name}: run `pytest --golden=write` and review it."
-        assert text == path.read_text(encoding="utf-8"), f"{name} differs: run `pytest --golden=write`, review the diff."
+        assert text == path.read_text(encoding="utf-8"), (
+            f"{name} differs: run `pytest --golden=write`, review the diff."
+        )

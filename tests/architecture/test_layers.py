@@ -6,15 +6,14 @@ import sys
 import tomllib
 from typing import Any
 
-from .project import LIMIT_SECONDS, PACKAGE, ROOT, dotted, imported, modules, shown, tree
+from ferrule.tools import BUILTIN
+
+from .project import LIMIT_SECONDS, ROOT, dotted, imported, modules, shown, tree
 
 DOORS = {"ferrule.__main__"}
 """They may import anything, and nothing imports them."""
 DATA = {"ferrule.demo"}
 FAMILIES = {"amp", "claude", "wayland", "ah", "codex", "gemini", "opencode", "pi"}
-
-TOOLS = [path for path in modules() if PACKAGE / "tools" in path.parents and path != PACKAGE / "tools" / "__init__.py"]
-"""All but the written list of them."""
 
 
 def contracts() -> list[dict[str, Any]]:
@@ -47,8 +46,8 @@ def test_every_part_of_the_package_has_a_layer():
 
 
 def test_no_tool_imports_another_tool():
-    names = {dotted(path) for path in TOOLS}
-    entangled = {shown(path): sorted(names.intersection(imported(path))) for path in TOOLS}
+    tools = {f"ferrule.tools.{module}" for module, _ in BUILTIN.values()}
+    entangled = {shown(path): sorted(tools.intersection(imported(path))) for path in modules() if dotted(path) in tools}
 
     assert {path: others for path, others in entangled.items() if others} == {}
 

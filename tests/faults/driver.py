@@ -8,6 +8,7 @@ import ctypes
 import json
 import os
 import resource
+import select
 import signal
 import sys
 import traceback
@@ -38,6 +39,7 @@ def play(job: dict[str, Any]) -> None:
         _perform(job, start, outcome)
     os.close(start[0])
     os.close(outcome[1])
+    os.read(outcome[0], 1)
     _say({"child": child})
     sys.stdin.readline()
     os.write(start[1], b"go")
@@ -61,7 +63,10 @@ def _perform(job: dict[str, Any], start: tuple[int, int], outcome: tuple[int, in
     end: dict[str, Any] = {}
     try:
         _let_be_traced()
-        os.read(start[0], 2)
+        waiting = select.poll()
+        waiting.register(start[0])
+        os.write(outcome[1], b"!")
+        waiting.poll()  # a call that is made nowhere else: whether it is counted or not, the others are
         if job.get("user"):
             os.setgroups([])
             os.setgid(job["user"])

@@ -9,6 +9,7 @@ from tests.faults.desk import Desk, temporary
 
 Errand = Callable[[str], dict[str, Any]]
 HALF = bytes(150_000)
+CROWD, TURNS = 32, 10
 
 
 def full_disk(home: str) -> dict[str, Any]:
@@ -40,9 +41,9 @@ def full_state(home: str) -> dict[str, Any]:
     """The journal has no room for what a write replaces; then room is made."""
     with Desk(home) as desk:
         filler = os.path.join(home, "journal", "filler")
-        desk.write("file", b"old\n")
+        desk.write("file", b"first\n")
         with open(filler, "wb") as file:
-            file.write(bytes(250_000))
+            file.write(bytes(300_000))
         said = refusal(lambda: desk.write("file", HALF))
         full = desk.bytes("file")
         left = temporary(desk.root) + desk.pending()
@@ -50,7 +51,13 @@ def full_state(home: str) -> dict[str, Any]:
         os.unlink(filler)
         desk.write("file", HALF)
         desk.undo.back()
-        return {"said": said, "kept": full == b"old\n", "left": left, "history": history, "undone": desk.bytes("file") == b"old\n"}
+        return {
+            "said": said,
+            "kept": full == b"first\n",
+            "left": left,
+            "history": history,
+            "undone": desk.bytes("file") == b"first\n",
+        }
 
 
 def read_only(home: str) -> dict[str, Any]:
@@ -70,6 +77,45 @@ def read_only(home: str) -> dict[str, Any]:
         }
 
 
+def crowd(home: str) -> dict[str, Any]:
+    """Many processes edit one file at the same time, each its own line of it, again and again."""
+    children = []
+    for slot in range(CROWD):
+        child = os.fork()
+        if not child:
+            with Desk(home) as desk:
+                for turn in range(TURNS):
+                    desk.edit("shared.txt", line(slot, turn), line(slot, turn + 1))
+            os._exit(0)
+        children.append(child)
+    return {"ended": [os.waitpid(child, 0)[1] for child in children]}
+
+
+def line(slot: int, turn: int) -> bytes:
+    """A line of the shared file; its length changes with the turn, so that the lines behind it move."""
+    return b"slot %d: %s.\n" % (slot, b"x" * (1 + turn * 7 % 13))
+
+
+def shared(turn: int) -> bytes:
+    """The shared file after so many turns of everybody."""
+    return b"".join(line(slot, turn) for slot in range(CROWD))
+
+
+def strangers(home: str) -> dict[str, Any]:
+    """The folder is ours, its files are somebody else's."""
+    with Desk(home) as desk:
+        said = refusal(lambda: desk.write("theirs", b"new\n"))
+        written = desk.write("shared", b"new\n")
+        status = os.stat(desk.path("shared"))
+        return {
+            "said": said,
+            "theirs": desk.bytes("theirs") == b"old\n",
+            "shared": desk.bytes("shared") == b"new\n",
+            "mode": status.st_mode & 0o7777,
+            "notes": written.notes,
+        }
+
+
 def refusal(write: Callable[[], object]) -> str:
     """What a write that must fail says."""
     try:
@@ -79,4 +125,10 @@ def refusal(write: Callable[[], object]) -> str:
     return "It was written."
 
 
-ERRANDS: dict[str, Errand] = {"full-disk": full_disk, "full-state": full_state, "read-only": read_only}
+ERRANDS: dict[str, Errand] = {
+    "crowd": crowd,
+    "full-disk": full_disk,
+    "full-state": full_state,
+    "read-only": read_only,
+    "strangers": strangers,
+}

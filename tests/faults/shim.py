@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 WATCHED = (
     *((os, name) for name in ("open", "write", "fsync", "close", "mkdir", "rmdir", "unlink", "replace", "rename")),
@@ -32,7 +32,7 @@ class Shim:
         self._fault = fault
         self._broken = ""
 
-    def __enter__(self) -> "Shim":
+    def __enter__(self) -> Self:
         for module, name in WATCHED:
             if hasattr(module, name):
                 self._wrap(module, name)

@@ -1,5 +1,6 @@
 """The test's side of the driver: play a scene, with a fault or under strace, and see what came of it."""
 
+import contextlib
 import functools
 import json
 import os
@@ -17,6 +18,10 @@ from tests.faults.driver import BEGIN, END
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 60
 _CALL = re.compile(r"(\w+)\(")
+
+
+class NotTracedError(Exception):
+    """strace could not take hold of a process."""
 
 
 class Stage:
@@ -45,15 +50,9 @@ class Stage:
         """Do a job; with arguments for strace, under its eyes."""
         self._tell(job)
         child = self._hear()["child"]
-        tracer = _traced(child, strace) if strace else None
-        self._tell({})
-        try:
+        with _traced(child, strace) if strace else contextlib.nullcontext():
+            self._tell({})
             return self._hear()
-        finally:
-            if tracer is not None:
-                tracer.wait(SECONDS)
-                assert tracer.stderr is not None
-                tracer.stderr.close()
 
     def calls(self, **job: Any) -> list[tuple[str, int]]:
         """The system calls of a scene, each with how many of its name the process had made by then."""
@@ -94,7 +93,9 @@ def _traced(child: int, strace: Sequence[str]) -> subprocess.Popen[str]:
     tracer = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert tracer.stderr is not None
     said = tracer.stderr.readline()
-    assert "attached" in said, said
+    if "attached" not in said:
+        with tracer:
+            raise NotTracedError(said.strip())
     return tracer
 
 
@@ -105,11 +106,11 @@ def why_no_strace() -> str:
         return "strace is not installed"
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, text=True) as idle:
         try:
-            _traced(idle.pid, ["-e", "trace=none"])
-        except AssertionError as refused:
-            return f"strace may not trace here ({refused})".replace("\n", " ")
-        finally:
+            with _traced(idle.pid, ["-e", "trace=none"]):
+                idle.communicate("\n", SECONDS)
+        except NotTracedError as refused:
             idle.communicate("\n", SECONDS)
+            return f"strace may not trace here ({refused})"
     return ""
 
 

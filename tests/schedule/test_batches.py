@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.access import EVERYTHING, Access, conflicts
+from ferrule.core.errors import ConfigError
 from ferrule.schedule.batches import batches
 from ferrule.schedule.scheduler import Scheduler
 
@@ -106,33 +107,33 @@ def test_batches_are_those_of_the_algorithm_and_keep_every_call_in_order(message
 
 
 def shapes(count: int) -> dict[str, list[Touched]]:
-    files = [path("src", f"{n}.py") for n in range(count)]
-    read = [[Access.read(file)] for file in files]
-    write = [[Access.write(file)] for file in files]
-    read_folder, write_folder = [[Access.read(path("src"))]] * count, [[Access.write(path("src"))]] * count
-    everything = [[EVERYTHING]] * count
+    """Messages of that many calls."""
+    half = count // 2
     deep = path(*(f"folder{n}" for n in range(60)))
+    read = [[Access.read(path("src", f"{n}.py"))] for n in range(count)]
+    write = [[Access.write(path("src", f"{n}.py"))] for n in range(count)]
+    write_deep = [[Access.write(os.path.join(deep, f"{n}"))] for n in range(count)]
+    read_folder, write_folder = [Access.read(path("src"))], [Access.write(path("src"))]
     return {
         "reads-of-different-files": [*read],
         "writes-of-one-file": [write[0]] * count,
-        "everything": [*everything],
+        "everything": [[EVERYTHING]] * count,
         "nothing": [()] * count,
         "one-host": [[Access.host("x", mode="write" if n % 3 else "read")] for n in range(count)],
-        "writes-below-then-reads-of-the-folder": [*write, *read_folder],
-        "reads-of-the-folder-then-writes-below": [*read_folder, *write],
-        "reads-of-the-folder-between-writes-below": _between(read_folder, write),
-        "writes-of-the-folder-between-reads-below": _between(write_folder, read),
-        "everything-between-reads": _between(everything, read),
-        "deep-files-of-one-folder": [[Access.write(os.path.join(deep, f"{n}"))] for n in range(count)],
+        "writes-below-then-reads-of-the-folder": [*write[:half], *[read_folder] * half],
+        "reads-of-the-folder-then-writes-below": [*[read_folder] * half, *write[:half]],
+        "reads-of-the-folder-between-reads-below": _between(read_folder, read[:half]),
+        "reads-of-the-folder-between-writes-below": _between(read_folder, write[:half]),
+        "writes-of-the-folder-between-reads-below": _between(write_folder, read[:half]),
+        "everything-between-reads": _between([EVERYTHING], read[:half]),
+        "deep-files-of-one-folder": [*write_deep],
         "deep-files-far-apart": [[Access.write(path(f"{n}") + deep)] for n in range(count)],
-        "reads-of-the-root-between-deep-writes": _between(
-            [[Access.read(os.sep)]] * count, [[Access.write(os.path.join(deep, f"{n}"))] for n in range(count)]
-        ),
+        "reads-of-the-root-between-deep-writes": _between([Access.read(os.sep)], write_deep[:half]),
     }
 
 
-def _between(ones: Sequence[Touched], others: Sequence[Touched]) -> list[Touched]:
-    return [touched for pair in zip(ones, others, strict=True) for touched in pair]
+def _between(one: Touched, others: Sequence[Touched]) -> list[Touched]:
+    return [touched for other in others for touched in (one, other)]
 
 
 def work(message: Sequence[Touched]) -> tuple[int, int]:
@@ -165,7 +166,7 @@ def work(message: Sequence[Touched]) -> tuple[int, int]:
     return lines, waits
 
 
-@pytest.mark.parametrize("name", shapes(1))
+@pytest.mark.parametrize("name", shapes(2))
 def test_work_grows_no_faster_than_the_message(name: str) -> None:
     short, long = shapes(500)[name], shapes(1000)[name]
     lines_of_short, _ = work(short)
@@ -175,9 +176,9 @@ def test_work_grows_no_faster_than_the_message(name: str) -> None:
     assert waits <= 3 * len(long)
 
 
-@pytest.mark.parametrize("name", shapes(1))
+@pytest.mark.parametrize("name", shapes(2))
 async def test_a_thousand_calls_are_all_served_and_conflicting_ones_in_order(name: str) -> None:
-    message = shapes(1000)[name][:1000]
+    message = shapes(1000)[name]
     scheduler = Scheduler(8)
     running: set[int] = set()
     served: list[int] = []
@@ -225,6 +226,35 @@ async def test_a_message_that_is_cancelled_at_any_step_leaves_nothing() -> None:
         assert (scheduler._free, scheduler._queue, scheduler._places._everything.children) == (2, {}, {})
 
 
+async def test_a_slot_given_to_a_call_that_is_cancelled_in_that_moment_goes_to_the_next() -> None:
+    scheduler = Scheduler(1)
+    first, second, third = (scheduler.ticket(()) for _ in range(3))
+    await scheduler.turn(first)
+    waiting = [asyncio.create_task(scheduler.turn(ticket)) for ticket in (second, third)]
+    await asyncio.sleep(0)
+    scheduler.release(first)
+    given_to = (second.running, third.running)
+    waiting[0].cancel()
+    await asyncio.wait(waiting, timeout=10)
+
+    assert (given_to, second.running, third.running) == ((True, False), False, True)
+
+
+async def test_a_call_that_is_cancelled_and_released_in_one_moment_is_no_error() -> None:
+    scheduler = Scheduler(1)
+    first, second = scheduler.ticket(()), scheduler.ticket(())
+    await scheduler.turn(first)
+    waiting = asyncio.create_task(scheduler.turn(second))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    scheduler.release(second)
+    scheduler.release(first)
+    await asyncio.wait([waiting], timeout=10)
+
+    assert waiting.cancelled()
+    assert (scheduler._free, scheduler._queue) == (1, {})
+
+
 def test_a_long_chain_of_calls_that_are_given_up_lets_go_at_its_head() -> None:
     scheduler = Scheduler(1)
     tickets = [scheduler.ticket([EVERYTHING]) for _ in range(5000)]
@@ -262,3 +292,8 @@ def test_an_event_loop_that_is_gone_takes_no_slot_with_it() -> None:
     scheduler.release(second)
 
     assert (scheduler._free, scheduler._queue) == (1, {})
+
+
+def test_a_scheduler_without_slots_is_refused() -> None:
+    with pytest.raises(ConfigError, match="1 or more"):
+        Scheduler(0)

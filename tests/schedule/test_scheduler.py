@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ferrule.core.access import EVERYTHING, Access, conflicts
-from ferrule.core.errors import Cancelled, ConfigError
+from ferrule.core.errors import Cancelled
 from ferrule.schedule.scheduler import Scheduler
 
 Touched = Sequence[Access]
@@ -22,13 +22,14 @@ def path(*components: str) -> str:
 
 
 SRC, FILE, OTHER = path("src"), path("src", "a.py"), path("src", "b.py")
-modes = st.sampled_from(["read", "write"])
-tree = [(), ("a",), ("a", "b"), ("a", "b", "c"), ("a", "b", "d"), ("a", "bc"), ("e",), ("e", "f")]
+modes = st.sampled_from(["read", "read", "write"])
+tree = [("a",), ("a",), ("a", "b"), ("a", "b", "c"), ("a", "bc"), ("e",), ()]
 on_path = st.builds(Access, st.just("path"), modes, st.sampled_from([path(*names) for names in tree]))
-elsewhere = st.builds(Access, st.sampled_from(["host", "process"]), modes, st.sampled_from(["x", "y"]))
-touches = st.lists(on_path | on_path | on_path | elsewhere | st.just(EVERYTHING), max_size=3).map(tuple)
-odd_keys = st.lists(st.sampled_from([os.sep, "a", "b"]), max_size=6).map("".join)
-odd_touches = st.lists(st.builds(Access, st.just("path"), modes, odd_keys), max_size=2).map(tuple)
+elsewhere = st.builds(Access, st.sampled_from(["host", "process", "everything"]), modes, st.sampled_from("xy"))
+one_path = st.tuples(on_path)
+touches = one_path | one_path | st.just(()) | st.lists(on_path | elsewhere, max_size=3).map(tuple)
+odd_keys = st.lists(st.sampled_from([os.sep, os.sep, "a", "b"]), max_size=6).map("".join)
+odd_touches = st.tuples(st.builds(Access, st.just("path"), modes, odd_keys))
 picks = st.integers(0, 999)
 
 ACTIONS = {
@@ -40,6 +41,7 @@ ACTIONS = {
     "is released again": ("over",),
 }
 """What can happen to a call, and in which states."""
+actions = st.sampled_from(["asks for its turn", "asks for its turn", *ACTIONS])
 
 
 class Model:
@@ -165,7 +167,7 @@ class SchedulerBesideItsModel(RuleBasedStateMachine):
     def a_call_arrives(self, touched: Touched) -> None:
         self.crowd.add(touched)
 
-    @rule(action=st.sampled_from(["asks for its turn", *ACTIONS]), pick=picks)
+    @rule(action=actions, pick=picks)
     def something_happens_to_a_call(self, action: str, pick: int) -> None:
         changed = self.crowd.act(action, pick)
         self.crowd.settle()
@@ -194,11 +196,11 @@ TestSchedulerBesideItsModel = SchedulerBesideItsModel.TestCase
 TestSchedulerBesideItsModel.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
 
 
-@given(
-    st.integers(1, 3),
-    st.lists(st.lists(touches | st.tuples(st.sampled_from([*ACTIONS]), picks), max_size=8), max_size=6),
-)
-@settings(max_examples=150, deadline=None)
+bursts = st.lists(touches | st.tuples(actions, picks) | st.tuples(actions, picks), min_size=4, max_size=12)
+
+
+@given(st.integers(1, 3), st.lists(bursts, min_size=2, max_size=6))
+@settings(max_examples=200, deadline=None)
 def test_no_turn_is_early_or_lost_when_many_things_happen_at_once(parallel: int, bursts: list[list[Any]]) -> None:
     crowd = Crowd(parallel)
     for burst in bursts:
@@ -214,17 +216,24 @@ def test_no_turn_is_early_or_lost_when_many_things_happen_at_once(parallel: int,
     crowd.close()
 
 
-@given(st.lists(st.tuples(touches | odd_touches, st.lists(picks, max_size=2)), max_size=16), st.booleans())
-@settings(max_examples=300, deadline=None)
+def messages(touches: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
+    # Long and rarely released: what one ticket hides from the next shows only among many.
+    return st.lists(touches | touches | touches | picks, min_size=8, max_size=24)
+
+
+@given(messages(touches) | messages(odd_touches), st.booleans())
+@example([[Access.read(FILE)], [Access.read(SRC)], [Access.write(OTHER)], [Access.read(SRC)]], True)
+@example([[Access.write(path("a", "", "b"))], [Access.write(path("a"))], [Access.read(path("b"))]], True)
+@settings(max_examples=400, deadline=None)
 def test_a_call_waits_exactly_as_long_as_the_rule_for_pairs_says(steps: list[Any], nobody_gives_up: bool) -> None:
     scheduler, model, tickets = Scheduler(1000), Model(), []
-    for touched, ends in steps:
-        tickets.append(scheduler.ticket(touched))
-        model.add(touched)
-        for number in (pick % len(tickets) for pick in ends):
-            if model.clear()[number] or not nobody_gives_up:
-                model.over[number] = True
-                scheduler.release(tickets[number])
+    for step in steps:
+        if not isinstance(step, int):
+            tickets.append(scheduler.ticket(step))
+            model.add(step)
+        elif tickets and (model.clear()[step % len(tickets)] or not nobody_gives_up):
+            model.over[step % len(tickets)] = True
+            scheduler.release(tickets[step % len(tickets)])
 
         assert [not ticket.waits_for for ticket in tickets] == model.clear()
     for ticket in tickets:
@@ -257,18 +266,15 @@ def test_of_calls_that_arrive_together_these_run_at_once(calls: list[Touched], r
     crowd.close()
 
 
-async def test_a_slot_given_to_a_call_that_is_cancelled_in_that_moment_goes_to_the_next() -> None:
-    scheduler = Scheduler(1)
-    first, second, third = (scheduler.ticket(()) for _ in range(3))
-    await scheduler.turn(first)
-    waiting = [asyncio.create_task(scheduler.turn(ticket)) for ticket in (second, third)]
-    await rounds(2)
-    scheduler.release(first)
-    given_to = (second.running, third.running)
-    waiting[0].cancel()
-    await asyncio.wait(waiting, timeout=10)
+def test_a_call_that_steps_back_and_asks_again_stands_last() -> None:
+    crowd = Crowd(1)
+    for step in ("asks for its turn",) * 3 + ("steps back", "asks for its turn", "ends"):
+        crowd.add(())
+        crowd.act(step, 0)
+        crowd.settle()
 
-    assert (given_to, second.running, third.running) == ((True, False), False, True)
+    assert crowd.state[:3] == ["over", "waiting", "running"]
+    crowd.close()
 
 
 async def test_a_turn_is_taken_once_and_never_after_the_release() -> None:
@@ -280,15 +286,11 @@ async def test_a_turn_is_taken_once_and_never_after_the_release() -> None:
         await scheduler.turn(running)
     turn = asyncio.create_task(scheduler.turn(waiting))
     await rounds(2)
-    for ticket in (waiting, running):
-        scheduler.release(ticket)
+    scheduler.release(waiting)
+    assert not scheduler._queue
+    scheduler.release(running)
 
     for late in (turn, scheduler.turn(running), scheduler.turn(waiting)):
         with pytest.raises(Cancelled):
             await asyncio.wait_for(late, 10)
     assert_empty(scheduler)
-
-
-def test_a_scheduler_without_slots_is_refused() -> None:
-    with pytest.raises(ConfigError, match="1 or more"):
-        Scheduler(0)

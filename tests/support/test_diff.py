@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from ferrule.support.diff import Change, changes, diff, diff_of_splices
 
-PIECES = st.sampled_from(
-    ["a", "b", "a\n", "b\n", "x y\n", "\n", "c\r\n", "\r\n", "\t", "é→\n", "\u2028", "\f\n", "\r"]
-)
+PIECES = st.sampled_from(["a", "b", "a\n", "b\n", "x y\n", "\n", "c\r\n", "\r\n", "\t", "é→\n", "\u2028", "\f\n", "\r"])
 TEXTS = st.lists(PIECES, max_size=24).map("".join)
 SPARSE = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "d", ""]), max_size=60).map("".join)
 NUMBERED = "".join(f"line {number}\n" for number in range(1, 21))
@@ -61,9 +59,7 @@ def spliced(before: str, splices: list[tuple[int, int, str]]) -> str:
 @st.composite
 def texts_and_splices(draw: st.DrawFn) -> tuple[str, list[tuple[int, int, str]]]:
     before = draw(TEXTS)
-    cuts = sorted(
-        draw(st.lists(st.integers(0, len(before)), max_size=8).filter(lambda found: len(found) % 2 == 0))
-    )
+    cuts = sorted(draw(st.lists(st.integers(0, len(before)), max_size=8).filter(lambda found: len(found) % 2 == 0)))
     return before, [(start, end, draw(TEXTS)) for start, end in zip(cuts[::2], cuts[1::2], strict=True)]
 
 

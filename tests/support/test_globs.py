@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.globs import BadGlob, expand, literal_prefix, matcher, names_hidden
+from ferrule.support.globs import BadGlob, expand, literal_prefix, matcher, names_hidden, select, sparing
 
 TREE = (
     "a.json",
@@ -230,3 +230,31 @@ def test_every_subset_of_stars_in_a_name_agrees_with_fnmatch():
         pattern = "".join(a + b for a, b in zip(stars, ["a", "b", "a", "b", ""], strict=True))
         for name in map("".join, itertools.product("ab", repeat=6)):
             assert matcher(pattern)(name) == fnmatch.fnmatchcase(name, pattern)
+
+
+@given(st.sets(st.text("ab", min_size=1, max_size=4), max_size=3), st.text("abcAB.", max_size=6))
+def test_spared_names_alone_are_left_out(spared, end):
+    path = ".env." + end
+    patterns = sparing("**/.env.*", {".env." + one for one in spared})
+    matched = any(matcher(one, ignore_case=True)(path) for one in patterns)
+
+    assert matched == (end.lower() not in spared)
+
+
+@pytest.mark.parametrize("pattern", ["**/*.env", "**/.ssh/**", "a[b]*", "{a,b}*", "plain", "*", ".env.?*"])
+def test_a_pattern_that_cannot_be_divided_stays_whole(pattern):
+    assert sparing(pattern, {".env.example", "x.env"}) == [pattern]
+
+
+def test_names_that_the_pattern_does_not_match_change_nothing():
+    assert sparing(".env.*", {"readme", ".env"}) == [".env.*"]
+
+
+@given(
+    st.sampled_from(["**/*.py", "**/*", "**/*.{py,ts}", "**/*x", "*.py", "a/**/*.py", "**/*.p[y]", "**/.*", "**/*\\*"]),
+    st.lists(st.lists(st.text("ab.xpy*", min_size=1, max_size=4), min_size=1, max_size=3).map("/".join)),
+)
+def test_selecting_many_is_matching_each(pattern, paths):
+    matches = matcher(pattern)
+
+    assert select(pattern, paths) == [path for path in paths if matches(path)]

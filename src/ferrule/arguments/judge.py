@@ -5,24 +5,30 @@ from typing import TYPE_CHECKING, Any
 from ferrule.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from jsonschema_rs import ValidatorMap
+    from jsonschema_rs import Validator, ValidatorMap
 
 
-def judge(schema: dict[str, Any]) -> "ValidatorMap":
-    """Validators for the schema and for each of its parts, by JSON pointer.
+def judge(schema: dict[str, Any]) -> "Validator":
+    """A validator for the schema.
 
     Raises ConfigError where it is not a schema, or refers to anything but its own parts: nothing is fetched.
     """
     import jsonschema_rs  # noqa: PLC0415 - 20 ms; only a call that is validated pays for it
 
     try:
-        # The map leaves out in silence what cannot be built; this says why.
-        jsonschema_rs.validator_for(schema, retriever=_refuse)
-        # Masked, because its messages would otherwise repeat whole values, which nobody reads.
-        return jsonschema_rs.validator_map_for(schema, retriever=_refuse, mask="the value")
+        return jsonschema_rs.validator_for(schema, retriever=_refuse)
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         reason = str(getattr(error, "message", error)).splitlines()[0][:200]
         raise ConfigError(f"The tool's schema cannot be used: {reason}") from error
+
+
+def judge_parts(schema: dict[str, Any]) -> "ValidatorMap":
+    """Validators for the schema and for each of its parts, by JSON pointer. Raises ConfigError, as above."""
+    import jsonschema_rs  # noqa: PLC0415 - as above
+
+    judge(schema)  # the map leaves out in silence what cannot be built; this says why
+    # Masked, because its messages would otherwise repeat whole values, which nobody reads.
+    return jsonschema_rs.validator_map_for(schema, retriever=_refuse, mask="the value")
 
 
 def local_target(root: dict[str, Any], reference: object) -> tuple[Any, str] | None:

@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ferrule.arguments import misfits
-from ferrule.arguments.coerce import coerce
-from ferrule.arguments.incoming import examine, receive, refusal
-from ferrule.arguments.judge import judge
+from ferrule.arguments.incoming import Incoming, examine, receive, refusal
+from ferrule.arguments.judge import judge, judge_parts
 
 if TYPE_CHECKING:
-    from jsonschema_rs import ValidatorMap
+    from jsonschema_rs import Validator
 
 LIMIT_NOTES = 20
 
@@ -41,27 +39,36 @@ class Schema:
 
         Raises BadArguments, with one line per bad parameter, and ConfigError where the schema itself is bad.
         """
-        values, notes, has_whole_floats = receive(raw)
-        unknown = [name for name in values if name not in self._known] if self._known is not None else []
+        came = receive(raw)
+        unknown = [name for name in came.values if name not in self._known] if self._known is not None else []
+        if not unknown and not came.has_whole_floats and self._validator.is_valid(came.values):
+            return Fitted(came.values, came.notes)
+        return self._mend(came, unknown)
+
+    def _mend(self, came: Incoming, unknown: list[str]) -> Fitted:
+        from ferrule.arguments import misfits  # noqa: PLC0415 - only a call that does not fit pays for its repair
+        from ferrule.arguments.coerce import coerce  # noqa: PLC0415
+
+        values, notes, has_whole_floats = came
         for name in unknown:
             del values[name]
         if unknown:
             notes += tuple(misfits.unknown_notes(self.advertised, unknown))
-        validator = self._validators["#"]
-        if not has_whole_floats and validator.is_valid(values):
-            return Fitted(values, notes)
-        mended = coerce(values, self.advertised, self._validators)
+            if not has_whole_floats and self._validator.is_valid(values):
+                return Fitted(values, notes)
+        parts = judge_parts(self.advertised)
+        mended = coerce(values, self.advertised, parts)
         # What was unpacked from a string may nest deeper than what was examined before.
         examine(mended.value)
-        if not validator.is_valid(mended.value):
-            errors = validator.iter_errors(mended.value)
+        if not parts["#"].is_valid(mended.value):
+            errors = parts["#"].iter_errors(mended.value)
             raise refusal("\n".join(misfits.lines(self.advertised, mended.value, errors, unknown)))
         more = len(mended.notes) - LIMIT_NOTES
         cut = (f"{more} more values were mended in the same way.",) if more > 0 else ()
         return Fitted(mended.value, notes + mended.notes[:LIMIT_NOTES] + cut)
 
     @cached_property
-    def _validators(self) -> "ValidatorMap":
+    def _validator(self) -> "Validator":
         return judge(self.advertised)
 
     @cached_property

@@ -84,11 +84,17 @@ def _show(call: Call, reply: Reply, project: str) -> None:
     if isinstance(reply.result, dict) and "diff" in reply.result:
         click.echo(_indented(paint_diff(reply.result["diff"])))
     else:
-        lines = reply.text.replace(project, "").splitlines()
+        lines = _plain(reply).replace(f"{project}/", "").replace(project, ".").splitlines()
         more = len(lines) - _MOST_LINES
         click.echo(_indented("\n".join(lines[:_MOST_LINES])))
         if more > 0:
             click.echo(_indented(paint(f"… {more} more lines", "dim")))
+
+
+def _plain(reply: Reply) -> str:
+    """A reply for a person: lists a line an item."""
+    listed = reply.result["files"] if isinstance(reply.result, dict) and "files" in reply.result else reply.result
+    return "\n".join(listed) if isinstance(listed, list) else reply.text
 
 
 def _brief(values: Any) -> str:

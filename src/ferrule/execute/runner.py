@@ -54,6 +54,8 @@ class Runner:
                 raise
             # Nobody stopped the call: something inside the tool was cancelled, and the tool let it pass.
             raise RuntimeError("the tool cancelled itself") from error
+        except SystemExit as error:
+            raise RuntimeError(f"the tool wanted to end the program: SystemExit: {error}") from error
 
     async def _body(self, tool: AnyTool, args: Args, ctx: Context) -> Any:
         if not tool.own_thread:

@@ -84,7 +84,11 @@ def _is_clean(value: Any) -> bool:
             unseen.extend(member)
             unseen.extend(member.values())
         elif isinstance(member, (list, tuple)):
-            unseen.extend(member)
+            try:
+                if not _is_plain("".join(member)):  # one look at all of a thousand texts
+                    return False
+            except TypeError:
+                unseen.extend(member)
     return True
 
 

@@ -43,6 +43,8 @@ class Form(NamedTuple):
     """Flag → the shape of its value, as the next word or, for a long flag, after `=`."""
     words: str = ""
     """The shape of all other words; empty where there may be none."""
+    most: int = _MOST_CHARS
+    """How many other words there may be."""
 
 
 def _form(flags: str = "", *, letters: str = "", values: Mapping[str, str] | None = None, words: str = "") -> Form:
@@ -71,7 +73,7 @@ _PYTEST = _form(
 )
 _RUFF_RULES = {"--select": "[A-Z0-9,]+", "--ignore": "[A-Z0-9,]+", "--output-format": "concise|full|grouped"}
 _CARGO = _form("--all --workspace --release --all-targets --all-features --quiet --verbose -q -v")
-_ONE_TASK = _form(words=_TASK)
+_ONE_TASK = Form(words=_TASK, most=1)  # a second word would go to the script
 
 TABLE: Mapping[str, Form] = {
     "git status": _form(
@@ -194,7 +196,7 @@ def _covered(words: Sequence[str]) -> bool:
 
 
 def _fits(words: Sequence[str], form: Form) -> bool:
-    rest = iter(words)
+    rest, others = iter(words), 0
     for word in rest:
         flag, equals, value = word.partition("=")
         if word in form.flags or (form.letters and re.fullmatch(rf"-[{form.letters}]+", word)):
@@ -205,7 +207,9 @@ def _fits(words: Sequence[str], form: Form) -> bool:
                 return False
         elif word.startswith("-") or not form.words or not re.fullmatch(form.words, word):
             return False
-    return True
+        else:
+            others += 1
+    return others <= form.most
 
 
 def _trusted(program: str, roots: Sequence[str], path: str | None) -> bool:

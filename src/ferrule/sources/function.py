@@ -133,13 +133,15 @@ def _fields(function: Callable[..., Any], name: str) -> tuple[str, list[Any]]:
 
 def _parameters(touches: Callable[..., Any], args: type[Args], name: str) -> tuple[str, ...]:
     """The arguments that a function of them asks for."""
-    asked = inspect.signature(touches).parameters.values()
+    known, asked = args.__struct_fields__, inspect.signature(touches).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in asked):
-        return args.__struct_fields__
-    unknown = [parameter.name for parameter in asked if parameter.name not in args.__struct_fields__]
-    if unknown:
-        raise ConfigError(f"The tool {name}: touches asks for {', '.join(unknown)}, which is no parameter of the tool.")
-    return tuple(parameter.name for parameter in asked)
+        return known
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    given = [parameter for parameter in asked if parameter.kind in by_name and parameter.name in known]
+    missing = [str(parameter) for parameter in asked if parameter not in given and parameter.default is parameter.empty]
+    if missing:
+        raise ConfigError(f"The tool {name}: touches asks for {', '.join(missing)}, which is no parameter of the tool.")
+    return tuple(parameter.name for parameter in given)
 
 
 def _schema(args: type[Args], name: str) -> Mapping[str, Any]:

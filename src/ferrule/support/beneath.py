@@ -104,6 +104,10 @@ class Folder:
         own = os.access in os.supports_effective_ids
         return os.access(self.name(name), os.W_OK, dir_fd=self.descriptor, effective_ids=own)
 
+    def gone(self) -> bool:
+        """Was it removed while it was open?"""
+        return self.descriptor is not None and os.fstat(self.descriptor).st_nlink == 0
+
     def same(self, other: "Folder") -> bool:
         """Is it the very same folder, whatever its path is by now?"""
         if self.descriptor is None or other.descriptor is None:
@@ -152,8 +156,9 @@ def write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
-    if os.fstat(descriptor).st_size != len(data):
-        raise OSError(f"wrote {len(data)} bytes but the file has {os.fstat(descriptor).st_size}")
+    size = os.fstat(descriptor).st_size
+    if size != len(data):
+        raise OSError(errno.EIO, f"{len(data)} bytes were written but the file has {size}")
 
 
 def is_regular(descriptor: int) -> bool:

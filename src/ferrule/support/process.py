@@ -93,7 +93,8 @@ async def run(
     tree = Tree()
     kept = Log(log, log_limit_bytes)
     try:
-        child = Child(argv, cwd=cwd, env=tree.environment(env))
+        with tree.numbering():
+            child = Child(argv, cwd=cwd, env=tree.environment(env))
     except OSError:
         kept.discard()
         raise
@@ -124,14 +125,15 @@ class _Running:
         self._timed_out = False
         self._over = False
         tree.lead(child.pid)
-        child.eager = on_output is not None
+        self._output = child.pipes[0]
+        self._output.eager = on_output is not None
 
     async def work(self, seconds: float | None, grace_seconds: float) -> None:
         child = self._child
         await self._pump(None if seconds is None else self._loop.time() + seconds, lambda: child.ended)
         self._timed_out = not child.ended
         if child.ended:
-            await self._pump(self._loop.time() + grace_seconds, lambda: child.output not in child.open)
+            await self._pump(self._loop.time() + grace_seconds, lambda: not self._output.open)
         await self._end(grace_seconds)
         self._take(reads=64)
         if self._say is not None and self._news:
@@ -139,7 +141,7 @@ class _Running:
 
     async def abandon(self, grace_seconds: float) -> None:
         self._say = None
-        self._child.shut(self._child.output)
+        self._output.shut()
         await self._end(grace_seconds)
 
     def close(self) -> None:
@@ -176,7 +178,7 @@ class _Running:
 
     def _take(self, *, reads: int) -> None:
         for _ in range(reads):
-            data = self._child.read(self._child.output)
+            data = self._output.read()
             if not data:
                 return
             self._log.write(data)
@@ -235,20 +237,21 @@ async def stream(
 ) -> Captured:
     """Like `capture`, but the output goes to `on_chunk` piece by piece, until that returns False."""
     child = Child(argv, cwd=cwd, env=env, apart=True)
+    output, complaints = child.pipes
     errors = b""
     stopped = False
     until: float | None = None
     try:
-        while not stopped and (child.open or not child.ended):
+        while not stopped and (output.open or complaints.open or not child.ended):
             await child.turn(until)
             for _ in range(_TURN_READS):
-                data = child.read(child.output)
+                data = output.read()
                 if not data:
                     break
                 if not on_chunk(data):
                     stopped = True
                     break
-            errors = (errors + child.read(child.errors))[:_ERROR_BYTES]
+            errors = (errors + complaints.read())[:_ERROR_BYTES]
             if child.ended and until is None:
                 until = asyncio.get_running_loop().time() + 1.0
             elif until is not None and asyncio.get_running_loop().time() >= until:

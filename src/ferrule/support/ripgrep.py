@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ferrule.support.globs import expand, literal_prefix, matcher, names_hidden
+from ferrule.support.globs import expand, literal_prefix, matcher, names_hidden, sparing
 from ferrule.support.process import capture, program, stream
 
 _LIST_BYTES = 1 << 28
@@ -65,17 +65,19 @@ def _installed() -> str | None:
     return next((place for place in places if os.access(place, os.X_OK)), None)
 
 
-async def files(rg: str, root: str, *, hidden: bool, below: str = "") -> list[bytes]:
+async def files(rg: str, root: str, *, hidden: bool, below: str = "") -> list[str]:
     """The files that git would see, relative to `root`, in no order; those of one directory with `below`.
 
     A `below` that is ignored or hidden itself has none, as it has none in the listing of the root.
     """
-    argv = [rg, "--files", *_QUIET, *_ignoring(root, parents=False)]
-    argv += ["--hidden"] * hidden
-    argv += _siblings(root, below)
+    below = below.strip("/")
+    if ".." in below.split("/"):
+        return []
+    argv = [rg, "--files", *_QUIET, *_ignoring(root, parents=False), *["--hidden"] * hidden, *_siblings(root, below)]
     listed = await capture([*argv, "--", "./"], cwd=root, limit_bytes=_LIST_BYTES)
-    start = b"./" + os.fsencode(below.strip("/") + "/" if below.strip("/") else "")
-    return [path[2:] for path in listed.stdout.split(b"\0")[:-1] if path.startswith(start)]
+    names = os.fsdecode(listed.stdout).split("\0")[:-1]  # at once: name by name costs as much as the listing
+    start = f"./{below}/" if below else "./"
+    return [name[2:] for name in names if name.startswith(start)]
 
 
 def _ignoring(root: str, *, parents: bool) -> list[str]:
@@ -127,19 +129,21 @@ async def search(
     limit: int,
     hidden: bool = False,
     exclude: Sequence[str] = (),
+    spare: Sequence[str] = (),
 ) -> Hits:
     """Lines that match, at most `per_file` of each file, the same ones whatever order rg finds them in.
 
     `glob` is as rg understands it (without a slash it fits at any depth, `!` reverses it), but does not bring back
-    what `.gitignore` hides. Files and directories that fit a glob of `exclude`, in upper or lower case, are not read.
+    what `.gitignore` hides. Files and directories that fit a glob of `exclude`, in upper or lower case, are not read,
+    unless their names are in `spare` and the glob is of the form `name*`.
 
     Raises: BadPattern, BadGlob, FileNotFoundError, and OSError for a path that is neither file nor directory.
     """
     place = _place(root, path)
+    exclude = [one for glob in exclude for one in sparing(glob, spare)]
     turned, anchored = _anchored(glob or "**")
     fits = matcher(anchored, dots=hidden or turned)
-    refused = _refused(exclude)
-    if refused(place):
+    if place and _excluded(root, place, exclude):
         return Hits([], 0)
     argv = [rg, *_QUIET, *_ignoring(root, parents=path is not None), "--no-heading", "--with-filename"]
     argv += ["--line-number", "--crlf", f"--max-count={per_file}", "--max-columns=800", "--max-columns-preview"]
@@ -148,13 +152,15 @@ async def search(
     argv += [f"--iglob=!{one}" for one in exclude]
     if not turned:
         argv += _names(anchored) + _siblings(root, literal_prefix(anchored) if path is None else "")
-    gathered = _Gathered(limit, lambda found: (glob is None or fits(found) != turned) and not refused(found))
+    gathered = _Gathered(limit, lambda found: glob is None or fits(found) != turned)
     argv += ["-e", pattern, "--", os.path.join(".", place)]
     try:
         done = await stream(argv, cwd=root, on_chunk=gathered.feed)
     except OSError as error:
         if error.errno in {errno.EINVAL, errno.E2BIG}:
-            raise BadPattern("The pattern is too long, or holds a character that no text can.") from error
+            raise BadPattern(
+                "The pattern is too long, or holds a NUL or half a character: write those as escapes."
+            ) from error
         raise
     if done.exit_code not in {0, 1, 2}:
         raise OSError(errno.EIO, f"ripgrep ended with exit code {done.exit_code}")
@@ -198,14 +204,13 @@ def _anchored(glob: str) -> tuple[bool, str]:
     return positive != glob, "**/" + positive if anywhere else positive.removeprefix("/")
 
 
-def _refused(exclude: Sequence[str]) -> Callable[[str], bool]:
-    """The second guard of `exclude`: rg does not ask its globs about a file that it is told to search."""
-    fits = [
-        matcher(one if "/" in one.rstrip("/") else f"**/{one}", dots=True, ignore_case=True)
-        for glob in exclude
-        for one in (glob.strip("/"), glob.strip("/") + "/**")
-    ]
-    return lambda path: any(fit(path.lstrip("/")) for fit in fits)
+def _excluded(root: str, place: str, exclude: Sequence[str]) -> bool:
+    """Does a glob fit the place, what it links to, or a directory above? rg does not ask about a place it is given."""
+    real = os.path.relpath(os.path.realpath(os.path.join(root, place)), os.path.realpath(root))
+    globs = [one for glob in exclude for one in (glob.strip("/"), glob.strip("/") + "/**")]
+    anchored = [one if "/" in one.removesuffix("/**") else f"**/{one}" for one in globs]
+    fits = [matcher(one, dots=True, ignore_case=True) for one in anchored]
+    return any(fit(path) for fit in fits for path in (place.lstrip("/"), real))
 
 
 def _explanation(errors: str) -> str:

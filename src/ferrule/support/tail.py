@@ -1,10 +1,79 @@
-"""What is kept of a stream of bytes: its end as text in memory, its beginning as a file, both bounded."""
+"""A stream of bytes: how it is read from a pipe, and what is kept of it: the end in memory, the beginning in a file."""
 
+import asyncio
 import os
 from codecs import utf_8_decode
+from collections.abc import Callable
+from typing import IO
 
+_PIPE_BYTES = 1 << 16
+"""What a pipe holds. Larger pipes and reads were slower when measured: fresh memory for each, and cold caches."""
+_SMALL_BYTES, _LULL_SECONDS = 1 << 12, 0.002
+"""After a read of less than this, the next waits so long: small writes are left to gather."""
 _PIECES = 256
 """So many pieces are joined into one: single bytes must not become a list of single characters."""
+
+
+class Pipe:
+    """The reading end of a pipe on the running event loop."""
+
+    def __init__(self, file: IO[bytes], wake: Callable[[], None]) -> None:
+        """`wake` is called when there is enough to read, and at the end."""
+        self.open = True
+        """Can more come?"""
+        self.eager = False
+        """Is anything enough?"""
+        self._file = file
+        self._wake = wake
+        self._loop = asyncio.get_running_loop()
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        os.set_blocking(file.fileno(), False)
+        self._listen()
+
+    def read(self) -> bytes:
+        """What has come; nothing if nothing has, and at the end, after which the pipe is not open."""
+        if not self._held:
+            return self._pull()
+        data = b"".join(self._held)
+        self._held.clear()
+        self._held_bytes = 0
+        return data
+
+    def shut(self) -> None:
+        """Take no more; whoever still writes is told so."""
+        if self.open:
+            self.open = False
+            self._loop.remove_reader(self._file.fileno())
+            self._file.close()
+
+    def _listen(self) -> None:
+        if self.open:
+            self._loop.add_reader(self._file.fileno(), self._arrive)
+
+    def _arrive(self) -> None:
+        if self._held_bytes < _PIPE_BYTES:
+            data = self._pull()
+            if data:
+                self._held.append(data)
+                self._held_bytes += len(data)
+                if len(data) < _SMALL_BYTES:
+                    # Waking for every small write would take the processor from the writer.
+                    self._loop.remove_reader(self._file.fileno())
+                    self._loop.call_later(_LULL_SECONDS, self._listen)
+        if self.eager or self._held_bytes >= _PIPE_BYTES or not self.open:
+            self._wake()
+
+    def _pull(self) -> bytes:
+        if not self.open:
+            return b""
+        try:
+            data = os.read(self._file.fileno(), _PIPE_BYTES)
+        except BlockingIOError:
+            return b""
+        if not data:
+            self.shut()
+        return data
 
 
 class Tail:

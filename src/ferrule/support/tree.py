@@ -1,7 +1,4 @@
-"""A started process and all that it starts: how output and end are noticed, and how all of it is ended.
-
-`Child` is one process on the running event loop; `Tree` is that process and its descendants.
-"""
+"""A started process (`Child`) and all that it starts (`Tree`): how its end is noticed, and how all of it is ended."""
 
 import asyncio
 import contextlib
@@ -11,8 +8,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from subprocess import DEVNULL, PIPE, STDOUT, Popen, TimeoutExpired
+
+from ferrule.support.tail import Pipe
 
 MARK = "FERRULE_CALL"
 """The environment variable that names the calls which a process belongs to, outermost first."""
@@ -21,10 +20,8 @@ _LOCKS = 10
 """RLIMIT_LOCKS: inherited like every limit, and without any effect since Linux 2.4."""
 _FORKS_A_SECOND = 300_000
 """Faster than any machine makes processes and threads: how far process ids can have come in a time."""
-_PIPE_BYTES = 1 << 16
-"""What a pipe holds. Larger pipes and reads were slower when measured: fresh memory for each, and cold caches."""
-_SMALL_BYTES, _LULL_SECONDS = 1 << 12, 0.002
-"""After a read of less than this, the next waits so long: small writes are left to gather."""
+_STARTING = threading.RLock()
+"""Held while a process starts: no two trees may number the processes of one moment."""
 
 
 class Child:
@@ -37,35 +34,30 @@ class Child:
         """Start it. It has a session and mixes errors into its output, or with `apart` does neither."""
         self.ended = False
         """Has the process itself ended? Its pipes may still be held by others."""
-        self.eager = False
-        """Does a turn end with any output, rather than with some amount of it?"""
+        self.pipes: list[Pipe] = []
+        """The output and, where they are apart, the errors."""
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
-        self._held: dict[int, list[bytes]] = {}
-        self._held_bytes = 0
         self._pidfd = -1
         try:
-            self._process = Popen(
-                argv,
-                cwd=cwd,
-                env=env,
-                stdin=DEVNULL,
-                stdout=PIPE,
-                stderr=PIPE if apart else STDOUT,
-                start_new_session=not apart,
-                process_group=0 if apart else None,
-            )
+            with _STARTING:
+                self._process = Popen(
+                    argv,
+                    cwd=cwd,
+                    env=env,
+                    stdin=DEVNULL,
+                    stdout=PIPE,
+                    stderr=PIPE if apart else STDOUT,
+                    start_new_session=not apart,
+                    process_group=0 if apart else None,
+                )
         except ValueError as error:  # a NUL, or a character that no file name can hold
             raise OSError(errno.EINVAL, f"The command cannot be started: {error}") from error
         self.pid = self._process.pid
-        pipes = (self._process.stdout, self._process.stderr)
-        self.open = {pipe.fileno(): pipe for pipe in pipes if pipe is not None}
-        """The pipes that more can come from."""
-        self.output, self.errors = (*self.open, -1)[:2]
         try:
-            for descriptor in self.open:
-                os.set_blocking(descriptor, False)
-                self._listen(descriptor)
+            for file in (self._process.stdout, self._process.stderr):
+                if file is not None:
+                    self.pipes.append(Pipe(file, self._wake))
             self._pidfd = _pidfd(self.pid)
             if self._pidfd >= 0:
                 self._loop.add_reader(self._pidfd, self._end)
@@ -82,15 +74,6 @@ class Child:
         code = -signal.SIGKILL if code is None else code  # it was sent, and the kernel has not got to it
         return 128 - code if code < 0 else code
 
-    def read(self, descriptor: int) -> bytes:
-        """What has come; nothing if nothing has, and at the end, after which the pipe is not open."""
-        held = self._held.pop(descriptor, None)
-        if held is None:
-            return self._pull(descriptor)
-        data = b"".join(held)
-        self._held_bytes -= len(data)
-        return data
-
     async def turn(self, until: float | None = None) -> None:
         """Give way until there is enough to read, a pipe or the process ends, or the clock shows `until`."""
         self._waiter = self._loop.create_future()
@@ -102,17 +85,10 @@ class Child:
             if timer is not None:
                 timer.cancel()
 
-    def shut(self, descriptor: int) -> None:
-        """Take no more from this pipe; whoever still writes to it is told so."""
-        pipe = self.open.pop(descriptor, None)
-        if pipe is not None:
-            self._loop.remove_reader(descriptor)
-            pipe.close()
-
     def close(self) -> None:
         """Kill what is left of the process group, reap the process and let go of every descriptor."""
-        for descriptor in tuple(self.open):
-            self.shut(descriptor)
+        for pipe in self.pipes:
+            pipe.shut()
         if self._pidfd >= 0:
             self._loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
@@ -124,34 +100,6 @@ class Child:
         except TimeoutExpired:
             # Not even SIGKILL ends a process that waits for a broken disk. It is reaped when it does end.
             threading.Thread(target=self._process.wait, daemon=True).start()
-
-    def _listen(self, descriptor: int) -> None:
-        if descriptor in self.open:
-            self._loop.add_reader(descriptor, self._arrive, descriptor)
-
-    def _arrive(self, descriptor: int) -> None:
-        if self._held_bytes < _PIPE_BYTES:
-            data = self._pull(descriptor)
-            if data:
-                self._held.setdefault(descriptor, []).append(data)
-                self._held_bytes += len(data)
-                if len(data) < _SMALL_BYTES and descriptor in self.open:
-                    # Waking for every small write would take the processor from the writer.
-                    self._loop.remove_reader(descriptor)
-                    self._loop.call_later(_LULL_SECONDS, self._listen, descriptor)
-        if self.eager or self._held_bytes >= _PIPE_BYTES or descriptor not in self.open:
-            self._wake()
-
-    def _pull(self, descriptor: int) -> bytes:
-        if descriptor not in self.open:
-            return b""
-        try:
-            data = os.read(descriptor, _PIPE_BYTES)
-        except BlockingIOError:
-            return b""
-        if not data:
-            self.shut(descriptor)
-        return data
 
     def _await_end(self) -> None:
         if hasattr(os, "waitid"):
@@ -177,10 +125,10 @@ class Child:
 class Tree:
     """A command's processes: its group and, on Linux, whoever left it.
 
-    A process belongs when it is in the leader's session, when a limit that the kernel never reads carries the
-    tree's number, or when the environment it was started with carries the tree's mark. The session keeps what
-    job control put into other groups, the mark is there from the first instant, and the number outlives
-    `env -i` and programs that write over their environment. Until the leader is reaped, nobody gets its id.
+    A process belongs when it is in the leader's session, when a limit that the kernel never reads has the tree's
+    number, or when the environment it was started with has the tree's mark. The session keeps what job control put
+    into other groups, the number outlives `env -i` and programs that write over their environment, and the mark is
+    there where limits cannot be set. Until the leader is reaped, no other process gets its id.
     """
 
     def __init__(self) -> None:
@@ -194,22 +142,39 @@ class Tree:
         outer = env.get(MARK)
         return {**env, MARK: f"{outer},{self._mark}" if outer else self._mark}
 
+    @contextlib.contextmanager
+    def numbering(self) -> Iterator[None]:
+        """What this process starts meanwhile has the tree's number from its first instant."""
+        if sys.platform != "linux":
+            yield
+            return
+        import resource  # noqa: PLC0415 - not on Windows, and only commands need it
+
+        with _STARTING, contextlib.ExitStack() as stack:
+            # Refused in some sandboxes: the session and the mark are left then.
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                before = resource.prlimit(0, _LOCKS)
+                resource.prlimit(0, _LOCKS, (self._number, before[1]))
+                stack.callback(resource.prlimit, 0, _LOCKS, before)
+            yield
+
     def lead(self, pid: int) -> None:
-        """Take a process that has just been started with `environment` as the leader."""
+        """Take a process that has just been started with `environment` and `numbering` as the leader."""
         self._leader = pid
         self._started = time.monotonic()
-        if sys.platform == "linux":
-            import resource  # noqa: PLC0415 - not on Windows, and only commands need it
-
-            # Refused in some sandboxes, and for a program with other rights: the mark is left then.
-            with contextlib.suppress(OSError, ValueError, AttributeError):
-                resource.prlimit(pid, _LOCKS, (self._number, resource.prlimit(pid, _LOCKS)[1]))
 
     def find(self) -> list[int]:
         """The living processes besides the leader; elsewhere the leader's id stands for its whole group."""
         if sys.platform != "linux":
             return [self._leader] if _signal_group(self._leader, 0) else []
-        return [pid for pid in self._candidates() if self._owns(pid) and _lives(pid)]
+        found: list[int] = []
+        candidates = self._candidates()
+        for _ in range(3):
+            found = [pid for pid in candidates if self._owns(pid) and _lives(pid)]
+            before, candidates = candidates, self._candidates()
+            if found or candidates == before:  # nobody left, and put a child in its place, while it was looked for
+                break
+        return found
 
     def signal(self, number: int, pids: Sequence[int]) -> None:
         """Send a signal to the leader's group and to these processes, if they are still of the tree."""
@@ -254,9 +219,17 @@ class Tree:
                 if os.getsid(pid) == self._leader:
                     return True
                 with contextlib.suppress(PermissionError, AttributeError):
-                    if resource.prlimit(pid, _LOCKS)[0] == self._number:
+                    if resource.prlimit(pid, _LOCKS)[0] == self._number and not self._is_beside(pid):
                         return True
                 return self._mark.encode() in _contents(f"/proc/{pid}/environ")
+        return False
+
+    def _is_beside(self, pid: int) -> bool:
+        """Does it descend from this process, but not through the leader? Another thread started it while numbering."""
+        while pid > 1 and pid != self._leader:
+            pid = int(_stat(pid)[1])
+            if pid == os.getpid():
+                return True
         return False
 
 
@@ -279,14 +252,21 @@ def _signal_group(leader: int, number: int) -> bool:
 def _lives(pid: int) -> bool:
     """Is it more than a zombie? One that fell to this process as its init is reaped."""
     try:
-        state = _contents(f"/proc/{pid}/stat").rpartition(b")")[2].split(None, 1)[0]
-    except (OSError, IndexError):
+        if _stat(pid)[0] not in {b"Z", b"X"}:
+            return True
+    except OSError:
         return False
-    if state not in {b"Z", b"X"}:
-        return True
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
     return False
+
+
+def _stat(pid: int) -> list[bytes]:
+    """The state of a process, the id of its parent, and more."""
+    fields = _contents(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    if not fields:
+        raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH), pid)
+    return fields
 
 
 def _contents(path: str) -> bytes:

@@ -191,12 +191,11 @@ class Journal:
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                     os.unlink(os.path.join(os.path.dirname(file.path), file.temp))
                     swept.append(file.path)
+                if file.before is None:
+                    remove_empty(file.made)
             if any(fingerprint_at(file.path) == file.after for file in entry.files):
                 self._settle(entry, path)
             else:
-                for file in entry.files:
-                    if file.before is None:
-                        remove_empty(file.made)
                 os.unlink(path)
         except OSError:
             if any(file.path in before for file in entry.files):

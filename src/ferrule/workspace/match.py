@@ -138,10 +138,12 @@ def _flat(page: Page, old: str, new: str, *, everywhere: bool, bare: bool) -> Fo
 
     def places() -> Iterator[_Place]:
         walk = Walk(page.wholes, bares)
+        end = 0
         for at in hits.positions:
             column = walk.column(at)
             at_end = column == len(bares[walk.line]) and not first_cut
-            start = walk.start + (len(page.flats[walk.line]) if at_end else column)
+            # Two places that meet at the end of a line do not both take the blanks there.
+            start = max(end, walk.start + (len(page.flats[walk.line]) if at_end else column))
             column = walk.column(at + len(needle))
             end = walk.start + (len(page.flats[walk.line]) if last_cut else column)
             yield _rewritten(page, start, end, plan, news)
@@ -191,9 +193,7 @@ def _indented(page: Page, old: str, new: str, *, everywhere: bool) -> Found | Am
     return _found(page, "indentation", places)
 
 
-def _hits(
-    hay: str, needle: str, *, stride: int, cost: int, admits: Callable[[int], bool], everywhere: bool
-) -> _Hits:
+def _hits(hay: str, needle: str, *, stride: int, cost: int, admits: Callable[[int], bool], everywhere: bool) -> _Hits:
     """Where the needle stands: everywhere at least `stride` apart, or else all places, overlapping ones too."""
     found: list[int] = []
     steps, limit = LIMIT_STEPS, LIMIT_REPLACED if everywhere else LIMIT_LISTED
@@ -230,7 +230,9 @@ def _plan(olds: list[str], news: list[str]) -> list[tuple[int, int]]:
     """For each new line: the old line that it repeats, or -1, and the old line whose end it takes."""
     plan: list[tuple[int, int]] = []
     done = 0
-    for start, end, new_start, new_end in (*changes(olds, news), (len(olds), len(olds), 0, 0)):
+    # What follows the last line end is no line, even if it reads like one.
+    before, after = ([*(line + "\n" for line in lines[:-1]), lines[-1]] for lines in (olds, news))
+    for start, end, new_start, new_end in (*changes(before, after), (len(olds), len(olds), 0, 0)):
         plan += ((line, line) for line in range(done, start))
         plan += ((-1, max(0, min(start + added, end - 1))) for added in range(new_end - new_start))
         done = end

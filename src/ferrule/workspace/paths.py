@@ -9,6 +9,9 @@ from ferrule.core.access import within
 from ferrule.core.errors import ToolFailure
 from ferrule.support.beneath import BY_DESCRIPTOR, Folder, open_folder
 
+MOST_BYTES = 4096
+"""What the operating system's own path functions take, with the NUL at the end."""
+
 
 class Outside(ToolFailure):
     """The path lies outside every folder that the user gave."""
@@ -35,14 +38,17 @@ class Place(NamedTuple):
 
     def missing(self) -> tuple[str, ...]:
         """Folders that have to be made before a file can be put here, outermost first."""
-        root, deepest = self.root.open(), len(self.parts) - 1
-        for depth in range(deepest, -1, -1):
-            try:
-                root.below(self.parts[:depth]).close()
-            except FileNotFoundError:
-                continue
-            break
-        return tuple(os.path.join(self.root.path, *self.parts[: end + 1]) for end in range(depth, deepest))
+        folder, depth = self.root.open().below(()), 0
+        try:
+            for part in self.parts[:-1]:
+                step = folder.below((part,))
+                folder.close()
+                folder, depth = step, depth + 1
+        except FileNotFoundError:
+            pass  # from here on
+        finally:
+            folder.close()
+        return tuple(os.path.join(self.root.path, *self.parts[:end]) for end in range(depth + 1, len(self.parts)))
 
     @property
     def name(self) -> str:
@@ -116,9 +122,13 @@ class Jail:
         if path[0] == "~":
             path = os.path.expanduser(path)
         try:
-            return os.path.realpath(os.path.join(self.folder, path))
+            real = os.path.realpath(os.path.join(self.folder, path))
+            size = len(os.fsencode(real))
         except UnicodeEncodeError as error:
             raise ToolFailure("A path cannot contain a lone surrogate: no file has such a name.") from error
+        if size >= MOST_BYTES:  # by descriptor it could be made, and then nothing else could reach it
+            raise ToolFailure(f"A path cannot have {size:,} bytes; {MOST_BYTES - 1:,} is the most.")
+        return real
 
     def holds(self, real: str) -> bool:
         return any(within(real, root.path) for root in self.roots)

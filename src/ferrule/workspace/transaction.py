@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ferrule.core.errors import ToolFailure
-from ferrule.support.beneath import Folder, describe, is_regular, marks, put_marks, read_all, remove_empty, write_all
+from ferrule.support.beneath import Folder, describe, marks, put_marks, read_all, remove_empty, write_all
 from ferrule.support.locks import Locks, LockTimeoutError
 from ferrule.workspace.journal import Entry, FileChange, Journal
 from ferrule.workspace.ledger import fingerprint
@@ -144,14 +144,15 @@ def _read_in(folder: Folder, place: Place) -> bytes | None:
     except FileNotFoundError:
         return None
     try:
-        if not is_regular(descriptor):
-            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-                raise IsADirectoryError(errno.EISDIR, "it is a directory", place.path)
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, "it is a directory", place.path)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file", place.path)
-        raw = read_all(descriptor, MOST_BYTES)
+        raw = read_all(descriptor, MOST_BYTES) if status.st_size <= MOST_BYTES else None
     finally:
         os.close(descriptor)
-    if len(raw) > MOST_BYTES:
+    if raw is None or len(raw) > MOST_BYTES:
         raise OSError(errno.EFBIG, f"it is too large to be edited (more than {MOST_BYTES:,} bytes)", place.path)
     return raw
 
@@ -259,9 +260,7 @@ def _roll_back(staged: Sequence[_Staged], done: Sequence[_Staged]) -> list[str]:
     for target, folder in reversed(done):
         try:
             if _read_in(folder, target.place) == target.after:  # else somebody has written it since
-                back = target._replace(after=target.before)
-                _stage(back, folder)
-                _put_in_place(back, folder)
+                _bring_back(target._replace(after=target.before), folder)
         except OSError:
             stuck.append(target.place.path)
     for target, folder in reversed(staged):
@@ -270,6 +269,12 @@ def _roll_back(staged: Sequence[_Staged], done: Sequence[_Staged]) -> list[str]:
     for _, folder in reversed(staged):
         remove_empty(folder.made)
     return stuck
+
+
+def _bring_back(target: _Target, folder: Folder) -> None:
+    with target.place.folder(make=True) if folder.gone() else contextlib.nullcontext(folder) as there:
+        _stage(target, there)
+        _put_in_place(target, there)
 
 
 def _half_done(stuck: Sequence[str]) -> ToolFailure:

@@ -1,9 +1,10 @@
 """Undo and redo from the journal. An undo is itself a write, so it can be undone: that is what redo is."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ferrule.core.errors import ToolFailure
+from ferrule.support.beneath import describe
 from ferrule.workspace.journal import Entry, FileChange, Journal
 from ferrule.workspace.ledger import fingerprint
 from ferrule.workspace.sealed import DamagedError
@@ -28,7 +29,7 @@ class Undo:
 
     def back(self, path: str | None = None) -> Undone:
         """Undo the last write that is not undone yet, of one file or of all."""
-        undoable, _ = self._stacks(path)
+        undoable, _ = self.history(path)
         if not undoable:
             where = f"file '{path}'" if path else "this workspace"
             raise ToolFailure(f"No edit history found for {where}.", code="no-history", path=path)
@@ -36,7 +37,7 @@ class Undo:
 
     def again(self, path: str | None = None) -> Undone:
         """Redo the last write that was undone, of one file or of all."""
-        _, redoable = self._stacks(path)
+        _, redoable = self.history(path)
         if not redoable:
             where = f"file '{path}'" if path else "this workspace"
             raise ToolFailure(f"Nothing to redo for {where}.", code="no-history", path=path)
@@ -44,28 +45,25 @@ class Undo:
 
     def history(self, path: str | None = None) -> tuple[list[Entry], list[Entry]]:
         """The writes that can be undone and those that can be redone, the next one last."""
-        return self._stacks(path)
+        try:
+            return self._stacks(path)
+        except OSError as error:
+            raise ToolFailure(f"{describe(error)}: {self._journal.folder}. Nothing was changed.") from error
 
     def _stacks(self, path: str | None) -> tuple[list[Entry], list[Entry]]:
         self._journal.sweep()
-        known: dict[str, Entry] = {}
-        undoable: list[Entry] = []
-        redoable: list[Entry] = []
+        undoable: dict[str, Entry] = {}
+        redoable: dict[str, Entry] = {}
         for entry in self._journal.entries():
-            about = known.get(entry.of or "")
-            if entry.kind == "undo":
-                if about in undoable:
-                    undoable.remove(about)
-                    redoable.append(about)
-            elif entry.kind == "redo":
-                if about in redoable:
-                    redoable.remove(about)
-                    undoable.append(about)
-            elif path is None or any(file.path == path for file in entry.files):
-                known[entry.id] = entry
-                undoable.append(entry)
-                redoable = [old for old in redoable if not _share_a_file(old, entry)]
-        return undoable, redoable
+            if entry.kind in ("undo", "redo"):
+                source, goal = (undoable, redoable) if entry.kind == "undo" else (redoable, undoable)
+                about = source.pop(entry.of or "", None)
+                if about is not None:
+                    goal[about.id] = about
+            else:
+                undoable[entry.id] = entry
+                redoable = {old.id: old for old in redoable.values() if not _share_a_file(old, entry)}
+        return _about(path, undoable.values()), _about(path, redoable.values())
 
     def _step(self, entry: Entry, *, kind: str, forward: bool) -> Undone:
         try:
@@ -82,6 +80,10 @@ class Undo:
 
         written = self._writer.apply([file.path for file in entry.files], plan, kind=kind, of=entry)
         return Undone(written.before, written.after, entry)
+
+
+def _about(path: str | None, entries: Iterable[Entry]) -> list[Entry]:
+    return [entry for entry in entries if path is None or any(file.path == path for file in entry.files)]
 
 
 def _share_a_file(one: Entry, other: Entry) -> bool:

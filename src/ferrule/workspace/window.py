@@ -34,16 +34,16 @@ def window_in(descriptor: int, first: int, last: int, *, line_bytes: int, most_b
     head = os.pread(descriptor, 8192, 0)
     if is_binary(head) or head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise Binary("The file is binary, or too large for its encoding.")
+    os.lseek(descriptor, len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0, os.SEEK_SET)
     out: list[str] = []
     size, at, ended = 0, 0, True
-    for raw in _lines(descriptor, line_bytes):
+    for line in _lines(descriptor, line_bytes):
         at += 1
         if at < first:
             continue
         if at > last or size > most_bytes:
             ended = False
             break
-        line = raw.removeprefix(codecs.BOM_UTF8) if at == 1 else raw
         out.append(line.removesuffix(b"\r").decode(errors="replace"))
         size += len(line)
     return _clip(first, out, at if ended else None, line_bytes)

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
 
 from ferrule.core.access import Access
 from ferrule.core.args import Args
@@ -10,7 +9,7 @@ from ferrule.core.errors import BadArguments
 from ferrule.core.outcomes import Found
 from ferrule.core.tool import Context, Tool
 from ferrule.support import ripgrep
-from ferrule.support.globs import BadGlob, expand, literal_prefix, matcher, names_hidden
+from ferrule.support.globs import BadGlob, expand, literal_prefix, names_hidden, select
 from ferrule.tools.search.program import rg
 from ferrule.workspace.paths import Jail
 
@@ -37,18 +36,16 @@ class Glob(Tool[GlobArgs, Found]):
         root = ctx.need(Jail).place(folder).root.path
         below = "" if folder == root else os.path.relpath(folder, root)
         above = escape(below) + "/" if below else ""
-        wanted = [matcher(above + rest) for rest in rests]
-        hidden = any(names_hidden(above + rest) for rest in rests)
-        names = sorted(_matching(await ripgrep.files(rg(ctx), root, hidden=hidden, below=below), wanted))
+        patterns = [above + rest for rest in rests]
+        hidden = any(map(names_hidden, patterns))
+        listed = await ripgrep.files(rg(ctx), root, hidden=hidden, below=below)
+        names = select(patterns[0], listed)
+        if patterns[1:]:
+            names = list({*names, *(name for pattern in patterns[1:] for name in select(pattern, listed))})
+        names.sort()
         page = names[args.offset : args.offset + args.limit]
-        return Found(tuple(os.path.join(root, name) for name in page), max(0, len(names) - args.offset - len(page)))
-
-
-def _matching(found: Iterable[bytes], wanted: Sequence[Callable[[str], bool]]) -> list[str]:
-    names = map(os.fsdecode, found)
-    if len(wanted) == 1:
-        return list(filter(wanted[0], names))
-    return [name for name in names if any(matches(name) for matches in wanted)]
+        start = root.rstrip(os.sep) + os.sep
+        return Found(tuple([start + name for name in page]), max(0, len(names) - args.offset - len(page)))
 
 
 def _start(pattern: str, ctx: Context) -> tuple[str, list[str]]:

@@ -9,7 +9,7 @@ from ferrule.core.outcomes import Hit, Hits
 from ferrule.core.tool import Context, Tool
 from ferrule.support import ripgrep
 from ferrule.tools.search.program import rg
-from ferrule.workspace.guarded import Guard, search_exclusions
+from ferrule.workspace.guarded import READABLE, Guard, search_exclusions
 from ferrule.workspace.paths import Jail
 
 
@@ -55,6 +55,7 @@ class Grep(Tool[GrepArgs, Hits]):
                 per_file=args.per_file,
                 limit=args.limit,
                 exclude=search_exclusions(),
+                spare=READABLE,
             )
         except ripgrep.BadPattern as error:
             raise ToolFailure(

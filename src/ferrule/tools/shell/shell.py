@@ -9,6 +9,7 @@ from ferrule.core.outcomes import Ran
 from ferrule.core.tool import Context, Tool
 from ferrule.settings import Settings
 from ferrule.support import process
+from ferrule.workspace.paths import Jail
 
 
 class ShellArgs(Args):
@@ -29,12 +30,12 @@ class Shell(Tool[ShellArgs, Ran]):
 
     async def run(self, args: ShellArgs, ctx: Context) -> Ran:
         settings = ctx.need(Settings).shell
-        cwd = ctx.path(args.cwd)
+        cwd, roots = ctx.path(args.cwd), [root.path for root in ctx.need(Jail).roots]
         if not args.command.strip():
             raise ToolFailure("The command is empty.")
         try:
             ended = await process.run(
-                [process.shell(), "-c", args.command],
+                [process.shell(outside=roots), "-c", args.command],
                 cwd=cwd,
                 env=process.quiet_environment(os.environ, keep=settings.keep_env),
                 log=ctx.new_log(),

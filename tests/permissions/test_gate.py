@@ -1,0 +1,590 @@
+"""The gate: what passes by itself, what asks, what no answer can allow, and what an answer is good for."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.scripted import ALWAYS, NO, YES, Scripted
+
+from ferrule import Call, Engine
+from ferrule.core.access import EVERYTHING, Access
+from ferrule.core.errors import Denied, ToolFailure
+from ferrule.core.events import Blocked, Done, Event, Prepared
+from ferrule.permissions.asker import Answer, Asker, Everybody, Nobody, Question
+from ferrule.permissions.gate import Case, Gate
+from ferrule.permissions.modes import ModeConfig
+from ferrule.workspace.guarded import Guard
+from ferrule.workspace.paths import Jail
+
+LIMIT_SECONDS = 10
+
+
+class Place:
+    """A real workspace with a real gate before it."""
+
+    def __init__(self, top: Path, asker: Asker, **more: Any) -> None:
+        self.top = top.resolve()
+        self.work = self.top / "work"
+        self.work.mkdir(exist_ok=True)
+        self.jail = Jail(str(self.work))
+        self.gate = Gate(
+            self.jail, Guard(), asker, **{"mode": ModeConfig(), "canonical": lambda name: name.lower(), **more}
+        )
+        self.blocked: list[str] = []
+
+    def case(self, tool: str, *touches: Access, **more: Any) -> Case:
+        real = tuple(a._replace(key=self.jail.real(a.key)) if a.kind == "path" else a for a in touches)
+        return Case("1", tool.capitalize(), tool, real, **more)
+
+    def command(self, command: str, cwd: str = ".") -> Case:
+        here = self.jail.real(cwd)
+        return Case("1", "Bash", "shell", (EVERYTHING, Access.read(here)), command, here)
+
+    async def admit(self, case: Case) -> None:
+        async with asyncio.timeout(LIMIT_SECONDS):
+            await self.gate.admit(case, self.blocked.append)
+
+    async def asks(self, case: Case) -> bool:
+        """Would a person be asked? Only for a gate with nobody behind it."""
+        try:
+            await self.admit(case)
+        except Denied:
+            return True
+        return False
+
+
+@pytest.fixture
+def nobody(tmp_path):
+    return Place(tmp_path, Nobody())
+
+
+@pytest.mark.contract("permission.always-allowed")
+@pytest.mark.parametrize("tool", ["read", "glob", "grep"])
+@pytest.mark.parametrize("path", [".", "a.txt", "src", "not/there/yet"])
+async def test_reads_inside_the_workspace_pass(nobody, tool, path):
+    await nobody.admit(nobody.case(tool, Access.read(path)))
+
+    assert nobody.blocked == []
+
+
+@pytest.mark.contract("permission.writes-require-approval")
+@pytest.mark.parametrize("tool", ["write", "edit"])
+async def test_writes_ask(tmp_path, tool):
+    asker = Scripted(YES)
+    place = Place(tmp_path, asker)
+    case = place.case(tool, Access.write("src/a.py"))
+    await place.admit(case)
+
+    assert asker.questions == [
+        Question(kind="call", call_id="1", name=case.name, summary="write src/a.py", touches=case.touches)
+    ]
+    assert place.blocked == ["write src/a.py"]
+
+
+@pytest.mark.parametrize(
+    "touches",
+    [
+        pytest.param((EVERYTHING,), id="everything"),
+        pytest.param((Access.host("example.com"),), id="host"),
+        pytest.param((Access.process("server"),), id="process"),
+        pytest.param((Access.read("a"), Access.write("b")), id="a-read-and-a-write"),
+        pytest.param((Access.read("a"), EVERYTHING), id="a-read-and-everything"),
+        pytest.param((Access("path", "Write", "a"),), id="a-mode-that-nobody-knows"),  # type: ignore[arg-type]
+        pytest.param((Access("folder", "read", "a"),), id="a-kind-that-nobody-knows"),  # type: ignore[arg-type]
+    ],
+)
+async def test_whatever_is_not_a_read_of_the_workspace_asks(nobody, touches):
+    assert await nobody.asks(nobody.case("own", *touches))
+
+
+async def test_a_call_that_touches_nothing_passes(nobody):
+    assert not await nobody.asks(nobody.case("own"))
+
+
+async def test_nobody_to_ask_means_no(nobody):
+    with pytest.raises(Denied) as caught:
+        await nobody.admit(nobody.case("write", Access.write("a.txt")))
+
+    assert (caught.value.message, caught.value.code) == ("The user did not allow Write: write a.txt.", "not-allowed")
+
+
+async def test_the_person_s_reason_reaches_the_model(tmp_path):
+    place = Place(tmp_path, Scripted(Answer(allow=False, message="Use the other file.")))
+
+    with pytest.raises(Denied, match=r"^Use the other file\.$"):
+        await place.admit(place.case("write", Access.write("a.txt")))
+
+
+@pytest.mark.parametrize("allow", ["yes", 1, None, "no"])
+async def test_only_true_is_a_yes(tmp_path, allow):
+    place = Place(tmp_path, Scripted(Answer(allow=allow, always=True), NO))
+    case = place.case("write", Access.write("a.txt"))
+
+    assert [await place.asks(case), await place.asks(case)] == [True, True]
+
+
+@pytest.mark.contract("permission.auto-allowed-amp")
+@pytest.mark.parametrize(
+    "path",
+    [".amp/notes.md", ".amp/plan.txt", ".amp/deep/er/state.json", ".amp/log.jsonl", ".amp/todo", ".amp/a b.csv"],
+)
+async def test_the_agent_s_notes_need_no_question(nobody, path):
+    case = nobody.case("write", Access.write(path))
+    nobody.gate.forbid(case.touches)
+
+    assert not await nobody.asks(case)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(".amp", id="the-folder-itself"),
+        pytest.param(".amp2/notes.md", id="another-folder"),
+        pytest.param("src/.amp/notes.md", id="deeper"),
+        pytest.param(".amp/../src/a.md", id="out-of-it-again"),
+        pytest.param(".AMP/notes.md", id="another-case"),
+        pytest.param(".amp/evil.test.js", id="picked-up-by-a-test-run"),
+        pytest.param(".amp/conftest.py", id="picked-up-by-pytest"),
+        pytest.param(".amp/eslint.config.mjs", id="picked-up-by-eslint"),
+        pytest.param(".amp/.prettierrc", id="picked-up-by-prettier"),
+        pytest.param(".amp/.prettierrc.json", id="hidden"),
+        pytest.param(".amp/package.json", id="picked-up-by-npm"),
+        pytest.param(".amp/x/PACKAGE.JSON", id="in-capitals"),
+        pytest.param(".amp/project.json", id="picked-up-by-nx"),
+        pytest.param(".amp/BUILD", id="picked-up-by-bazel"),
+        pytest.param(".amp/Makefile", id="makefile"),
+        pytest.param(".amp/run.sh", id="script"),
+    ],
+)
+async def test_code_and_settings_among_the_notes_ask(nobody, path):
+    assert await nobody.asks(nobody.case("write", Access.write(path)))
+
+
+async def test_notes_that_are_really_elsewhere_ask(nobody):
+    (nobody.work / "src").mkdir()
+    (nobody.work / ".amp").symlink_to(nobody.work / "src")
+
+    assert await nobody.asks(nobody.case("write", Access.write(".amp/notes.md")))
+
+
+SECRET = ".env", "deploy/id_rsa", "credentials.json", "a/.ssh/config", ".ENV"
+PROTECTED = (
+    ".amp/settings.json",
+    ".amp/settings.local.json",
+    ".git/config",
+    ".git/hooks/pre-commit",
+    ".claude/x",
+    ".GIT/x",
+)
+
+
+@pytest.mark.parametrize("path", SECRET)
+def test_a_secret_file_is_refused_whatever_anybody_says(tmp_path, path):
+    place = Place(tmp_path, Scripted())
+
+    with pytest.raises(
+        ToolFailure, match=r"^Refusing to read env file\. Reading secrets is not permitted\.$"
+    ) as caught:
+        place.gate.forbid(place.case("read", Access.read(path)).touches)
+    assert caught.value.code == "reading-secret-file"
+    with pytest.raises(ToolFailure, match="Refusing to write a secret file"):
+        place.gate.forbid(place.case("edit", Access.write(path)).touches)
+
+
+@pytest.mark.parametrize("path", PROTECTED)
+def test_a_protected_file_is_never_written(tmp_path, path):
+    place = Place(tmp_path, Scripted())
+    place.gate.forbid(place.case("read", Access.read(path)).touches)
+
+    with pytest.raises(ToolFailure, match="Refusing to write") as caught:
+        place.gate.forbid(place.case("write", Access.write(path)).touches)
+    assert caught.value.code == "writing-protected-file"
+
+
+@pytest.mark.parametrize("which", ["FERRULE_STATE", "FERRULE_SETTINGS"])
+@pytest.mark.parametrize("linked", [False, True])
+def test_the_engine_s_own_files_are_never_written_even_inside_the_workspace(tmp_path, monkeypatch, which, linked):
+    place = Place(tmp_path, Scripted())
+    own = place.work / "own.toml"
+    monkeypatch.setenv(which, str(own))
+    if linked:
+        own.symlink_to(place.work / "real.toml")
+    path = "own.toml/x" if which == "FERRULE_STATE" else "own.toml"
+
+    with pytest.raises(ToolFailure, match="belongs to Ferrule itself") as caught:
+        place.gate.forbid(place.case("write", Access.write(path)).touches)
+    assert caught.value.code == "writing-protected-file"
+
+
+def test_another_engine_s_state_can_be_named(tmp_path):
+    place = Place(tmp_path, Scripted(), own=[str(tmp_path / "work" / "state")])
+    place.gate.forbid(place.case("write", Access.write("state2")).touches)
+
+    with pytest.raises(ToolFailure, match="Ferrule"):
+        place.gate.forbid(place.case("write", Access.write("state/journals/1")).touches)
+
+
+@pytest.mark.parametrize("old", ["TOKEN=1", "not in the file"], ids=["matches", "does-not-match"])
+@pytest.mark.parametrize("name", ["edit_file", "create_file", "Read"])
+async def test_a_refusal_comes_before_any_question_and_does_not_tell_what_is_in_the_file(tmp_path, name, old):
+    (tmp_path / ".env").write_text("TOKEN=1\n")
+    asker = Scripted()
+    arguments = {
+        "edit_file": {"path": ".env", "old_str": old, "new_str": "x"},
+        "create_file": {"path": ".env", "content": old},
+        "Read": {"path": ".env"},
+    }
+    async with Engine(tmp_path, ask=asker) as engine:
+        (reply,) = await engine.run([Call(name, arguments[name])])
+
+    expected = "Refusing to read env file." if name == "Read" else "Refusing to write a secret file."
+    assert (reply.status, asker.questions) == ("error", [])
+    assert reply.text.startswith(expected)
+    assert "TOKEN" not in reply.text
+
+
+@pytest.mark.contract("status.blocked-on-user", "status.rejected-by-user", "flow.permission")
+async def test_a_call_that_asks_is_blocked_and_then_rejected(tmp_path):
+    heard: list[Event] = []
+    async with Engine(tmp_path, ask=Scripted(NO), on_event=heard.append) as engine:
+        reply = await engine.call("create_file", path="a.txt", content="x")
+
+    assert [type(event) for event in heard] == [Prepared, Blocked, Done]
+    assert (reply.status, (tmp_path / "a.txt").exists()) == ("rejected-by-user", False)
+
+
+@pytest.mark.contract("flow.aliases")
+@pytest.mark.parametrize("alias", ["Write", "write", "write_file"])
+async def test_an_alias_does_not_walk_around_the_question(tmp_path, alias):
+    async with Engine(tmp_path, ask=Nobody()) as engine:
+        reply = await engine.call(alias, path="a.txt", content="x")
+
+    assert reply.status == "rejected-by-user"
+
+
+@pytest.mark.parametrize("alias", ["Read", "read", "read_file"])
+async def test_an_alias_does_not_walk_around_the_mode(tmp_path, alias):
+    async with Engine(tmp_path, mode=ModeConfig(include_tools=("glob",))) as engine:
+        reply = await engine.call(alias, path="a.txt")
+
+    assert (reply.status, reply.text) == ("rejected-by-user", "Read is not part of this mode.")
+
+
+async def test_what_is_not_in_the_mode_is_refused_without_a_question(tmp_path):
+    place = Place(tmp_path, Scripted(), mode=ModeConfig(include_tools=("read",)))
+
+    with pytest.raises(Denied, match=r"Write is not part of this mode\.") as caught:
+        await place.admit(place.case("write", Access.write("a.txt")))
+    assert caught.value.code == "not-in-mode"
+
+
+async def test_a_toolbox_tool_is_for_its_subagents(tmp_path):
+    place = Place(tmp_path, Scripted(YES), mode=ModeConfig(allow_toolbox=True, subagent_type="scope"))
+    await place.admit(Case("1", "tb__x", "tb__x", (EVERYTHING,), subagent_types=("scope",)))
+
+    with pytest.raises(Denied):
+        await place.admit(Case("1", "tb__x", "tb__x", (EVERYTHING,), subagent_types=("finder",)))
+
+
+@pytest.mark.contract("permission.bash-requires-approval", "permission.auto-allowed-commands")
+@pytest.mark.parametrize(
+    ("command", "cwd", "expected"),
+    [
+        pytest.param("ls", ".", False, id="plain"),
+        pytest.param("ls src", ".", False, id="plain-with-a-path"),
+        pytest.param("ls; rm -rf src", ".", True, id="operator"),
+        pytest.param("rm -rf src", ".", True, id="not-in-the-table"),
+        pytest.param("ls .amp", ".", True, id="among-the-notes"),
+        pytest.param("ls", ".amp", True, id="in-the-notes"),
+        pytest.param("ls .env", ".", True, id="secret-operand"),
+        pytest.param("ls /etc", ".", True, id="outside-operand"),
+    ],
+)
+async def test_commands_ask_unless_they_are_plain_development_commands(nobody, command, cwd, expected):
+    (nobody.work / ".amp").mkdir()
+
+    assert await nobody.asks(nobody.command(command, cwd)) is expected
+
+
+async def test_a_plain_command_in_another_tool_s_arguments_means_nothing(nobody):
+    assert await nobody.asks(nobody.case("own", EVERYTHING, Access.write("a"), command="ls", cwd=str(nobody.work)))
+
+
+async def test_always_holds_for_the_tool_in_this_session(tmp_path):
+    asker = Scripted(ALWAYS, YES)
+    place = Place(tmp_path, asker)
+    await place.admit(place.case("write", Access.write("a.txt")))
+    await place.admit(place.case("write", Access.write("b/c.txt")))
+    await place.admit(place.case("edit", Access.write("a.txt")))
+
+    assert [question.name for question in asker.questions] == ["Write", "Edit"]
+
+
+async def test_a_yes_holds_once(tmp_path):
+    asker = Scripted(YES, YES)
+    place = Place(tmp_path, asker)
+    for _ in range(2):
+        await place.admit(place.case("write", Access.write("a.txt")))
+
+    assert len(asker.questions) == 2
+
+
+async def test_always_holds_for_this_command_in_this_folder(tmp_path):
+    asker = Scripted(ALWAYS, YES, YES)
+    place = Place(tmp_path, asker)
+    (place.work / "build").mkdir()
+    for command, cwd in (("rm -rf *", "build"), ("rm -rf *", "build"), ("rm -rf *", "."), ("rm -rf ..", "build")):
+        await place.admit(place.command(command, cwd))
+
+    assert [question.summary for question in asker.questions] == [
+        f"run `rm -rf *` in {place.work}/build",
+        f"run `rm -rf *` in {place.work}",
+        f"run `rm -rf ..` in {place.work}/build",
+    ]
+
+
+async def test_always_for_one_host_does_not_open_another(tmp_path):
+    asker = Scripted(ALWAYS, YES)
+    place = Place(tmp_path, asker)
+    for host in ("docs.example", "docs.example", "evil.example"):
+        await place.admit(place.case("fetch", Access.host(host)))
+
+    assert len(asker.questions) == 2
+
+
+async def test_always_does_not_reach_what_is_forbidden_or_outside(tmp_path):
+    asker = Scripted(ALWAYS, NO)
+    place = Place(tmp_path, asker)
+    await place.admit(place.case("write", Access.write("a.txt")))
+
+    assert await place.asks(place.case("write", Access.write(str(tmp_path / "b.txt"))))
+    assert [question.kind for question in asker.questions] == ["call", "folder"]
+
+
+@pytest.mark.parametrize("asker", [Nobody(), Everybody(), Scripted(NO)], ids=["nobody", "yes-to-all", "no"])
+@pytest.mark.parametrize("access", [Access.read, Access.write], ids=["read", "write"])
+async def test_an_outside_path_is_denied_with_a_way_out(tmp_path, asker, access):
+    asker = Scripted(NO) if isinstance(asker, Scripted) else asker
+    place = Place(tmp_path, asker)
+    path = place.top / "elsewhere" / "a.txt"
+    path.parent.mkdir()
+
+    with pytest.raises(Denied) as caught:
+        await place.admit(place.case("read", access(str(path))))
+    assert f"--add-dir {path.parent}" in caught.value.message
+    assert (caught.value.code, caught.value.path) == ("outside-workspace", str(path))
+    assert not place.jail.holds(str(path))
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["..", "../work-evil/a", "../work2", "../elsewhere/a", "/", "/etc/passwd", "~", "link/a"],
+)
+async def test_yes_to_all_widens_nothing(tmp_path, path):
+    place = Place(tmp_path, Everybody())
+    for name in ("work-evil", "elsewhere"):
+        (place.top / name).mkdir()
+    (place.work / "link").symlink_to(place.top / "elsewhere")
+
+    assert await place.asks(place.case("read", Access.read(path)))
+    assert [root.path for root in place.jail.roots] == [str(place.work)]
+
+
+async def test_a_granted_folder_is_open_for_the_session(tmp_path):
+    asker = Scripted(YES, YES)
+    place = Place(tmp_path, asker)
+    (place.top / "one" / "deep").mkdir(parents=True)
+    (place.top / "two").mkdir()
+    for path in ("one/a.txt", "one/b.txt", "one/deep/c.txt", "two"):
+        await place.admit(place.case("read", Access.read(str(place.top / path))))
+
+    assert [(question.kind, question.folder) for question in asker.questions] == [
+        ("folder", str(place.top / "one")),
+        ("folder", str(place.top / "two")),
+    ]
+
+
+async def test_a_write_into_a_granted_folder_still_asks_about_the_write(tmp_path):
+    asker = Scripted(YES, NO)
+    place = Place(tmp_path, asker)
+
+    with pytest.raises(Denied, match="did not allow Write"):
+        await place.admit(place.case("write", Access.write(str(place.top / "a.txt"))))
+    assert [question.kind for question in asker.questions] == ["folder", "call"]
+
+
+async def test_the_folder_that_is_asked_for_is_one_that_is_there(tmp_path):
+    asker = Scripted(YES)
+    place = Place(tmp_path, asker)
+    (place.top / "one").mkdir()
+    await place.admit(place.case("read", Access.read(str(place.top / "one" / "new" / "deep" / "a.txt"))))
+
+    assert [question.folder for question in asker.questions] == [str(place.top / "one")]
+
+
+async def test_nobody_is_asked_to_open_the_whole_machine(tmp_path):
+    place = Place(tmp_path, Scripted())
+
+    with pytest.raises(Denied, match="outside the workspace"):
+        await place.admit(place.case("read", Access.read("/")))
+
+
+async def test_a_link_put_in_the_folder_s_place_after_the_question_opens_nothing(tmp_path):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "private").mkdir()
+
+    class Swapping:
+        async def ask(self, question: Question) -> Answer:
+            (tmp_path / "one").rmdir()
+            (tmp_path / "one").symlink_to(tmp_path / "private")
+            return YES
+
+    place = Place(tmp_path, Swapping())
+
+    with pytest.raises(Denied):
+        await place.admit(place.case("read", Access.read(str(place.top / "one" / "a.txt"))))
+    assert not place.jail.holds(str(place.top / "private"))
+
+
+class Slow:
+    """Answers when told to, and counts how many questions stand open at once."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.open = self.most = self.asked = 0
+        self.go = asyncio.Event()
+
+    async def ask(self, question: Question) -> Answer:
+        self.asked += 1
+        self.open += 1
+        self.most = max(self.most, self.open)
+        try:
+            await self.go.wait()
+            await asyncio.sleep(0)
+        finally:
+            self.open -= 1
+        return self.answer
+
+
+async def test_one_question_is_asked_at_a_time(tmp_path):
+    asker = Slow(YES)
+    place = Place(tmp_path, asker)
+    calls = [place.case("write", Access.write(f"{number}.txt")) for number in range(5)]
+    waiting = asyncio.gather(*(place.admit(case) for case in calls))
+    await asyncio.sleep(0)
+    asker.go.set()
+    await waiting
+
+    assert (asker.most, asker.asked, len(place.blocked)) == (1, 5, 5)
+
+
+async def test_an_always_answers_the_questions_that_wait_behind_it(tmp_path):
+    asker = Slow(ALWAYS)
+    place = Place(tmp_path, asker)
+    calls = [place.case("write", Access.write(f"{number}.txt")) for number in range(5)]
+    waiting = asyncio.gather(*(place.admit(case) for case in calls))
+    await asyncio.sleep(0)
+    asker.go.set()
+    await waiting
+
+    assert asker.asked == 1
+
+
+async def test_a_folder_is_asked_for_once_however_many_calls_wait_for_it(tmp_path):
+    asker = Slow(YES)
+    place = Place(tmp_path, asker)
+    calls = [place.case("read", Access.read(str(place.top / f"{number}.txt"))) for number in range(5)]
+    waiting = asyncio.gather(*(place.admit(case) for case in calls))
+    await asyncio.sleep(0)
+    asker.go.set()
+    await waiting
+
+    assert asker.asked == 1
+
+
+async def test_a_call_that_is_cancelled_while_it_waits_lets_the_next_one_ask(tmp_path):
+    asker = Slow(YES)
+    place = Place(tmp_path, asker)
+    first = asyncio.create_task(place.admit(place.case("write", Access.write("a"))))
+    second = asyncio.create_task(place.admit(place.case("write", Access.write("b"))))
+    await asyncio.sleep(0)
+    first.cancel()
+    asker.go.set()
+    await second
+
+    assert (first.cancelled(), asker.open, asker.asked) == (True, 0, 2)
+
+
+async def test_an_asker_that_breaks_lets_nothing_pass_and_blocks_nobody(tmp_path):
+    class Broken:
+        answers = iter([LookupError("no terminal"), None])
+
+        async def ask(self, question: Question) -> Answer:
+            error = next(self.answers)
+            if error is not None:
+                raise error
+            return YES
+
+    place = Place(tmp_path, Broken())
+    case = place.case("write", Access.write("a"))
+
+    with pytest.raises(LookupError):
+        await place.admit(case)
+    await place.admit(case)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param("rm -rf x\r\x1b[2Kls", id="overwrites-the-line"),
+        pytest.param("echo \u202etxt.exe", id="turns-the-direction"),
+        pytest.param("ls\nrm -rf x", id="second-line"),
+        pytest.param("echo \x9b2J", id="c1"),
+        pytest.param("echo \udc80", id="half-a-character"),
+        pytest.param("echo \U000e0041", id="tag-character"),
+    ],
+)
+async def test_what_a_person_is_shown_cannot_steer_the_screen(tmp_path, command):
+    asker = Scripted(NO)
+    place = Place(tmp_path, asker)
+    with pytest.raises(Denied) as caught:
+        await place.admit(place.command(command))
+
+    assert asker.questions[0].summary.isprintable()
+    assert caught.value.message.isprintable()
+    assert place.blocked == [asker.questions[0].summary]
+
+
+async def test_a_file_s_name_cannot_steer_the_screen_either(tmp_path):
+    asker = Scripted(NO, NO)
+    place = Place(tmp_path, asker)
+    (place.top / "a\x1b[2J").mkdir()
+    assert await place.asks(place.case("write", Access.write("a\x1b[2J.txt")))
+    assert await place.asks(place.case("read", Access.read(str(place.top / "a\x1b[2J" / "x"))))
+
+    assert all(question.summary.isprintable() for question in asker.questions)
+
+
+paths = st.sampled_from([".", "a", "src/b", ".amp/n.md", ".amp/x.py", "..", "../x", "/", "/etc"])
+touches = st.lists(
+    st.builds(Access, st.just("path"), st.sampled_from(["read", "write"]), paths)
+    | st.just(EVERYTHING)
+    | st.builds(Access.host, st.just("h")),
+    max_size=4,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(touches)
+async def test_without_anybody_to_ask_only_reads_and_notes_inside_the_workspace_pass(nobody, touched):
+    case = nobody.case("own", *touched)
+    root = str(nobody.work)
+
+    def is_free(access: Access) -> bool:
+        inside = access.key == root or access.key.startswith(root + "/")
+        return access.kind == "path" and inside and (access.mode == "read" or access.key == f"{root}/.amp/n.md")
+
+    assert await nobody.asks(case) is not all(is_free(access) for access in case.touches)
