@@ -18,7 +18,9 @@ def main() -> int:
         for row in importlib.import_module(f"bench.{name}").rows():
             rows.append(row)
             mark = "ok  " if row.good else "MISS"
-            print(f"{mark}  {row.value:9.3f} {row.unit:<3} (at most {row.target:g})  {row.name}  {row.detail}", flush=True)
+            print(
+                f"{mark}  {row.value:9.3f} {row.unit:<3} (at most {row.target:g})  {row.name}  {row.detail}", flush=True
+            )
     if "--write" in sys.argv:
         _write(rows)
     return 0 if all(row.good for row in rows) else 1

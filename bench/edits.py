@@ -6,6 +6,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from bench.measure import Row
 from ferrule import Engine, Settings
@@ -20,10 +21,10 @@ async def _rows(folder: str) -> list[Row]:
     spent = 0.0
     real = os.fsync
 
-    def timed(descriptor: int) -> None:
+    def timed(fd: Any) -> None:
         nonlocal spent
         start = time.perf_counter()
-        real(descriptor)
+        real(fd)
         spent += time.perf_counter() - start
 
     os.fsync = timed
@@ -55,5 +56,11 @@ async def _rows(folder: str) -> list[Row]:
         os.fsync = real
     return [
         Row("edit_file on 64 KiB, without fsync", small, 3, "ms"),
-        Row("edit_file on 20 MB against 5 MB (4 × the bytes)", twenty / five, 6, "×", f"{five:.0f} ms and {twenty:.0f} ms"),
+        Row(
+            "edit_file on 20 MB against 5 MB (4 × the bytes)",
+            twenty / five,
+            6,
+            "×",
+            f"{five:.0f} ms and {twenty:.0f} ms",
+        ),
     ]

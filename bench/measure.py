@@ -41,7 +41,9 @@ async def pairs(
     return one[2:], other[2:]
 
 
-def commands(ours: Sequence[str], theirs: Sequence[str], rounds: int, **options: object) -> tuple[list[float], list[float]]:
+def commands(
+    ours: Sequence[str], theirs: Sequence[str], rounds: int, **options: object
+) -> tuple[list[float], list[float]]:
     """Seconds of two programs, run in turns."""
 
     async def run(argv: Sequence[str]) -> None:

@@ -77,5 +77,12 @@ async def _rows(folder: str) -> list[Row]:
             times.append((time.perf_counter() - eight) / one)
         out.append(Row("8 calls that do not conflict, against one", statistics.median(times), 1.3))
         first, second = await engine.run([Call("nap", {"name": "same"})] * 2)
-        out.append(Row("a conflicting pair: start of the second before the end of the first", max(0.0, first.ended - second.started) * 1000, 0, "ms"))
+        out.append(
+            Row(
+                "a conflicting pair: start of the second before the end of the first",
+                max(0.0, first.ended - second.started) * 1000,
+                0,
+                "ms",
+            )
+        )
     return out

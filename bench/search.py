@@ -5,10 +5,12 @@ import os
 import random
 import tempfile
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from bench.measure import Row, milliseconds, pairs, ratio
 from ferrule import Engine, Settings
 from ferrule.support import process
+from ferrule.support.tree import Child
 
 FILES = 5_000
 
@@ -55,23 +57,24 @@ async def _rows(folder: str) -> list[Row]:
 
             ours, theirs = await pairs(call, spawn, 40)
             detail = f"{milliseconds(ours)} and {milliseconds(theirs)}"
-            out.append(Row(f"{name} on {FILES:,} files, against spawning the same rg", ratio(ours, theirs), 1.25, "×", detail))
+            out.append(
+                Row(f"{name} on {FILES:,} files, against spawning the same rg", ratio(ours, theirs), 1.25, "×", detail)
+            )
     return out
 
 
 async def _spawned(engine: Engine, name: str, values: dict) -> list[str]:
     """The command line that the tool really starts."""
     seen: list[list[str]] = []
-    real = process.Child
 
-    class Watched(real):  # type: ignore[misc, valid-type]
-        def __init__(self, argv: Sequence[str], **more: object) -> None:
+    class Watched(Child):
+        def __init__(self, argv: Sequence[str], **more: Any) -> None:
             seen.append(list(argv))
             super().__init__(argv, **more)
 
-    process.Child = Watched  # type: ignore[misc]
+    vars(process)["Child"] = Watched
     try:
         await engine.call(name, **values)
     finally:
-        process.Child = real  # type: ignore[misc]
+        vars(process)["Child"] = Child
     return seen[-1]

@@ -28,7 +28,15 @@ async def _rows(folder: str) -> list[Row]:
         assert reply.output_id, reply
         kept = await engine.output(reply.output_id)
         assert kept.size_bytes == GIGABYTE, kept
-        return [Row("1 GB of output: growth of the engine's peak memory", (_peak() - before) / 1e6, 40, "MB", f"{seconds:.1f} s")]
+        return [
+            Row(
+                "1 GB of output: growth of the engine's peak memory",
+                (_peak() - before) / 1e6,
+                40,
+                "MB",
+                f"{seconds:.1f} s",
+            )
+        ]
 
 
 def _peak() -> float:

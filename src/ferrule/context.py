@@ -1,4 +1,4 @@
-"""What a running call reaches: its paths, the engine's services, progress, and what it wants to say beside its outcome."""
+"""What a running call reaches: its paths, the engine's services, and what it says beside its outcome."""
 
 import asyncio
 import contextlib

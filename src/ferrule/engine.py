@@ -5,7 +5,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ferrule.arguments.arguments import Arguments
 from ferrule.context import CallContext
@@ -57,7 +57,10 @@ class Engine:
     ) -> None:
         self.settings = settings or load_settings()
         self.state = os.path.abspath(state) if state is not None else state_folder()
-        self._folders = (os.fspath(workspace), (*self.settings.files.add_dirs, *map(os.fspath, add_dirs)))
+        self._folders = (
+            os.fspath(workspace),
+            (*self.settings.files.add_dirs, *(os.fspath(folder) for folder in add_dirs)),
+        )
         for folder in (self._folders[0], *self._folders[1]):
             if not os.path.isdir(os.path.expanduser(folder)):
                 raise ConfigError(f"{folder} is not a folder.")
@@ -72,7 +75,7 @@ class Engine:
         self._calls = 0
         self._opened = False
 
-    async def __aenter__(self) -> "Engine":
+    async def __aenter__(self) -> Self:
         self._open()
         return self
 
@@ -92,7 +95,7 @@ class Engine:
                 services=services,
                 emit=self._emit,
                 clock=time.perf_counter,
-                new_log=lambda: self.store.new_log(),
+                new_log=self._new_log,
             ),
             registry=self.registry,
             arguments=Arguments(),
@@ -187,6 +190,9 @@ class Engine:
             raise ToolFailure(f"No output is kept as {output_id!r}. It may have been let go by age or size.")
         return stored
 
+    def _new_log(self) -> tuple[str, str]:
+        return self.store.new_log()
+
     def _named(self, call: Call) -> Call:
         self._calls += 1
         return call if call.id else Call(call.name, call.input, f"call_{self._calls}")
@@ -197,7 +203,7 @@ class Engine:
         if self._on_event is not None:
             try:
                 self._on_event(event)
-            except Exception:
+            except Exception:  # noqa: BLE001 - whoever listens must not be able to fail a call
                 _log.exception("on_event failed; the call goes on")
 
     def _check_open(self) -> None:

@@ -113,9 +113,7 @@ class Flow:
         ready = self.look(call)
         if isinstance(ready, Ready):
             self.emit(
-                Prepared(
-                    id=call.id, name=call.name, at=self.clock(), input=ready.ctx.input, touches=ready.touches
-                )
+                Prepared(id=call.id, name=call.name, at=self.clock(), input=ready.ctx.input, touches=ready.touches)
             )
             return ready._replace(ticket=self.scheduler.ticket(ready.touches))
         return self._end(call, ready.ctx, ready.face, ready.error)

@@ -1,5 +1,6 @@
 """The command line: exit codes, messages and what goes where."""
 
+import io
 import json
 import os
 import subprocess
@@ -7,6 +8,7 @@ import sys
 
 import pytest
 
+import ferrule.cli.tools
 from ferrule.cli.main import COMMANDS, run
 
 
@@ -21,8 +23,6 @@ def workspace(tmp_path, monkeypatch):
 
 def typed(monkeypatch, text):
     """Standard input with that text, and no terminal."""
-    import io
-
     monkeypatch.setattr(sys, "stdin", io.StringIO(text))
 
 
@@ -94,7 +94,18 @@ def test_add_dir_widens(workspace, tmp_path, capsys):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "b.txt").write_text("x\n")
 
-    assert run(["call", "Read", json.dumps({"path": str(tmp_path / "other" / "b.txt")}), "--add-dir", str(tmp_path / "other")]) == 0
+    assert (
+        run(
+            [
+                "call",
+                "Read",
+                json.dumps({"path": str(tmp_path / "other" / "b.txt")}),
+                "--add-dir",
+                str(tmp_path / "other"),
+            ]
+        )
+        == 0
+    )
     assert capsys.readouterr().out == "1: x\n"
 
 
@@ -232,8 +243,6 @@ def test_the_demo_mends_the_project_in_plain_text(workspace, capsys):
 
 
 def test_a_bug_is_one_line_not_a_traceback(workspace, capsys, monkeypatch):
-    import ferrule.cli.tools
-
     def broken(**_: object) -> None:
         raise RuntimeError("boom")
 
@@ -245,7 +254,11 @@ def test_a_bug_is_one_line_not_a_traceback(workspace, capsys, monkeypatch):
 
 def test_python_m_ferrule_is_ferrule(workspace):
     done = subprocess.run(
-        [sys.executable, "-m", "ferrule", "call", "Read", '{"path":"a.txt"}'], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "ferrule", "call", "Read", '{"path":"a.txt"}'],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
     assert (done.returncode, done.stdout) == (0, "1: one\n2: two\n")
@@ -254,7 +267,11 @@ def test_python_m_ferrule_is_ferrule(workspace):
 def test_a_reader_that_leaves_early_is_no_error(workspace):
     (workspace / "big.txt").write_text("x" * 60 + "\n")
     done = subprocess.run(
-        ["bash", "-c", f"'{sys.executable}' -m ferrule tools --json | head -c 10"], capture_output=True, text=True, timeout=60, check=False
+        ["bash", "-c", f"'{sys.executable}' -m ferrule tools --json | head -c 10"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
     assert done.stderr == ""

@@ -61,3 +61,17 @@ def test_a_batch_that_was_killed_half_way_is_one_step_of_the_history(stage, home
 
     assert stage.play(scene="batch", home=str(home), watch=["kill", second_rename])["signal"] == signal.SIGKILL
     assert check_settled("batch", home, both) == "half"
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_what_comes_next_begins_when_the_step_before_it_is_durable(scene, stage, home):
+    begin(scene, home)
+    calls = stage.play(scene=scene, home=str(home), watch=None)["calls"]
+    changes = [name for name in calls if name in ("write", "fsync", "mkdir", "replace", "unlink")]
+    announced = changes.index("fsync")
+    *puts, committed = (at for at, name in enumerate(changes) if name in ("replace", "unlink"))
+
+    assert changes[: announced + 1] == ["write", "fsync"]
+    assert all(changes[at + 1] == "fsync" for at, name in enumerate(changes) if name == "mkdir")
+    assert all("fsync" in changes[at : puts[0]] for at, name in enumerate(changes) if name == "write")
+    assert "fsync" in changes[puts[-1] : committed]

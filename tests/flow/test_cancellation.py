@@ -6,7 +6,7 @@ import os
 import pytest
 
 from ferrule import Call, Engine
-from ferrule.core.events import Done
+from ferrule.core.events import Done, Event
 
 CALLS = [
     Call("edit_file", {"path": "a.txt", "old_str": "one", "new_str": "1"}, "edit"),
@@ -44,7 +44,7 @@ async def message(tmp_path, moment, stop):
     folder.mkdir()
     (folder / "a.txt").write_text("one\ntwo\n")
     (folder / "c.txt").write_text("three\n")
-    heard = []
+    heard: list[Event] = []
     async with asyncio.timeout(60), Engine(folder, ask=lambda _: True, state=state, on_event=heard.append) as engine:
         running = asyncio.create_task(engine.run(CALLS))
         for _ in range(moment):

@@ -14,6 +14,7 @@ from ferrule import (
     ConfigError,
     Engine,
     ModeConfig,
+    Question,
     Settings,
     ToolFailure,
     tool,
@@ -80,6 +81,7 @@ async def test_events_tell_the_life_of_a_call(tmp_path):
 
     kinds = [type(event) for event in heard]
     assert kinds == [Prepared, Blocked, Started, Done]
+    assert isinstance(heard[-1], Done)
     assert heard[-1].reply == reply
     assert [event async for event in stream] == heard
 
@@ -173,7 +175,7 @@ async def test_a_tool_that_raises_harms_only_its_own_call(tmp_path):
     async with Engine(tmp_path, tools=[broken, fine]) as engine:
         bad, good = await engine.run([Call("broken"), Call("fine")])
 
-    assert (bad.status, bad.error.message) == ("error", "broken failed inside: ZeroDivisionError: boom")
+    assert (bad.status, bad.text) == ("error", "broken failed inside: ZeroDivisionError: boom")
     assert good.result == "fine"
 
 
@@ -195,7 +197,7 @@ async def test_a_tool_that_returns_rubbish_gets_an_error(tmp_path, rubbish):
         reply = await engine.call("odd")
 
     assert reply.status == "error"
-    assert "not a JSON value" in reply.error.message
+    assert "not a JSON value" in reply.text
 
 
 async def test_a_result_that_holds_itself_gets_an_error(tmp_path):
@@ -238,7 +240,7 @@ async def test_the_time_limit_is_a_sentence(tmp_path):
     async with Engine(tmp_path, tools=[forever], settings=Settings(limits=Limits(seconds=0.05))) as engine:
         reply = await engine.call("forever")
 
-    assert reply.error.message == "Tool execution timed out after 0.05 seconds"
+    assert reply.text == "Tool execution timed out after 0.05 seconds"
 
 
 async def test_a_tool_without_touches_asks_and_runs_alone(tmp_path):
@@ -254,8 +256,13 @@ async def test_a_tool_without_touches_asks_and_runs_alone(tmp_path):
         running.remove(name)
         return name
 
-    asked = []
-    async with Engine(tmp_path, tools=[lonely], ask=lambda q: asked.append(q) or True) as engine:
+    asked: list[Question] = []
+
+    def ask(question: Question) -> bool:
+        asked.append(question)
+        return True
+
+    async with Engine(tmp_path, tools=[lonely], ask=ask) as engine:
         await engine.run([Call("lonely", {"name": str(number)}) for number in range(5)])
 
     assert len(asked) == 5

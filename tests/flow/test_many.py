@@ -1,8 +1,10 @@
 """A thousand calls at once: all answered, in order, with bounded workers."""
 
+import asyncio
 import os
 
-from ferrule import Call, Engine, tool
+from ferrule import Call, Engine, Settings, tool
+from ferrule.settings import Limits
 
 
 async def test_a_thousand_calls_of_every_kind_are_answered_in_order(tmp_path):
@@ -33,11 +35,6 @@ async def test_a_thousand_calls_of_every_kind_are_answered_in_order(tmp_path):
 
 
 async def test_no_more_calls_run_at_once_than_the_settings_say(tmp_path):
-    import asyncio
-
-    from ferrule import Settings
-    from ferrule.settings import Limits
-
     running, most = 0, 0
 
     @tool(touches=[], inline=True)

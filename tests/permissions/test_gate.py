@@ -163,6 +163,16 @@ async def test_code_and_settings_among_the_notes_ask(nobody, path):
     assert await nobody.asks(nobody.case("write", Access.write(path)))
 
 
+async def test_notes_are_the_workspace_s_not_those_of_other_folders(tmp_path):
+    asker = Scripted(YES, NO)
+    place = Place(tmp_path, asker)
+    (place.top / ".amp").mkdir()
+    place.jail.add(str(place.top))
+    await place.admit(place.case("write", Access.write(str(place.top / ".amp" / "notes.md"))))
+
+    assert await place.asks(place.case("write", Access.write(str(place.top / ".amp" / "notes.md"))))
+
+
 async def test_notes_that_are_really_elsewhere_ask(nobody):
     (nobody.work / "src").mkdir()
     (nobody.work / ".amp").symlink_to(nobody.work / "src")
@@ -298,6 +308,7 @@ async def test_a_toolbox_tool_is_for_its_subagents(tmp_path):
         pytest.param("ls; rm -rf src", ".", True, id="operator"),
         pytest.param("rm -rf src", ".", True, id="not-in-the-table"),
         pytest.param("ls .amp", ".", True, id="among-the-notes"),
+        pytest.param("ls .AMP", ".", True, id="among-the-notes-on-a-lax-disk"),
         pytest.param("ls", ".amp", True, id="in-the-notes"),
         pytest.param("ls .env", ".", True, id="secret-operand"),
         pytest.param("ls /etc", ".", True, id="outside-operand"),

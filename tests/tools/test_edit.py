@@ -5,6 +5,8 @@ import subprocess
 
 import pytest
 
+from ferrule import Call, Engine
+
 
 @pytest.mark.contract("edit.success-output", "edit.git-style-diff", "edit.track-files")
 async def test_the_reply_has_a_diff_a_line_range_and_the_file(engine, root):
@@ -91,7 +93,9 @@ async def test_replace_all_changes_every_place(engine, root):
         pytest.param(b"a\r\nb\r\n", "a\nb", "c\nd", b"c\r\nd\r\n", id="line-endings"),
         pytest.param(b"if x:  \n    y\n", "if x:\n    y", "if x:\n    z", b"if x:  \n    z\n", id="trailing-blanks"),
         pytest.param(b"    a\n      b\n", "a\n  b", "c\n  d", b"    c\n      d\n", id="indentation"),
-        pytest.param(b"\tif x:\n\t\ty\n", "    if x:\n        y", "    if x:\n        z", b"\tif x:\n\t\tz\n", id="tabs"),
+        pytest.param(
+            b"\tif x:\n\t\ty\n", "    if x:\n        y", "    if x:\n        z", b"\tif x:\n\t\tz\n", id="tabs"
+        ),
     ],
 )
 async def test_blanks_are_forgiven_and_noted(engine, root, before, old, new, after):
@@ -143,8 +147,6 @@ async def test_a_change_behind_the_back_is_told(engine, root):
 
 
 async def test_a_denied_edit_does_not_tell_whether_the_text_is_there(tmp_path):
-    from ferrule import Engine
-
     (tmp_path / "a.py").write_text("secret\n")
     async with Engine(tmp_path) as engine:
         there = await engine.call("edit_file", path="a.py", old_str="secret", new_str="x")
@@ -153,7 +155,9 @@ async def test_a_denied_edit_does_not_tell_whether_the_text_is_there(tmp_path):
     assert there.as_dict() == absent.as_dict()
 
 
-@pytest.mark.parametrize("name", [".git/config", ".git/hooks/pre-commit", ".ferrule/settings.toml", ".amp/settings.json", ".GIT/config"])
+@pytest.mark.parametrize(
+    "name", [".git/config", ".git/hooks/pre-commit", ".ferrule/settings.toml", ".amp/settings.json", ".GIT/config"]
+)
 async def test_protected_files_are_never_written(engine, root, name):
     reply = await engine.call("create_file", path=name, content="x")
 
@@ -163,8 +167,6 @@ async def test_protected_files_are_never_written(engine, root, name):
 
 @pytest.mark.contract("edit.lock")
 async def test_many_edits_of_one_file_in_one_message_all_arrive(engine, root):
-    from ferrule import Call
-
     (root / "a.txt").write_text("".join(f"slot {number};\n" for number in range(50)))
     replies = await engine.run(
         [Call("edit_file", {"path": "a.txt", "old_str": f"slot {n};", "new_str": f"done {n};"}) for n in range(50)]

@@ -5,6 +5,8 @@ import os
 
 import pytest
 
+from ferrule import Engine
+
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(30)
 JPEG = b"\xff\xd8\xff\xe0" + bytes(30)
 GIF = b"GIF89a" + bytes(30)
@@ -69,7 +71,9 @@ async def test_a_missing_file_suggests_its_neighbours(engine, root):
 
 
 @pytest.mark.contract("read.error-secret-file", "read.blocks-secrets")
-@pytest.mark.parametrize("name", [".env", ".env.local", "credentials.json", "credentials.yml", "id_rsa", "key.pem", ".ENV"])
+@pytest.mark.parametrize(
+    "name", [".env", ".env.local", "credentials.json", "credentials.yml", "id_rsa", "key.pem", ".ENV"]
+)
 async def test_secret_files_are_refused_with_the_sentence_and_the_code(engine, root, name):
     (root / name).write_text("PASSWORD=1\n")
 
@@ -140,8 +144,7 @@ async def test_a_large_file_is_read_by_range_and_the_answer_stays_in_bounds(engi
 
 async def test_a_huge_file_is_streamed(engine, root):
     with open(root / "huge.log", "w") as file:
-        for number in range(1, 120_001):
-            file.write(f"{number:06d} {'-' * 80}\n")
+        file.writelines(f"{number:06d} {'-' * 80}\n" for number in range(1, 120_001))
 
     reply = await engine.call("Read", path="huge.log", read_range=[100_000, 100_001])
 
@@ -245,10 +248,10 @@ async def test_paths_outside_are_refused_by_naming_the_option(engine, path):
     assert "--add-dir" in reply.error.message
 
 
-@pytest.mark.parametrize("path", ["/proc/kmsg", "/proc/self/mem", "/proc/self/status", "/dev/zero", "/dev/full", "/dev"])
+@pytest.mark.parametrize(
+    "path", ["/proc/kmsg", "/proc/self/mem", "/proc/self/status", "/dev/zero", "/dev/full", "/dev"]
+)
 async def test_devices_and_proc_files_never_hang_even_when_allowed(tmp_path, path):
-    from ferrule import Engine
-
     async with Engine(tmp_path, add_dirs=["/proc", "/dev"]) as engine:
         reply = await engine.call("Read", path=path)
 

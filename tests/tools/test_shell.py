@@ -5,7 +5,8 @@ import os
 
 import pytest
 
-from ferrule import Call, Engine
+from ferrule import Call, Engine, Settings
+from ferrule.settings import Limits
 
 
 def parts(reply):
@@ -67,16 +68,15 @@ async def test_nothing_carries_over(engine, root):
 
 @pytest.mark.contract("bash.serial")
 async def test_commands_of_one_message_run_one_after_the_other(engine, root):
-    replies = await engine.run([Call("Bash", {"cmd": f"test ! -e busy && touch busy && echo {n} && rm busy"}) for n in range(6)])
+    replies = await engine.run(
+        [Call("Bash", {"cmd": f"test ! -e busy && touch busy && echo {n} && rm busy"}) for n in range(6)]
+    )
 
     assert [parts(reply)["output"] for reply in replies] == [f"{n}\n" for n in range(6)]
 
 
 @pytest.mark.contract("bash.no-timeout", "timeout.disabled")
 async def test_the_time_limit_does_not_hold_for_commands(tmp_path):
-    from ferrule import Settings
-    from ferrule.settings import Limits
-
     async with Engine(tmp_path, ask=lambda _: True, settings=Settings(limits=Limits(seconds=0.05))) as engine:
         reply = await engine.call("Bash", cmd="sleep 0.3; echo late")
 

@@ -4,6 +4,8 @@ import os
 
 import pytest
 
+from ferrule import Engine
+
 
 @pytest.mark.contract("create.parents", "create.message")
 async def test_missing_folders_are_made(engine, root):
@@ -69,8 +71,6 @@ async def test_guidance_on_the_way_is_told_once(engine, root):
 
 @pytest.mark.contract("permission.auto-allowed-amp")
 async def test_notes_of_the_agent_need_no_question(tmp_path):
-    from ferrule import Engine
-
     async with Engine(tmp_path) as engine:
         note = await engine.call("create_file", path=".amp/notes.md", content="x")
         settings = await engine.call("create_file", path=".amp/settings.json", content="{}")

@@ -53,8 +53,7 @@ def command(*, keep: bool) -> int:
 async def play(project: str, state: str) -> bool:
     """Play the recording; true when its last command succeeded."""
     shutil.copytree(os.path.join(_HERE, "project"), project, ignore=shutil.ignore_patterns("__pycache__"))
-    with open(os.path.join(_HERE, "calls.json"), "rb") as file:
-        steps = msgspec.json.decode(file.read(), type=list[Step])
+    steps = _recording()
     replies: list[Reply] = []
     async with Engine(project, dialect="amp", ask=Everybody(), state=state, settings=Settings()) as engine:
         for number, step in enumerate(steps, 1):
@@ -69,6 +68,11 @@ async def play(project: str, state: str) -> bool:
                 for text in diffs(done, engine):
                     click.echo(_indented(paint_diff(text)))
     return bool(replies) and "<exit_code>0</exit_code>" in replies[-1].text
+
+
+def _recording() -> list[Step]:
+    with open(os.path.join(_HERE, "calls.json"), "rb") as file:
+        return msgspec.json.decode(file.read(), type=list[Step])
 
 
 def _here(call: Call) -> Call:

@@ -48,7 +48,9 @@ def command(**session: Any) -> int:
 
 def examine(session: dict[str, Any]) -> Iterator[Finding]:
     """Everything that Ferrule relies on."""
-    yield Finding(good=True, subject="ferrule", text=f"{__version__} on Python {platform.python_version()}, {sys.platform}")
+    yield Finding(
+        good=True, subject="ferrule", text=f"{__version__} on Python {platform.python_version()}, {sys.platform}"
+    )
     yield from _packages()
     yield _ripgrep()
     yield Finding(good=True, subject="shell", text=process.shell())
@@ -85,9 +87,17 @@ def _sandbox() -> Finding:
         return Finding(good=None, subject="sandbox", text="sandbox-exec is there; commands run unconfined for now")
     bwrap = shutil.which("bwrap")
     if bwrap is not None:
-        return Finding(good=None, subject="sandbox", text=f"{bwrap} is there; commands run unconfined for now, so read before you allow")
+        return Finding(
+            good=None,
+            subject="sandbox",
+            text=f"{bwrap} is there; commands run unconfined for now, so read before you allow",
+        )
     if os.path.exists("/sys/kernel/security/landlock") or "landlock" in _lsm():
-        return Finding(good=None, subject="sandbox", text="Landlock is there; commands run unconfined for now, so read before you allow")
+        return Finding(
+            good=None,
+            subject="sandbox",
+            text="Landlock is there; commands run unconfined for now, so read before you allow",
+        )
     return Finding(good=None, subject="sandbox", text="none found; commands run unconfined: install bubblewrap")
 
 

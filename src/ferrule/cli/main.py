@@ -101,7 +101,7 @@ def run(args: Sequence[str] | None = None) -> int:
         return USAGE
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else DONE
-    except Exception as error:  # noqa: BLE001 - the last line of defence between a bug and a person
+    except Exception as error:  # the last line of defence between a bug and a person
         if os.environ.get("FERRULE_DEBUG"):
             raise
         click.echo(f"ferrule: a bug: {type(error).__name__}: {error}", err=True)

@@ -19,9 +19,7 @@ _OPTIONS = (
     click.option("--workspace", metavar="DIR", default=".", help="The folder to work in (default: this one)."),
     click.option("--add-dir", "add_dirs", metavar="DIR", multiple=True, help="One more folder that may be touched."),
     click.option("--yes", "answer", flag_value="yes", help="Allow what would ask. It opens no other folder."),
-    click.option(
-        "--deny", "answer", flag_value="deny", help="Deny what would ask (the default without a terminal)."
-    ),
+    click.option("--deny", "answer", flag_value="deny", help="Deny what would ask (the default without a terminal)."),
 )
 
 

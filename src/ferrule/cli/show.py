@@ -52,7 +52,9 @@ def timeline(bars: Sequence[Bar], *, width: int = 44) -> list[str]:
         first = round((bar.start - zero) / span * (width - 1))
         last = max(first + 1, round((bar.end - zero) / span * width))
         drawn = empty * first + full * (last - first) + empty * (width - last)
-        out.append(f"{bar.label:<{label}}  {drawn}  {(bar.start - zero) * 1000:7.1f} → {(bar.end - zero) * 1000:7.1f} ms")
+        out.append(
+            f"{bar.label:<{label}}  {drawn}  {(bar.start - zero) * 1000:7.1f} → {(bar.end - zero) * 1000:7.1f} ms"
+        )
     return out
 
 

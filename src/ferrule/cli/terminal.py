@@ -12,7 +12,9 @@ class Terminal:
     async def ask(self, question: Question) -> Answer:
         print(f"\n{visible(question.summary)}", file=sys.stderr)
         if question.kind == "folder":
-            print(f"Open {visible(question.folder)} for this session? [y]es, [n]o: ", end="", file=sys.stderr, flush=True)
+            print(
+                f"Open {visible(question.folder)} for this session? [y]es, [n]o: ", end="", file=sys.stderr, flush=True
+            )
         else:
             print("Allow? [y]es, [a]lways in this session, [n]o: ", end="", file=sys.stderr, flush=True)
         said = (await _line()).strip().lower()

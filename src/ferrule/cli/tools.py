@@ -55,5 +55,3 @@ def _show(entry: Registered) -> None:
     for name, about in face.schema.get("properties", {}).items():
         kind = about.get("type", "any")
         click.echo(f"  {name} ({kind}{', required' if name in required else ''})  {about.get('description', '')}")
-
-

@@ -21,9 +21,7 @@ class ConfigError(FerruleError):
 class ToolFailure(FerruleError):  # noqa: N818 - the reader is a model: the state, not "Error"
     """The call failed in a way that its caller can act on."""
 
-    def __init__(
-        self, message: str, *, code: str | None = None, path: str | None = None, count: int = 0
-    ) -> None:
+    def __init__(self, message: str, *, code: str | None = None, path: str | None = None, count: int = 0) -> None:
         super().__init__(message)
         self.message = message
         self.code = code

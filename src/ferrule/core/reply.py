@@ -43,7 +43,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     ended: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """The reply object: `status`, `result` or `error`, and `trackFiles`, `notes`, `outputId` where there are any."""
+        """`status`, `result` or `error`, and `trackFiles`, `notes` and `outputId` where there are any."""
         out: dict[str, Any] = {"status": self.status}
         if self.error is not None:
             out["error"] = self.error.as_dict()

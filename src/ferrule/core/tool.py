@@ -10,7 +10,7 @@ from ferrule.core.access import EVERYTHING, Access
 from ferrule.core.args import Args
 
 A = TypeVar("A", bound=Args)
-O = TypeVar("O")
+T = TypeVar("T")
 S = TypeVar("S")
 
 EMPTY_SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {}}
@@ -44,7 +44,7 @@ class Context(Protocol):
         """Say that the log holds more than the outcome does: the engine keeps it, and the reply names it."""
 
 
-class Tool(Generic[A, O]):
+class Tool(Generic[A, T]):
     """A canonical tool. Subclasses name their arguments and write `access` and `run`."""
 
     name: ClassVar[str]
@@ -65,7 +65,7 @@ class Tool(Generic[A, O]):
         """What the call will touch. The default is everything: it runs alone and asks."""
         return (EVERYTHING,)
 
-    async def run(self, args: A, ctx: Context) -> O:
+    async def run(self, args: A, ctx: Context) -> T:
         """Do it. Raise `ToolFailure` for what the model can fix; any other exception is a bug."""
         raise NotImplementedError
 

@@ -77,8 +77,10 @@ class _Guest:
                 loop = self._loop = self._new_loop()
             self._tasks.clear()
             del job  # an idle thread holds on to nothing of the call
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
+        try:
+            loop.run_until_complete(loop.shutdown_asyncgens())
+        finally:
+            loop.close()
 
     def _new_loop(self) -> asyncio.AbstractEventLoop:
         def start(loop: asyncio.AbstractEventLoop, body: Any, **more: Any) -> "asyncio.Task[Any]":

@@ -60,6 +60,7 @@ class Gate:
         self._mode = mode
         self._canonical = canonical
         self._own = own
+        self._real_own: tuple[str, ...] | None = None
         self._granted: set[str] = set()
         self._one_at_a_time = asyncio.Lock()
 
@@ -81,9 +82,10 @@ class Gate:
                 )
 
     def _engines(self, path: str) -> bool:
-        if self._own is None:
-            self._own = (state_folder(), settings_path())
-        return any(within(path, os.path.realpath(one)) for one in self._own)
+        if self._real_own is None:
+            own = (state_folder(), settings_path()) if self._own is None else self._own
+            self._real_own = tuple(os.path.realpath(one) for one in own)
+        return any(within(path, one) for one in self._real_own)
 
     def passes(self, case: Case) -> bool:
         """Does the call need no question? Reads inside the workspace do not; everything that changes something does."""
@@ -176,10 +178,11 @@ class Gate:
         """Notes in `.amp/` are the agent's own. Code and settings there are not: a test run may pick them up."""
         stem, ending = os.path.splitext(os.path.basename(path).lower())
         is_note = ending in _NOTE_ENDINGS and not stem.startswith(".") and stem not in _OBEYED
-        return is_note and self._among_notes(path)
+        return is_note and within(path, os.path.join(self._jail.folder, _NOTES))
 
     def _among_notes(self, path: str) -> bool:
-        return any(within(path, os.path.join(root.path, _NOTES)) for root in self._jail.roots)
+        """Is it in a folder of notes, also on a disk that takes `.AMP` for the same folder?"""
+        return any(within(path.lower(), os.path.join(root.path, _NOTES).lower()) for root in self._jail.roots)
 
     def _summary(self, case: Case) -> str:
         if case.command:

@@ -34,7 +34,7 @@ def select(pattern: str, paths: Iterable[str]) -> list[str]:
 
     Raises: BadGlob.
     """
-    match, ends = _compiled(pattern, False, False)  # noqa: FBT003 - cache keys
+    match, ends = _compiled(pattern, False, False)
     if all(alternative == f"**/*{_literal_end(alternative)}" for alternative in expand(pattern)):
         # The commonest patterns by far, `**/*.py` and its like: their ends say it all, but for hidden names.
         return [path for path in paths if path.endswith(ends) and "/." not in path and path[:1] != "."]

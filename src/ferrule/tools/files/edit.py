@@ -15,7 +15,7 @@ from ferrule.workspace.textfile import Binary, TextFile, Unencodable, parse, spl
 from ferrule.workspace.transaction import Contents, Writer
 
 
-class EditArgs(Args):
+class EditArgs(Args, frozen=True, kw_only=True):
     path: str
     old: str
     new: str
@@ -51,13 +51,7 @@ def _edit(args: EditArgs, path: str, ctx: Context) -> Edited:
             file = parse(raw)
         except Binary as error:
             raise ToolFailure("The file is binary and cannot be edited as text.", code="binary", path=path) from error
-        match = find(file, args.old, args.new, everywhere=args.everywhere)
-        if isinstance(match, Missing):
-            report = explain(file, args.old, args.new, changed_since_read=ledger.stale(path, raw))
-            raise ToolFailure(report, code="no-match", path=path)
-        if isinstance(match, Ambiguous):
-            report = explain_ambiguous(file, match, args.old)
-            raise ToolFailure(report, code="ambiguous", path=path, count=len(match.lines))
+        match = _place(file, args, path, stale=ledger.stale(path, raw))
         done.append((file, match))
         try:
             return {path: splice(file, match.splices)}
@@ -72,9 +66,22 @@ def _edit(args: EditArgs, path: str, ctx: Context) -> Edited:
     assert after is not None
     ledger.saw(path, after)
     ctx.track(path)
+    if not written.entry_id:
+        ctx.note("The file reads like this already; nothing was written.")
     if match.rung != "exact":
         ctx.note(f"The old text was matched loosely ({match.rung}).")
     if file.encoding not in ("utf-8", "ascii"):
         ctx.note(f"The file is encoded as {file.encoding}, and still is.")
     diff = diff_of_splices(ctx.need(Jail).shown(path), file.text, match.splices)
     return Edited(path, diff, match.lines[0][0], match.lines[-1][1])
+
+
+def _place(file: TextFile, args: EditArgs, path: str, *, stale: bool) -> Found:
+    """The one place that is meant, or all of them; a failure explains itself."""
+    match = find(file, args.old, args.new, everywhere=args.everywhere)
+    if isinstance(match, Missing):
+        raise ToolFailure(explain(file, args.old, args.new, changed_since_read=stale), code="no-match", path=path)
+    if isinstance(match, Ambiguous):
+        report = explain_ambiguous(file, match, args.old)
+        raise ToolFailure(report, code="ambiguous", path=path, count=len(match.lines))
+    return match

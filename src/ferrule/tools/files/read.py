@@ -22,7 +22,7 @@ PICTURES = (
 )
 
 
-class ReadArgs(Args):
+class ReadArgs(Args, frozen=True, kw_only=True):
     path: str
     span: tuple[int, int] | None = None
     """First and last line, from 1."""
@@ -69,7 +69,9 @@ def _read(place: Place, args: ReadArgs, ctx: Context) -> FileText | Listing | Pi
     except Binary as error:
         raise ToolFailure("The file is binary.", code="binary", path=place.path) from error
     except BlockingIOError as error:
-        raise ToolFailure(f"{place.path} has nothing to read yet; it is not an ordinary file.", path=place.path) from error
+        raise ToolFailure(
+            f"{place.path} has nothing to read yet; it is not an ordinary file.", path=place.path
+        ) from error
     except OSError as error:
         raise ToolFailure(f"{describe(error)}: {place.path}", path=place.path) from error
 
@@ -80,7 +82,9 @@ def _content(descriptor: int, path: str, args: ReadArgs, ctx: Context) -> FileTe
     media_type = next((kind for magic, kind in PICTURES if head.startswith(magic)), None)
     if media_type is not None:
         if size > args.picture_bytes:
-            raise ToolFailure(f"The image has {size:,} bytes; {args.picture_bytes:,} is the most that can be shown.", path=path)
+            raise ToolFailure(
+                f"The image has {size:,} bytes; {args.picture_bytes:,} is the most that can be shown.", path=path
+            )
         return Picture(path, media_type, read_all(descriptor, args.picture_bytes))
     if args.span is None and size > args.most_bytes:
         raise ToolFailure(

@@ -10,7 +10,7 @@ from ferrule.workspace.ledger import Ledger
 from ferrule.workspace.transaction import Contents, Writer
 
 
-class WriteArgs(Args):
+class WriteArgs(Args, frozen=True, kw_only=True):
     path: str
     content: str
     final_newline: bool = True

@@ -14,7 +14,7 @@ from ferrule.tools.search.program import rg
 from ferrule.workspace.paths import Jail
 
 
-class GlobArgs(Args):
+class GlobArgs(Args, frozen=True, kw_only=True):
     pattern: str
     limit: int = 1000
     offset: int = 0

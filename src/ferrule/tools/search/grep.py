@@ -13,7 +13,7 @@ from ferrule.workspace.guarded import READABLE, Guard, search_exclusions
 from ferrule.workspace.paths import Jail
 
 
-class GrepArgs(Args):
+class GrepArgs(Args, frozen=True, kw_only=True):
     pattern: str
     path: str | None = None
     glob: str | None = None

@@ -12,7 +12,7 @@ from ferrule.support import process
 from ferrule.workspace.paths import Jail
 
 
-class ShellArgs(Args):
+class ShellArgs(Args, frozen=True, kw_only=True):
     command: str
     cwd: str = "."
     tail_chars: int = 50_000
