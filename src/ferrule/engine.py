@@ -24,7 +24,7 @@ from ferrule.permissions.modes import ModeConfig
 from ferrule.registry.registry import Later, Registry
 from ferrule.schedule.scheduler import Scheduler
 from ferrule.services import Services
-from ferrule.settings import Settings, load_settings, state_folder
+from ferrule.settings import Settings, load_settings, settings_path, state_folder
 from ferrule.support.threads import Threads
 from ferrule.tools import BUILTIN, load
 from ferrule.workspace.guarded import Guard
@@ -99,7 +99,14 @@ class Engine:
             ),
             registry=self.registry,
             arguments=Arguments(),
-            gate=Gate(self.jail, services[Guard], self._asker, mode=self._mode, canonical=self.registry.canonical),
+            gate=Gate(
+                self.jail,
+                services[Guard],
+                self._asker,
+                mode=self._mode,
+                canonical=self.registry.canonical,
+                own=(self.state, settings_path()),
+            ),
             scheduler=Scheduler(settings.limits.parallel),
             runner=self._runner,
             bounds=Bounds(services.store),

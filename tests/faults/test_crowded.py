@@ -8,7 +8,7 @@ from tests.faults.desk import Desk, temporary
 from tests.faults.errands import CROWD, TURNS, shared
 
 
-@pytest.mark.contract("edit_file.lock", "create_file.lock")
+@pytest.mark.contract("edit.lock", "create.lock")
 def test_many_processes_that_edit_one_file_lose_no_edit(stage, home):
     with Desk(home) as desk:
         desk.write("shared.txt", shared(0))

@@ -15,7 +15,7 @@ from ferrule.tools import BUILTIN, load
 AMP = load_dialect("amp")
 CANONICAL = Registry([Later(name, partial(load, name)) for name in BUILTIN], AMP.faces, AMP.aliases).canonical
 
-types = st.lists(st.sampled_from(["all", "scope", "finder"]), max_size=3).map(tuple)
+types = st.none() | st.lists(st.sampled_from(["all", "scope", "finder"]), max_size=3).map(tuple)
 modes = st.builds(
     ModeConfig,
     include_tools=st.none() | st.lists(st.sampled_from(["Read", "Bash", "glob"])).map(tuple),
@@ -50,7 +50,8 @@ def test_tools_of_servers_are_included_by_their_switch(mode, expected):
         pytest.param(ModeConfig(allow_mcp=True), (), False, id="a-server-is-something-else"),
         pytest.param(ModeConfig(allow_toolbox=True), (), True, id="on"),
         pytest.param(ModeConfig(allow_toolbox=True), ("scope",), True, id="no-subagent"),
-        pytest.param(ModeConfig(allow_toolbox=True, subagent_type="scope"), (), True, id="no-restriction"),
+        pytest.param(ModeConfig(allow_toolbox=True, subagent_type="scope"), None, True, id="no-restriction"),
+        pytest.param(ModeConfig(allow_toolbox=True, subagent_type="scope"), (), False, id="for-none-of-them"),
         pytest.param(ModeConfig(allow_toolbox=True, subagent_type="scope"), ("all",), True, id="all"),
         pytest.param(ModeConfig(allow_toolbox=True, subagent_type="scope"), ("scope",), True, id="same"),
         pytest.param(ModeConfig(allow_toolbox=True, subagent_type="scope"), ("finder", "scope"), True, id="among"),
@@ -87,12 +88,12 @@ def test_native_tools_are_included_by_the_list_under_any_name(listed, name, expe
 
 
 @given(modes, st.sampled_from(["Read", "Bash", "mcp__a__b", "tb__c", "mcp_", "tb_x"]), types)
-def test_the_decision_is_the_seed_s(mode: ModeConfig, name: str, subagent_types: tuple[str, ...]):
+def test_the_decision_is_the_seed_s(mode: ModeConfig, name: str, subagent_types: tuple[str, ...] | None):
     def seed() -> bool:
         if name.startswith("mcp__"):
             return mode.allow_mcp
         if name.startswith("tb__"):
-            if mode.allow_toolbox and mode.subagent_type and subagent_types:
+            if mode.allow_toolbox and mode.subagent_type and subagent_types is not None:
                 return "all" in subagent_types or mode.subagent_type in subagent_types
             return mode.allow_toolbox
         return mode.include_tools is None or name in mode.include_tools

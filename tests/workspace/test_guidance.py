@@ -50,7 +50,7 @@ def test_a_folder_of_that_name_does_not_hide_the_file_after_it(tmp_path):
     assert guidance_in(str(tmp_path)) == str(tmp_path / "CLAUDE.md")
 
 
-@pytest.mark.contract("create_file.guidance")
+@pytest.mark.contract("create.guidance-discovery")
 def test_guidance_on_the_way_is_told_outermost_first_and_once(jail, ws):
     outer, inner = put(ws / "a"), put(ws / "a" / "b" / "c", "CLAUDE.md")
     beside = put(ws / "a" / "d")

@@ -43,7 +43,7 @@ class Arguments:
         try:
             return msgspec.convert(values, tool.args, strict=False)
         except msgspec.ValidationError as error:
-            raise BadArguments(_line(face, str(error)), code="bad-arguments") from error
+            raise BadArguments(_line(face, str(error))) from error
 
 
 def final_command(values: dict[str, Any], ctx: Context) -> dict[str, Any]:

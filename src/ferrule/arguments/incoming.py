@@ -27,7 +27,7 @@ class Incoming(NamedTuple):
 
 
 def refusal(message: str) -> BadArguments:
-    return BadArguments(message, code="bad-arguments")
+    return BadArguments(message)
 
 
 def receive(raw: dict[str, Any] | str) -> Incoming:

@@ -39,6 +39,9 @@ class UnknownTool(ToolFailure):
 class BadArguments(ToolFailure):
     """The arguments do not fit the tool's schema; the message has one line per bad parameter."""
 
+    def __init__(self, message: str, *, code: str | None = "bad-arguments", path: str | None = None) -> None:
+        super().__init__(message, code=code, path=path)
+
 
 class Denied(FerruleError):  # noqa: N818 - the reader is a model
     """The policy or the user refused the call before it ran."""

@@ -54,8 +54,8 @@ class Tool(Generic[A, T]):
     """What it accepts, as JSON Schema, where no face says it in a family's words."""
     words: str = ""
     """What it does, for the model, where no face says it."""
-    subagent_types: tuple[str, ...] = ()
-    """For a toolbox tool: the subagents that may use it; empty means all."""
+    subagent_types: tuple[str, ...] | None = None
+    """For a toolbox tool: the subagents that may use it; None means all."""
     timed: ClassVar[bool] = True
     """Does the engine's time limit apply? The shell and the subagents take as long as they take."""
     own_thread: bool = False

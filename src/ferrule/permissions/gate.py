@@ -37,7 +37,7 @@ class Case(NamedTuple):
     command: str = ""
     """The command line of a shell call, in its final form."""
     cwd: str = ""
-    subagent_types: tuple[str, ...] = ()
+    subagent_types: tuple[str, ...] | None = None
 
 
 class Gate:

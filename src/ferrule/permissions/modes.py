@@ -19,7 +19,7 @@ def includes(
     mode: ModeConfig,
     name: str,
     *,
-    subagent_types: Sequence[str] = (),
+    subagent_types: Sequence[str] | None = None,
     canonical: Callable[[str], str] = str,
 ) -> bool:
     """Does the mode give this tool? `mcp__` and `tb__` names by their switches, all others by the list."""
@@ -28,7 +28,7 @@ def includes(
     if name.startswith("tb__"):
         if not mode.allow_toolbox:
             return False
-        if mode.subagent_type and subagent_types:
+        if mode.subagent_type and subagent_types is not None:
             return "all" in subagent_types or mode.subagent_type in subagent_types
         return True
     return mode.include_tools is None or canonical(name) in {canonical(known) for known in mode.include_tools}

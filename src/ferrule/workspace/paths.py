@@ -17,7 +17,7 @@ class Outside(ToolFailure):
     """The path lies outside every folder that the user gave."""
 
     def __init__(self, path: str) -> None:
-        folder = os.path.dirname(path) or path
+        folder = path if os.path.isdir(path) else os.path.dirname(path) or path
         super().__init__(
             f"{path} is outside the workspace. Start with --add-dir {folder} to allow that folder.",
             code="outside-workspace",

@@ -54,11 +54,11 @@ def _start(pattern: str, ctx: Context) -> tuple[str, list[str]]:
         prefix = literal_prefix(os.path.expanduser(pattern))
         whole = [alternative.split("/") for alternative in expand(os.path.expanduser(pattern))]
     except BadGlob as error:
-        raise BadArguments(f"{error}", code="bad-arguments") from error
+        raise BadArguments(f"{error}") from error
     if any(not any(names) for names in whole):
-        raise BadArguments("The pattern is empty. Give one like **/*.py.", code="bad-arguments")
+        raise BadArguments("The pattern is empty. Give one like **/*.py.")
     if any(os.pardir in names for names in whole):
-        raise BadArguments(f"The pattern {pattern} leads out of the workspace by `..`.", code="bad-arguments")
+        raise BadArguments(f"The pattern {pattern} leads out of the workspace by `..`.")
     absolute = pattern.startswith(("/", "~"))
     skip = len(prefix.split("/")) if prefix else 0
     if absolute and not prefix.startswith("/"):
