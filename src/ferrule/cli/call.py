@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from ferrule.cli.options import exit_code, open_engine, session_options
+from ferrule.cli.show import plain
 from ferrule.core.call import Call
 from ferrule.core.reply import Reply
 
@@ -41,7 +42,7 @@ def command(name: str, arguments: str, *, as_json: bool, **session: Any) -> int:
     if as_json:
         click.echo(msgspec.json.encode(reply.as_dict()))
     else:
-        click.echo(reply.text, err=reply.error is not None)
+        click.echo(plain(reply), err=reply.error is not None)
         for note in reply.notes:
             click.echo(f"note: {note}", err=True)
     return exit_code([reply])

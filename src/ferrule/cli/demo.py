@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from ferrule.cli.show import Bar, paint, paint_diff, timeline
+from ferrule.cli.show import Bar, paint, paint_diff, plain, timeline
 from ferrule.cli.step import diffs
 from ferrule.core.call import Call
 from ferrule.core.reply import Reply
@@ -39,7 +39,7 @@ def command(*, keep: bool) -> int:
     \b
     Needs no key and no network.
     """
-    folder = tempfile.mkdtemp(prefix="ferrule-demo-")
+    folder = os.path.realpath(tempfile.mkdtemp(prefix="ferrule-demo-"))
     try:
         passed = asyncio.run(play(os.path.join(folder, "shop"), os.path.join(folder, "state")))
     finally:
@@ -85,20 +85,10 @@ def _here(call: Call) -> Call:
 def _show(call: Call, reply: Reply, project: str) -> None:
     mark = paint("✓", "green") if reply.ok else paint("✗", "red")
     click.echo(f"  {mark} {paint(call.name, 'cyan')} {_brief(call.input)}")
-    if isinstance(reply.result, dict) and "diff" in reply.result:
-        click.echo(_indented(paint_diff(reply.result["diff"])))
-    else:
-        lines = _plain(reply).replace(f"{project}/", "").replace(project, ".").splitlines()
-        more = len(lines) - _MOST_LINES
-        click.echo(_indented("\n".join(lines[:_MOST_LINES])))
-        if more > 0:
-            click.echo(_indented(paint(f"… {more} more lines", "dim")))
-
-
-def _plain(reply: Reply) -> str:
-    """A reply for a person: lists a line an item."""
-    listed = reply.result["files"] if isinstance(reply.result, dict) and "files" in reply.result else reply.result
-    return "\n".join(listed) if isinstance(listed, list) else reply.text
+    lines = plain(reply).replace(f"{project}/", "").replace(project, ".").splitlines()
+    click.echo(_indented("\n".join(lines[:_MOST_LINES])))
+    if len(lines) > _MOST_LINES:
+        click.echo(_indented(paint(f"… {len(lines) - _MOST_LINES} more lines", "dim")))
 
 
 def _brief(values: Any) -> str:

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ferrule.core.reply import Reply, spoken
+
 _COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36, "dim": 2, "bold": 1}
 
 
@@ -20,6 +22,21 @@ def paint(text: str, colour: str) -> str:
 def paint_diff(text: str) -> str:
     """A diff with its added and removed lines in colour."""
     return "".join(_paint_line(line) for line in text.splitlines(keepends=True)) if coloured() else text
+
+
+def plain(reply: Reply) -> str:
+    """A reply for a person: lists a line an item, diffs as diffs, anything else as the model reads it."""
+    result = reply.result
+    if reply.error is not None or not isinstance(result, (dict, list)):
+        return reply.text
+    if isinstance(result, list):
+        return "\n".join(item if isinstance(item, str) else spoken(item) for item in result)
+    if isinstance(result.get("diff"), str):
+        return paint_diff(result["diff"]).rstrip("\n")
+    if isinstance(result.get("files"), list):
+        more = [f"({result['remaining']} more)"] if result.get("remaining") else []
+        return "\n".join([*map(str, result["files"]), *more])
+    return reply.text
 
 
 def _paint_line(line: str) -> str:
