@@ -160,11 +160,7 @@ class Flow:
         return self._end(call, ctx, face, end)
 
     def _case(self, ready: Ready) -> Case:
-        command = ready.ctx.input.get("command", "") if ready.tool.name == "shell" else ""
-        cwd = ready.touches[-1].key if command else ""
-        return Case(
-            ready.call.id, ready.face.name, ready.tool.name, ready.touches, command, cwd, ready.tool.subagent_types
-        )
+        return Case(ready.call.id, ready.face.name, ready.tool.name, ready.touches, ready.tool.subagent_types)
 
     def _blocked(self, call: Call, question: str) -> None:
         self.emit(Blocked(id=call.id, name=call.name, at=self.clock(), question=question))

@@ -41,7 +41,7 @@ class Place:
 
     def command(self, command: str, cwd: str = ".") -> Case:
         here = self.jail.real(cwd)
-        return Case("1", "Bash", "shell", (EVERYTHING, Access.read(here)), command, here)
+        return Case("1", "Bash", "shell", (EVERYTHING, Access.process(command), Access.read(here)))
 
     async def admit(self, case: Case) -> None:
         async with asyncio.timeout(LIMIT_SECONDS):
@@ -320,8 +320,8 @@ async def test_commands_ask_unless_they_are_plain_development_commands(nobody, c
     assert await nobody.asks(nobody.command(command, cwd)) is expected
 
 
-async def test_a_plain_command_in_another_tool_s_arguments_means_nothing(nobody):
-    assert await nobody.asks(nobody.case("own", EVERYTHING, Access.write("a"), command="ls", cwd=str(nobody.work)))
+async def test_a_plain_command_excuses_nothing_else_that_a_call_touches(nobody):
+    assert await nobody.asks(nobody.case("own", EVERYTHING, Access.process("ls"), Access.write("a")))
 
 
 async def test_always_holds_for_the_tool_in_this_session(tmp_path):

@@ -70,13 +70,13 @@ class Model:
 
     def step(self, name: str | None, source: list[Change], goal: list[Change], side: int) -> str | None:
         """Whether there was something to step over, and whether it could be done without losing something."""
-        change = next((one for one in reversed(source) if name is None or name in one), None)
-        if change is None:
+        at = next((at for at in reversed(range(len(source))) if name is None or name in source[at]), None)
+        if at is None:
             return "no-history"
+        change = source[at]
         if any(self.files[name] not in (sides[side], sides[1 - side]) for name, sides in change.items()):
             return "changed-since"
-        source.remove(change)
-        goal.append(change)
+        goal.append(source.pop(at))
         self.files = {**self.files, **{name: sides[side] for name, sides in change.items()}}
         return None
 
@@ -84,6 +84,7 @@ class Model:
 @settings(max_examples=200)
 @given(STEPS)
 @example([("write", {"a": b"", "b": b""}), ("undo", None), ("write", {"b": b""}), ("redo", "a")])
+@example([("write", {"a": b""}), ("write", {"a": None}), ("write", {"a": b""}), ("undo", None), ("undo", None)])
 def test_any_sequence_of_writes_undos_and_redos_does_what_it_says(steps):
     """In turns by two engines on the same workspace."""
     model = Model()

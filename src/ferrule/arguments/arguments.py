@@ -1,12 +1,10 @@
 """From what the model wrote to what the tool takes: schema, canonical names, final form, struct."""
 
-import os
 import re
 from typing import Any, Protocol
 
 import msgspec
 
-from ferrule.arguments.command import split_cd, strip_background
 from ferrule.arguments.schema import Schema
 from ferrule.core.args import Args
 from ferrule.core.errors import BadArguments
@@ -36,26 +34,12 @@ class Arguments:
         fitted = schema.fit(raw)
         for note in fitted.notes:
             ctx.note(note)
-        values = face.canonical(fitted.values)
-        if tool.name == "shell":
-            values = final_command(values, ctx)
+        values = face.prepare(face.canonical(fitted.values), ctx)
         ctx.input = values
         try:
             return msgspec.convert(values, tool.args, strict=False)
         except msgspec.ValidationError as error:
             raise BadArguments(_line(face, str(error))) from error
-
-
-def final_command(values: dict[str, Any], ctx: Context) -> dict[str, Any]:
-    """A shell call as it will run: no trailing `&`, and a leading `cd folder &&` as the working directory."""
-    command = strip_background(values["command"])
-    cwd = values.get("cwd") or "."
-    moved = split_cd(command)
-    if moved is not None:
-        folder = os.path.join(ctx.path(cwd), os.path.expanduser(moved[0]))
-        if os.path.isdir(folder):
-            cwd, command = folder, moved[1]
-    return {**values, "command": command, "cwd": cwd}
 
 
 def _line(face: Face, message: str) -> str:

@@ -10,20 +10,13 @@ class Terminal:
     """Asks on standard error, reads a line from standard input."""
 
     async def ask(self, question: Question) -> Answer:
-        print(f"\n{visible(question.summary)}", file=sys.stderr)
+        print(f"\n{question.summary}", file=sys.stderr)
         if question.kind == "folder":
-            print(
-                f"Open {visible(question.folder)} for this session? [y]es, [n]o: ", end="", file=sys.stderr, flush=True
-            )
+            print("Open this folder for the session? [y]es, [n]o: ", end="", file=sys.stderr, flush=True)
         else:
             print("Allow? [y]es, [a]lways in this session, [n]o: ", end="", file=sys.stderr, flush=True)
         said = (await _line()).strip().lower()
         return Answer(allow=said in ("y", "yes", "a", "always"), always=said in ("a", "always"))
-
-
-def visible(text: str) -> str:
-    """A text that cannot steer the terminal or hide a part of itself: what does not print is spelled out."""
-    return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
 
 
 async def _line() -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from ferrule.core.errors import ToolFailure
+from ferrule.core.tool import Context
 
 Says = Callable[[Any], Any]
 """A tool's outcome → what this family reads: text or a JSON value."""
@@ -13,8 +14,16 @@ Says = Callable[[Any], Any]
 GENERAL_LIMIT_BYTES = 102_400
 
 
+Prepare = Callable[[dict[str, Any], Context], dict[str, Any]]
+"""Canonical arguments → the ones that will run."""
+
+
 def as_it_is(outcome: Any) -> Any:
     return outcome
+
+
+def as_it_came(values: dict[str, Any], ctx: Context) -> dict[str, Any]:  # noqa: ARG001 - others look around
+    return values
 
 
 class Face(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +40,8 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
     """Advertised parameter → canonical one; others keep their name."""
     fill: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Canonical arguments that this family leaves to the engine."""
+    prepare: Prepare = as_it_came
+    """Puts the arguments into their final form, before anything is decided on them."""
     says: Says = as_it_is
     errors: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Failure code → this family's sentence, which may use the failure's `{message}`, `{path}` and `{count}`."""

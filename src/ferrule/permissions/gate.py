@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ferrule.core.access import Access, within
+from ferrule.core.access import EVERYTHING, Access, within
 from ferrule.core.errors import Denied, ToolFailure
 from ferrule.permissions.asker import NO, YES, Answer, Asker, Question
 from ferrule.permissions.modes import ModeConfig, includes
@@ -34,10 +34,17 @@ class Case(NamedTuple):
     tool: str
     """The canonical tool: what rules bind."""
     touches: tuple[Access, ...]
-    command: str = ""
-    """The command line of a shell call, in its final form."""
-    cwd: str = ""
     subagent_types: tuple[str, ...] | None = None
+
+    @property
+    def command(self) -> str:
+        """The command line that the call would run, in its final form; empty for a call that runs none."""
+        return next((access.key for access in self.touches if access.kind == "process"), "")
+
+    @property
+    def cwd(self) -> str:
+        """The folder that the command would run in."""
+        return next((access.key for access in self.touches if access.kind == "path"), "")
 
 
 class Gate:
@@ -163,7 +170,7 @@ class Gate:
     def _free(self, access: Access, case: Case) -> bool:
         if access.kind == "path":
             return access.mode == "read" or self._agents_own(access.key)
-        if access.kind == "everything" and case.command:
+        if access.kind in {"everything", "process"} and case.command and EVERYTHING in case.touches:
             from ferrule.permissions.plain import auto_allowed  # noqa: PLC0415 - only commands need it
 
             return auto_allowed(
@@ -194,7 +201,7 @@ class Gate:
 def _likeness(case: Case) -> str:
     """What "always" is said about: this command in this folder, or this tool with these hosts and processes."""
     others = sorted(f"{access.kind}\0{access.key}" for access in case.touches if access.kind in {"host", "process"})
-    return "\0".join((case.tool, case.command, case.cwd, *others))
+    return "\0".join((case.tool, case.cwd if case.command else "", *others))
 
 
 def _visible(text: str) -> str:

@@ -26,7 +26,7 @@ class Shell(Tool[ShellArgs, Ran]):
     timed = False
 
     def access(self, args: ShellArgs, ctx: Context) -> tuple[Access, ...]:
-        return (EVERYTHING, Access.read(ctx.path(args.cwd)))
+        return (EVERYTHING, Access.process(args.command), Access.read(ctx.path(args.cwd)))
 
     async def run(self, args: ShellArgs, ctx: Context) -> Ran:
         settings = ctx.need(Settings).shell

@@ -4,7 +4,7 @@ import os
 
 from ferrule.core.face import Face
 from ferrule.dialects.dialect import Dialect
-from ferrule.dialects.families.amp import says
+from ferrule.dialects.families.amp import prepare, says
 from ferrule.dialects.words import schema, words
 
 _HERE = os.path.dirname(__file__)
@@ -70,6 +70,7 @@ def amp() -> Dialect:
             words=words(_HERE, "bash"),
             params={"cmd": "command"},
             fill={"tail_chars": 50_000},
+            prepare=prepare.command,
             says=says.ran,
         ),
         Face(
@@ -79,6 +80,7 @@ def amp() -> Dialect:
             words=words(_HERE, "bash"),
             params={"cmd": "command"},
             fill={"tail_chars": 50_000},
+            prepare=prepare.command,
             says=says.ran,
             shown=False,
         ),

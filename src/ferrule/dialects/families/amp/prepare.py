@@ -1,0 +1,20 @@
+"""What Amp does to a command line before it runs."""
+
+import os
+from typing import Any
+
+from ferrule.core.tool import Context
+
+
+def command(values: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    """A shell call as it will run: no trailing `&`, and a leading `cd folder &&` as the working directory."""
+    from ferrule.support.command import split_cd, strip_background  # noqa: PLC0415 - only commands pay for it
+
+    line = strip_background(values["command"])
+    cwd = values.get("cwd") or "."
+    moved = split_cd(line)
+    if moved is not None:
+        folder = os.path.join(ctx.path(cwd), os.path.expanduser(moved[0]))
+        if os.path.isdir(folder):
+            cwd, line = folder, moved[1]
+    return {**values, "command": line, "cwd": cwd}
