@@ -5,13 +5,16 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrule.core.call import Call
 from ferrule.core.errors import FerruleError
 from ferrule.core.events import Event, Progress
 from ferrule.services import Services
 from ferrule.workspace.paths import Jail
+
+if TYPE_CHECKING:
+    from ferrule.core.face import Face
 
 S = TypeVar("S")
 
@@ -30,6 +33,7 @@ class CallContext:
         "_thread",
         "alive",
         "call_id",
+        "face",
         "input",
         "kept",
         "log",
@@ -53,6 +57,8 @@ class CallContext:
         self.name = call.name
         self.input: dict[str, Any] = {}
         """The arguments in canonical names and in their final form."""
+        self.face: Face | None = None
+        """The face that the call was made in."""
         self.started = 0.0
         self.notes: list[str] = []
         self.tracked: list[str] = []
@@ -89,6 +95,9 @@ class CallContext:
         if self.alive is not None:
             self.alive()
         self._emit(Progress(id=self.call_id, name=self.name, at=self._clock(), message=message))
+
+    def param(self, canonical: str) -> str:
+        return self.face.shown_param(canonical) if self.face is not None else canonical
 
     def note(self, sentence: str) -> None:
         self.notes.append(sentence)

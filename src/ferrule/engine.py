@@ -106,6 +106,7 @@ class Engine:
                 mode=self._mode,
                 canonical=self.registry.canonical,
                 own=(self.state, settings_path()),
+                notes=self.dialect.notes,
             ),
             scheduler=Scheduler(settings.limits.parallel),
             runner=self._runner,
@@ -129,6 +130,7 @@ class Engine:
     @property
     def store(self) -> "Store":
         """Full outputs by id."""
+        self._check_open()
         return self._services.store()
 
     def definitions(self) -> list[dict[str, Any]]:
@@ -146,6 +148,7 @@ class Engine:
 
     def cancel(self) -> None:
         """Stop every running call; each still gets its reply, with the status `cancelled`."""
+        self._check_open()
         self._flow.cancel()
 
     def plan(self, calls: Iterable[Call]) -> list[list[Call]]:
@@ -158,6 +161,7 @@ class Engine:
 
     def events(self) -> EventStream:
         """What happens from now on, as it happens, for `async for`."""
+        self._check_open()
         stream = EventStream(self._streams.discard)
         self._streams.add(stream)
         return stream

@@ -123,8 +123,9 @@ class Flow:
         ctx, face = self.context(call), None
         try:
             face, tool = self.registry.resolve(call.name)
+            ctx.face = face
             args = self.arguments.understand(face, tool, call.input, ctx)
-            touches = tool.access(args, ctx)
+            touches = declared(tool.access(args, ctx))
             self.gate.forbid(touches)
         except Exception as error:  # noqa: BLE001 - a bug in a tool harms its own call only
             return Unready(ctx, face, error)
@@ -181,6 +182,16 @@ class Flow:
         reply = end if isinstance(end, Reply) else _refusal(call, ctx, face, end, self.clock())
         self.emit(Done(id=call.id, name=call.name, at=self.clock(), reply=reply))
         return reply
+
+
+def declared(touches: Iterable[Access]) -> tuple[Access, ...]:
+    """What a tool says that it touches, as data that can be read twice; anything else is the tool's bug."""
+    every = tuple(touches)
+    for access in every:
+        fields: tuple[object, ...] = access
+        if type(access) is not Access or not all(isinstance(field, str) for field in fields):
+            raise TypeError(f"access() must give Access values, not {access!r:.100}")
+    return every
 
 
 def _refusal(call: Call, ctx: CallContext, face: Face | None, error: BaseException, now: float) -> Reply:

@@ -42,7 +42,7 @@ LOADED_BY_CALL_READ = {
     "ferrule.dialects.dialect",
     "ferrule.dialects.families",
     "ferrule.dialects.families.amp",
-    "ferrule.dialects.families.amp.prepare",
+    "ferrule.dialects.families.amp.preprocess",
     "ferrule.dialects.families.amp.says",
     "ferrule.dialects.words",
     "ferrule.engine",

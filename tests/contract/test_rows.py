@@ -80,7 +80,7 @@ async def test_tools_declare_what_they_touch(tmp_path):
         "edit_file": (Access.write(f"{root}/a"),),
         "create_file": (Access.write(f"{root}/b"),),
         "Grep": (Access.read(root),),
-        "Bash": (EVERYTHING, Access.process("ls"), Access.read(root)),
+        "Bash": (Access.command("ls", root), Access.read(root)),
     }
 
 

@@ -238,7 +238,7 @@ def test_the_pair_for_nothing_found_is_fresh_every_time():
         ),
         pytest.param(
             "Read",
-            ToolFailure(". Did you mean /w/b.py?", code="not-found", path="/w/a.py"),
+            ToolFailure("Gone.", code="not-found", path="/w/a.py", hint=". Did you mean /w/b.py?"),
             "ENOENT: no such file or directory '/w/a.py'. Did you mean /w/b.py?",
             id="read-did-you-mean",
         ),

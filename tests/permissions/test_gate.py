@@ -31,7 +31,10 @@ class Place:
         self.work.mkdir(exist_ok=True)
         self.jail = Jail(str(self.work))
         self.gate = Gate(
-            self.jail, Guard(), asker, **{"mode": ModeConfig(), "canonical": lambda name: name.lower(), **more}
+            self.jail,
+            Guard(),
+            asker,
+            **{"mode": ModeConfig(), "canonical": lambda name: name.lower(), "notes": ".amp", **more},
         )
         self.blocked: list[str] = []
 
@@ -41,7 +44,7 @@ class Place:
 
     def command(self, command: str, cwd: str = ".") -> Case:
         here = self.jail.real(cwd)
-        return Case("1", "Bash", "shell", (EVERYTHING, Access.process(command), Access.read(here)))
+        return Case("1", "Bash", "shell", (Access.command(command, here), Access.read(here)))
 
     async def admit(self, case: Case) -> None:
         async with asyncio.timeout(LIMIT_SECONDS):
@@ -214,15 +217,14 @@ def test_a_protected_file_is_never_written(tmp_path, path):
     assert caught.value.code == "writing-protected-file"
 
 
-@pytest.mark.parametrize("which", ["FERRULE_STATE", "FERRULE_SETTINGS"])
 @pytest.mark.parametrize("linked", [False, True])
-def test_the_engine_s_own_files_are_never_written_even_inside_the_workspace(tmp_path, monkeypatch, which, linked):
-    place = Place(tmp_path, Scripted())
-    own = place.work / "own.toml"
-    monkeypatch.setenv(which, str(own))
+@pytest.mark.parametrize("path", ["own.toml", "own.toml/x"])
+def test_the_engine_s_own_files_are_never_written_even_inside_the_workspace(tmp_path, path, linked):
+    (tmp_path / "work").mkdir()
+    own = tmp_path / "work" / "own.toml"
     if linked:
-        own.symlink_to(place.work / "real.toml")
-    path = "own.toml/x" if which == "FERRULE_STATE" else "own.toml"
+        own.symlink_to(tmp_path / "work" / "real.toml")
+    place = Place(tmp_path, Scripted(), own=[str(own)])
 
     with pytest.raises(ToolFailure, match="belongs to Ferrule itself") as caught:
         place.gate.forbid(place.case("write", Access.write(path)).touches)
@@ -321,7 +323,7 @@ async def test_commands_ask_unless_they_are_plain_development_commands(nobody, c
 
 
 async def test_a_plain_command_excuses_nothing_else_that_a_call_touches(nobody):
-    assert await nobody.asks(nobody.case("own", EVERYTHING, Access.process("ls"), Access.write("a")))
+    assert await nobody.asks(nobody.case("own", Access.command("ls", str(nobody.work)), Access.write("a")))
 
 
 async def test_always_holds_for_the_tool_in_this_session(tmp_path):

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support import ripgrep
 from ferrule.support.globs import BadGlob
-from ferrule.support.ripgrep import BadPattern, Hit, Hits, files, find_rg, search
+from ferrule.support.hits import Gathering, Hit, Hits
+from ferrule.support.ripgrep import BadPattern, files, find_rg, search
 
 RG = find_rg() or "rg"
 
@@ -400,20 +400,22 @@ def test_the_first_hits_are_found_in_any_order_and_however_the_output_is_cut(nam
     limit = data.draw(st.integers(min_value=0, max_value=10))
     random.Random(data.draw(st.integers())).shuffle(found)
     output = b"".join(f"./{name}\0{line}:t{line}\r\n".encode() for name, count in found for line in range(1, count + 1))
-    gathered = ripgrep._Gathered(limit, lambda path: not path.startswith("b"))
+    gathered = Gathering(limit, 5, lambda path: not path.startswith("b"))
     while output:
         size = data.draw(st.integers(min_value=1, max_value=40))
         gathered.feed(output[:size])
         output = output[size:]
         if data.draw(st.booleans()):
             gathered._trim()
-    wanted = sorted((name, line) for name, count in found if not name.startswith("b") for line in range(1, count + 1))
+    kept = [(name, count) for name, count in found if not name.startswith("b")]
+    wanted = sorted((name, line) for name, count in kept for line in range(1, min(count, 5) + 1))
 
-    assert gathered.hits() == Hits([Hit(name, line, f"t{line}") for name, line in wanted[:limit]], len(wanted))
+    lines = [Hit(name, line, f"t{line}") for name, line in wanted[:limit]]
+    assert gathered.hits() == Hits(lines, len(wanted), sum(count > 5 for _, count in kept))
 
 
 def test_hits_that_come_too_late_are_not_kept():
-    gathered = ripgrep._Gathered(10, lambda _: True)
+    gathered = Gathering(10, 10, lambda _: True)
     for number in range(50_000):
         gathered.feed(f"./{number:06d}\0{1}:{'x' * 100}\n".encode())
 

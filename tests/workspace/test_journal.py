@@ -130,6 +130,16 @@ def test_old_entries_go_by_age(tmp_path):
     assert len(journal.entries()) == 24
 
 
+def test_what_is_older_than_an_entry_that_goes_by_age_goes_too(tmp_path):
+    journal = Journal(str(tmp_path / "journal"), keep_bytes=1 << 20, keep_days=1)
+    for _ in range(63):
+        committed(journal)
+    os.utime(entry_files(journal)[39], (0, 0))
+    committed(journal)
+
+    assert len(journal.entries()) == 24
+
+
 def test_one_entry_that_is_larger_than_all_that_may_be_kept_is_kept(tmp_path):
     journal = Journal(str(tmp_path / "journal"), keep_bytes=10, keep_days=1)
     for _ in range(63):
@@ -209,6 +219,18 @@ class TestSweep:
 
         assert [entry.files[0].path for entry in journal.entries()] == [str(tmp_path / "a")]
         assert journal.sweep() == []
+
+    def test_a_write_comes_after_what_a_dead_process_did_to_the_file(self, tmp_path):
+        with Desk(tmp_path) as desk:
+            desk.write("a", b"one")
+            pending = desk.journal.announce("write", [change(desk.path("a"), b"one", b"two")], b"onetwo")
+            with open(desk.path("a"), "wb") as file:
+                file.write(b"two")
+            desk.journal.leave(pending)
+            desk.write("a", b"three")
+            for content in (b"two", b"one", None):
+                desk.undo.back()
+                assert desk.bytes("a") == content
 
     def test_folders_of_a_file_that_was_never_written_go(self, journal, tmp_path):
         (tmp_path / "x" / "y").mkdir(parents=True)

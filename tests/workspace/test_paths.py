@@ -326,12 +326,15 @@ def test_a_root_that_comes_into_being_later_can_be_used(jail, tmp_path):
 
 
 def test_a_root_that_comes_into_being_as_a_link_cannot(jail, tmp_path):
-    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "sub").mkdir(parents=True)
     jail.add(str(tmp_path / "later"))
+    jail.add(str(tmp_path / "other" / "sub"))
     (tmp_path / "later").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "other").symlink_to(tmp_path / "elsewhere")
 
-    with pytest.raises(ToolFailure):
-        jail.place(str(tmp_path / "later" / "file")).folder()
+    for path in ("later/file", "other/sub/file"):
+        with pytest.raises(ToolFailure):
+            jail.place(str(tmp_path / path)).folder()
 
 
 def test_an_added_folder_is_inside_and_its_neighbours_are_not(jail, tmp_path, monkeypatch):

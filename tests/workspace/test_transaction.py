@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -48,27 +49,44 @@ def check_untouched(desk: Desk, before: Picture) -> None:
     assert temporary(os.path.dirname(desk.root)) == []
 
 
-_waiting: list[tuple[list[object], Callable[[], object]]] = []
+_waiting: list[tuple[Callable[[str, tuple[Any, ...]], bool], Callable[[], object]]] = []
 
 
-def _hear(event: str, args: object) -> None:
-    if event == "os.rename" and _waiting:
-        renames, action = _waiting[-1]
-        renames.append(args)
-        if len(renames) == 2:
-            action()
+def _hear(event: str, args: tuple[Any, ...]) -> None:
+    if _waiting and _waiting[-1][0](event, args):
+        _waiting.pop()[1]()
+
+
+_hooks: list[object] = []
 
 
 @contextlib.contextmanager
-def after_the_first_rename(action: Callable[[], object]) -> Iterator[None]:
-    """Do something when the second rename is about to happen; Python tells of every rename before it is made."""
-    if not _waiting:
+def just_before(when: Callable[[str, tuple[Any, ...]], bool], action: Callable[[], object]) -> Iterator[None]:
+    """Do something once, in the middle of a write: Python tells of every open and rename before it is made."""
+    if not _hooks:
         sys.addaudithook(_hear)
-    _waiting.append(([], action))
+        _hooks.append(_hear)
+    _waiting.append((when, action))
     try:
         yield
+        assert _waiting == [], "it never came to that"
     finally:
-        _waiting.append(([], int))
+        _waiting.clear()
+
+
+def second_rename() -> Callable[[str, tuple[Any, ...]], bool]:
+    renames: list[object] = []
+
+    def when(event: str, args: tuple[Any, ...]) -> bool:
+        if event == "os.rename":
+            renames.append(args)
+        return len(renames) == 2
+
+    return when
+
+
+def staging(event: str, args: tuple[Any, ...]) -> bool:
+    return event == "open" and str(args[0]).startswith(".ferrule-")
 
 
 def test_a_write_says_what_it_found_and_what_it_left(desk):
@@ -319,12 +337,28 @@ class TestSeveralFiles:
         names = ("a", "new/n", "b/b", "c")
 
         contents = {desk.path(name): b"new" for name in names}
-        with after_the_first_rename(lambda: put(desk, "c", b"by hand")), pytest.raises(ToolFailure) as caught:
+        with just_before(second_rename(), lambda: put(desk, "c", b"by hand")), pytest.raises(ToolFailure) as caught:
             desk.writer.apply(list(contents), lambda _: contents, kind="write")
 
         assert caught.value.code == "changed-meanwhile"
         before["c"] = (0o644, b"by hand")
         check_untouched(desk, before)
+
+    def test_what_somebody_else_wrote_after_us_is_not_brought_back(self, desk):
+        put(desk, "a", b"old a")
+        put(desk, "b", b"old b")
+        put(desk, "c", b"old c")
+        contents = {desk.path(name): b"new" for name in ("a", "b", "c")}
+
+        def meddle():
+            put(desk, "a", b"by hand")
+            put(desk, "c", b"by hand")
+
+        with just_before(second_rename(), meddle), pytest.raises(ToolFailure):
+            desk.writer.apply(list(contents), lambda _: contents, kind="write")
+
+        by_hand = (0o644, b"by hand")
+        check_untouched(desk, {"a": by_hand, "b": (0o644, b"old b"), "c": by_hand})
 
 
 class TestSomebodyElseWrites:
@@ -387,6 +421,20 @@ class TestSomebodyElseWrites:
             return {real: b"ours"}
 
         assert desk.writer.apply([real], plan, kind="edit").entry_id
+
+    def test_a_folder_that_was_moved_away_is_not_written(self, desk):
+        put(desk, "sub/a", b"old")
+
+        def move():
+            os.rename(desk.path("sub"), desk.path("moved"))
+            put(desk, "sub/a", b"old")
+
+        with just_before(staging, move), pytest.raises(ToolFailure) as caught:
+            desk.write("sub/a", b"ours")
+
+        assert caught.value.code == "changed-meanwhile"
+        old, folder = (0o644, b"old"), (0o755, b"")
+        check_untouched(desk, {"sub/": folder, "sub/a": old, "moved/": folder, "moved/a": old})
 
     def test_a_folder_put_in_the_files_place_stays(self, desk):
         real = desk.path("a")

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from tests.faults.desk import Desk, picture, temporary
 
 from ferrule.core.errors import ToolFailure
+from ferrule.workspace.journal import FileChange
+from ferrule.workspace.ledger import fingerprint
 from ferrule.workspace.transaction import Contents
 
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -355,3 +357,22 @@ def test_a_change_whose_bytes_are_gone_is_refused_and_says_why(desk):
         desk.undo.back()
     assert caught.value.code == "journal-damaged"
     assert desk.bytes("a") == b"two"
+
+
+def test_a_change_that_does_not_fit_the_file_is_refused(desk):
+    put(desk, "a", b"new content")
+    wrong = FileChange(
+        path=desk.path("a"),
+        temp=".ferrule-1.tmp",
+        before=fingerprint(b"old content"),
+        after=fingerprint(b"new content"),
+        start=1,
+        old=3,
+        new=3,
+    )
+    desk.journal.commit(desk.journal.announce("write", [wrong], b"oldnew"))
+
+    with pytest.raises(ToolFailure, match="the journal does not fit") as caught:
+        desk.undo.back()
+    assert caught.value.code == "journal-damaged"
+    assert desk.bytes("a") == b"new content"

@@ -34,7 +34,7 @@ class Arguments:
         fitted = schema.fit(raw)
         for note in fitted.notes:
             ctx.note(note)
-        values = face.prepare(face.canonical(fitted.values), ctx)
+        values = face.preprocess(face.canonical(fitted.values), ctx)
         ctx.input = values
         try:
             return msgspec.convert(values, tool.args, strict=False)
@@ -48,5 +48,5 @@ def _line(face: Face, message: str) -> str:
     path = where.group(1) if where else ""
     what = message[: where.start()] if where else message
     head = re.split(r"[.\[]", path, maxsplit=1)[0]
-    shown = next(iter(face.advertised({head: None})), head)
+    shown = face.shown_param(head)
     return f"{shown}{path[len(head) :]}: {what[:1].lower()}{what[1:].replace('`', '')}."

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 Mode = Literal["read", "write"]
-Kind = Literal["path", "process", "host", "everything"]
+Kind = Literal["path", "process", "host", "command", "everything"]
 
 
 class Access(NamedTuple):
@@ -14,6 +14,8 @@ class Access(NamedTuple):
     kind: Kind
     mode: Mode
     key: str
+    folder: str = ""
+    """For a command: where it runs."""
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Access":
@@ -31,9 +33,18 @@ class Access(NamedTuple):
     def process(cls, name: str) -> "Access":
         return cls("process", "write", name)
 
+    @classmethod
+    def command(cls, line: str, folder: str) -> "Access":
+        """A command line in its final form. What it touches is not known, so it conflicts with every other call."""
+        return cls("command", "write", line, folder)
+
 
 EVERYTHING = Access("everything", "write", "")
 """The access of a call about which nothing is known: it conflicts with every other call."""
+
+
+UNKNOWN = frozenset({"everything", "command"})
+"""Kinds of access about which nothing more is known."""
 
 
 def within(path: str, folder: str) -> bool:
@@ -43,7 +54,7 @@ def within(path: str, folder: str) -> bool:
 
 def conflict(one: Access, other: Access) -> bool:
     """May the two not overlap in time? Symmetric; two reads never conflict."""
-    if one.kind == "everything" or other.kind == "everything":
+    if one.kind in UNKNOWN or other.kind in UNKNOWN:
         return True
     if one.kind != other.kind or (one.mode == "read" and other.mode == "read"):
         return False

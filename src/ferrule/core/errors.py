@@ -6,7 +6,7 @@ FerruleError
 │   ├── UnknownTool
 │   └── BadArguments
 ├── Denied           the policy or the user said no
-└── Cancelled        the user stopped the call
+└── Cancelled        a call was given up before its turn
 """
 
 
@@ -18,40 +18,46 @@ class ConfigError(FerruleError):
     """The engine cannot be built or started as it was asked to."""
 
 
-class ToolFailure(FerruleError):  # noqa: N818 - the reader is a model: the state, not "Error"
-    """The call failed in a way that its caller can act on."""
+class _Answered(FerruleError):  # noqa: N818 - the reader is a model: the state, not "Error"
+    """An error that becomes the reply of a call."""
 
-    def __init__(self, message: str, *, code: str | None = None, path: str | None = None, count: int = 0) -> None:
+    code: str | None = None
+    """A stable word for programs, for example `reading-secret-file`; a face may have its own sentence for it."""
+
+    def __init__(
+        self, message: str, *, code: str | None = None, path: str | None = None, count: int = 0, hint: str = ""
+    ) -> None:
         super().__init__(message)
         self.message = message
-        self.code = code
-        """A stable word for programs, for example `reading-secret-file`; a face may have its own sentence for it."""
+        """A whole sentence, for faces that have none of their own."""
+        self.code = code or self.code
         self.path = path
-        """The absolute path that the failure is about."""
+        """The absolute path that it is about."""
         self.count = count
-        """How many of whatever the failure is about."""
+        """How many of whatever it is about."""
+        self.hint = hint
+        """What may help, after a full stop; for faces that have their own sentence."""
+
+
+class ToolFailure(_Answered):
+    """The call failed in a way that its caller can act on."""
 
 
 class UnknownTool(ToolFailure):
     """No tool has that name."""
 
+    code = "unknown-tool"
+
 
 class BadArguments(ToolFailure):
     """The arguments do not fit the tool's schema; the message has one line per bad parameter."""
 
-    def __init__(self, message: str, *, code: str | None = "bad-arguments", path: str | None = None) -> None:
-        super().__init__(message, code=code, path=path)
+    code = "bad-arguments"
 
 
-class Denied(FerruleError):  # noqa: N818 - the reader is a model
+class Denied(_Answered):
     """The policy or the user refused the call before it ran."""
 
-    def __init__(self, message: str, *, code: str | None = None, path: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.code = code
-        self.path = path
 
-
-class Cancelled(FerruleError):  # noqa: N818 - the reader is a model
-    """The user stopped the call; what it had started is cleaned up."""
+class Cancelled(FerruleError):  # noqa: N818 - as above
+    """The call was given up before its turn."""

@@ -14,7 +14,7 @@ Says = Callable[[Any], Any]
 GENERAL_LIMIT_BYTES = 102_400
 
 
-Prepare = Callable[[dict[str, Any], Context], dict[str, Any]]
+Preprocess = Callable[[dict[str, Any], Context], dict[str, Any]]
 """Canonical arguments → the ones that will run."""
 
 
@@ -40,11 +40,11 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
     """Advertised parameter → canonical one; others keep their name."""
     fill: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Canonical arguments that this family leaves to the engine."""
-    prepare: Prepare = as_it_came
+    preprocess: Preprocess = as_it_came
     """Puts the arguments into their final form, before anything is decided on them."""
     says: Says = as_it_is
     errors: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Failure code → this family's sentence, which may use the failure's `{message}`, `{path}` and `{count}`."""
+    """Failure code → this family's sentence, with the failure's `{message}`, `{hint}`, `{path}` and `{count}`."""
     limit_bytes: int = GENERAL_LIMIT_BYTES
     aliases: tuple[str, ...] = ()
     """Other names that mean this face."""
@@ -60,6 +60,10 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
         back = {canonical: shown for shown, canonical in self.params.items()}
         return {back.get(key, key): value for key, value in values.items() if key not in self.fill}
 
+    def shown_param(self, canonical: str) -> str:
+        """The advertised name of a canonical parameter."""
+        return next((shown for shown, name in self.params.items() if name == canonical), canonical)
+
     def definition(self) -> dict[str, Any]:
         """What a model is shown. The caller may change it as its model API needs; the face stays as it is."""
         return {"name": self.name, "description": self.words, "inputSchema": _copied(self.schema)}
@@ -69,7 +73,7 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
         words = self.errors.get(failure.code or "")
         if words is None:
             return failure.message
-        return words.format(message=failure.message, path=failure.path, count=failure.count).rstrip()
+        return words.format(message=failure.message, hint=failure.hint, path=failure.path, count=failure.count).rstrip()
 
 
 def _copied(value: Any) -> Any:

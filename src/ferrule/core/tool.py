@@ -31,6 +31,9 @@ class Context(Protocol):
     def progress(self, message: str) -> None:
         """Say how far the call is; it also extends the time limit."""
 
+    def param(self, canonical: str) -> str:
+        """What the caller calls a parameter, for words about it."""
+
     def note(self, sentence: str) -> None:
         """Add a sentence to the reply's notes."""
 

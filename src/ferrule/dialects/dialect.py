@@ -13,6 +13,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     faces: tuple[Face, ...]
+    notes: str = ""
+    """The folder, in the workspace, that the family's agents write their notes in; that needs no question."""
     aliases: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Another name → the name of a face; also for faces that are not here yet."""
 

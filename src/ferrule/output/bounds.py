@@ -9,7 +9,7 @@ from ferrule.core.reply import spoken
 from ferrule.output.clean import clean_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from ferrule.output.store import Store
 
@@ -43,43 +43,35 @@ class Bounds:
         if isinstance(result, str) and len(result) * 4 <= limit_bytes:
             return Bounded(clean_value(result), await self._logged(ctx))
         try:
-            encoded = _encoded(result)
+            # Values of other types become the JSON values that they stand for, so that nothing hides inside them.
+            cleaned = clean_value(msgspec.to_builtins(result, str_keys=True))
+            size = len(msgspec.json.encode(cleaned))
         except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise ToolFailure(
                 f"{ctx.name} returned something that is not a JSON value ({type(result).__name__}).", code="bad-result"
             ) from error
-        cleaned = clean_value(result)
-        if len(encoded) <= limit_bytes:
-            return Bounded(cleaned, await self._logged(ctx))
+        output_id = await self._logged(ctx)
+        if size <= limit_bytes:
+            return Bounded(cleaned, output_id)
         from ferrule.output.cut import cut_value  # noqa: PLC0415 - most outputs fit
 
         kept, omitted = cut_value(cleaned, limit_bytes)
-        output_id = await self._logged(ctx)
         if omitted and output_id is None:
-            try:
-                output_id = await self._store().put(spoken(cleaned), call_id=ctx.call_id, tool=ctx.name)
-            except FerruleError as error:
-                ctx.note(f"The full output could not be kept: {error}")
-        if omitted and output_id is not None:
-            ctx.note(f"The full output is kept as {output_id}: ferrule output {output_id}")
+            output_id = await self._kept(self._store().put(spoken(cleaned), call_id=ctx.call_id, tool=ctx.name), ctx)
         return Bounded(kept, output_id)
 
     async def _logged(self, ctx: Told) -> str | None:
         """The id of the log that the tool itself wrote, when it is worth keeping."""
         if ctx.log is None or ctx.kept is None:
             return None
+        path, size = ctx.log[1], ctx.kept
+        return await self._kept(self._store().adopt(path, size_bytes=size, call_id=ctx.call_id, tool=ctx.name), ctx)
+
+    async def _kept(self, keeping: "Coroutine[Any, Any, str]", ctx: Told) -> str | None:
         try:
-            output_id = await self._store().adopt(ctx.log[1], size_bytes=ctx.kept, call_id=ctx.call_id, tool=ctx.name)
+            output_id = await keeping
         except FerruleError as error:
             ctx.note(f"The full output could not be kept: {error}")
             return None
         ctx.note(f"The full output is kept as {output_id}: ferrule output {output_id}")
         return output_id
-
-
-def _encoded(result: Any) -> bytes:
-    """The result as JSON; half surrogate pairs, which JSON cannot hold, are cleaned away before they can fail it."""
-    try:
-        return msgspec.json.encode(result)
-    except UnicodeEncodeError:
-        return msgspec.json.encode(clean_value(result))

@@ -5,18 +5,16 @@ import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ferrule.core.access import EVERYTHING, Access, within
+from ferrule.core.access import Access, within
 from ferrule.core.errors import Denied, ToolFailure
 from ferrule.permissions.asker import NO, YES, Answer, Asker, Question
 from ferrule.permissions.modes import ModeConfig, includes
-from ferrule.settings import settings_path, state_folder
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail, Outside
 
 Blocked = Callable[[str], None]
 """Told with the question when a call starts to wait for a person."""
 
-_NOTES = ".amp"
 _NOTE_ENDINGS = frozenset({"", ".md", ".txt", ".log", ".csv", ".json", ".jsonl"})
 _OBEYED = frozenset(
     {"package", "project", "tsconfig", "jsconfig", "deno", "nx", "turbo", "lerna", "composer", "build", "workspace"}
@@ -36,16 +34,6 @@ class Case(NamedTuple):
     touches: tuple[Access, ...]
     subagent_types: tuple[str, ...] | None = None
 
-    @property
-    def command(self) -> str:
-        """The command line that the call would run, in its final form; empty for a call that runs none."""
-        return next((access.key for access in self.touches if access.kind == "process"), "")
-
-    @property
-    def cwd(self) -> str:
-        """The folder that the command would run in."""
-        return next((access.key for access in self.touches if access.kind == "path"), "")
-
 
 class Gate:
     """Holds the session's policy and what the user has granted meanwhile."""
@@ -58,16 +46,17 @@ class Gate:
         *,
         mode: ModeConfig,
         canonical: Callable[[str], str],
-        own: Sequence[str] | None = None,
+        own: Sequence[str] = (),
+        notes: str = "",
     ) -> None:
-        """`own` are the engine's own files and folders, which no call may write: by default its state and settings."""
+        """`own` are the engine's files and folders, which no call may write; `notes` is the agent's own folder."""
         self._jail = jail
         self._guard = guard
         self._asker = asker
         self._mode = mode
         self._canonical = canonical
-        self._own = own
-        self._real_own: tuple[str, ...] | None = None
+        self._own = tuple(map(os.path.realpath, own))
+        self._notes = notes
         self._granted: set[str] = set()
         self._one_at_a_time = asyncio.Lock()
 
@@ -80,7 +69,7 @@ class Gate:
                 self._guard.check_read(access.key)
                 continue
             self._guard.check_write(access.key)
-            if self._engines(access.key):
+            if any(within(access.key, one) for one in self._own):
                 raise ToolFailure(
                     f"Refusing to write {os.path.basename(access.key)}: it belongs to Ferrule itself. "
                     "Ask the user to change it by hand.",
@@ -88,15 +77,9 @@ class Gate:
                     path=access.key,
                 )
 
-    def _engines(self, path: str) -> bool:
-        if self._real_own is None:
-            own = (state_folder(), settings_path()) if self._own is None else self._own
-            self._real_own = tuple(os.path.realpath(one) for one in own)
-        return any(within(path, one) for one in self._real_own)
-
     def passes(self, case: Case) -> bool:
         """Does the call need no question? Reads inside the workspace do not; everything that changes something does."""
-        return all(self._free(access, case) for access in case.touches)
+        return all(map(self._free, case.touches))
 
     def check_mode(self, case: Case) -> None:
         if not includes(self._mode, case.name, subagent_types=case.subagent_types, canonical=self._canonical):
@@ -167,41 +150,45 @@ class Gate:
             raise Denied(f"{answer.message} {outside.message}".strip(), code=outside.code, path=path)
         self._jail.add(folder)
 
-    def _free(self, access: Access, case: Case) -> bool:
+    def _free(self, access: Access) -> bool:
         if access.kind == "path":
             return access.mode == "read" or self._agents_own(access.key)
-        if access.kind in {"everything", "process"} and case.command and EVERYTHING in case.touches:
+        if access.kind == "command":
             from ferrule.permissions.plain import auto_allowed  # noqa: PLC0415 - only commands need it
 
             return auto_allowed(
-                case.command,
-                cwd=case.cwd,
+                access.key,
+                cwd=access.folder,
                 roots=[root.path for root in self._jail.roots],
                 off_limits=lambda path: self._guard.secret(path) or self._among_notes(path),
             )
         return False
 
     def _agents_own(self, path: str) -> bool:
-        """Notes in `.amp/` are the agent's own. Code and settings there are not: a test run may pick them up."""
+        """Notes are the agent's own. Code and settings there are not: a test run may pick them up."""
         stem, ending = os.path.splitext(os.path.basename(path).lower())
+        if not self._notes:
+            return False
         is_note = ending in _NOTE_ENDINGS and not stem.startswith(".") and stem not in _OBEYED
-        return is_note and within(path, os.path.join(self._jail.folder, _NOTES))
+        return is_note and within(path, os.path.join(self._jail.folder, self._notes))
 
     def _among_notes(self, path: str) -> bool:
         """Is it in a folder of notes, also on a disk that takes `.AMP` for the same folder?"""
-        return any(within(path.lower(), os.path.join(root.path, _NOTES).lower()) for root in self._jail.roots)
+        folders = [os.path.join(root.path, self._notes).lower() for root in self._jail.roots] if self._notes else []
+        return any(within(path.lower(), folder) for folder in folders)
 
     def _summary(self, case: Case) -> str:
-        if case.command:
-            return f"run `{case.command}` in {case.cwd}"
+        commands = [f"run `{access.key}` in {access.folder}" for access in case.touches if access.kind == "command"]
+        if commands:
+            return ", ".join(commands)
         writes = [self._jail.shown(a.key) for a in case.touches if a.kind == "path" and a.mode == "write"]
         return f"write {', '.join(writes)}" if writes else f"run {case.name}, which may touch anything"
 
 
 def _likeness(case: Case) -> str:
     """What "always" is said about: this command in this folder, or this tool with these hosts and processes."""
-    others = sorted(f"{access.kind}\0{access.key}" for access in case.touches if access.kind in {"host", "process"})
-    return "\0".join((case.tool, case.cwd if case.command else "", *others))
+    others = sorted("\0".join(access) for access in case.touches if access.kind in {"command", "host", "process"})
+    return "\0".join((case.tool, *others))
 
 
 def _visible(text: str) -> str:

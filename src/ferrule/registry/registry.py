@@ -101,14 +101,13 @@ class Registry:
 
         if name in self._aliases:
             raise UnknownTool(
-                f"{name} means {self._aliases[name]}, which is not among this session's tools: {self._list()}.",
-                code="unknown-tool",
+                f"{name} means {self._aliases[name]}, which is not among this session's tools: {self._list()}."
             )
         lower = {known.lower(): known for known in self._names}
         near = [lower[match] for match in get_close_matches(name[:_NAME_CHARS].lower(), lower, n=3, cutoff=0.6)]
         near = list(dict.fromkeys(self._names[known].name for known in near))
         hint = f" Did you mean {' or '.join(near)}?" if near else f" The tools are {self._list()}."
-        raise UnknownTool(f"There is no tool called {name[:_NAME_CHARS]!r}.{hint}", code="unknown-tool")
+        raise UnknownTool(f"There is no tool called {name[:_NAME_CHARS]!r}.{hint}")
 
     def _list(self) -> str:
         return ", ".join(self._shown)

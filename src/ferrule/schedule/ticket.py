@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ferrule.core.access import Access
+from ferrule.core.access import UNKNOWN, Access
 
 
 class Ticket(msgspec.Struct, eq=False):
@@ -110,7 +110,7 @@ class Places:
     def _place(self, access: Access) -> Place:
         if access.kind == "path":
             return self._path(access.key if access.key.endswith(os.sep) else access.key + os.sep)
-        if access.kind == "everything":
+        if access.kind in UNKNOWN:
             return self._everything
         name = (access.kind, access.key)
         return self._everything.children.get(name) or _child(self._everything, name)
@@ -190,7 +190,7 @@ def _fork(place: Place, path: str) -> Place:
 
 def _reads(access: Access) -> bool:
     # Two calls that may touch everything conflict whatever their mode says.
-    return access.mode == "read" and access.kind != "everything"
+    return access.mode == "read" and access.kind not in UNKNOWN
 
 
 def _look_before_read(place: Place, earlier: set[Ticket]) -> None:

@@ -5,35 +5,19 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from ferrule.support.globs import expand, literal_prefix, matcher, names_hidden, sparing
+from ferrule.support.hits import Gathering, Hits
 from ferrule.support.process import capture, program, stream
 
 _LIST_BYTES = 1 << 28
 _SIBLINGS = 500
 _QUIET = ("--no-config", "--no-messages", "--no-ignore-messages", "--color=never", "--null", "--iglob=!.git")
-_KEPT_LINES = 1000
 
 
 class BadPattern(ValueError):  # noqa: N818 - the reader is a model
     """ripgrep does not understand the pattern; the message says why."""
-
-
-class Hit(NamedTuple):
-    """A line that matches; `path` is relative to the root of the search where it can be."""
-
-    path: str
-    line: int
-    text: str
-
-
-class Hits(NamedTuple):
-    """The first lines in the order of path and line number, and how many there are in all."""
-
-    lines: list[Hit]
-    total: int
 
 
 def find_rg(*, outside: Sequence[str] = ()) -> str | None:
@@ -146,13 +130,13 @@ async def search(
     if place and _excluded(root, place, exclude):
         return Hits([], 0)
     argv = [rg, *_QUIET, *_ignoring(root, parents=path is not None), "--no-heading", "--with-filename"]
-    argv += ["--line-number", "--crlf", f"--max-count={per_file}", "--max-columns=800", "--max-columns-preview"]
+    argv += ["--line-number", "--crlf", f"--max-count={per_file + 1}", "--max-columns=800", "--max-columns-preview"]
     argv += ["--ignore-case"] * ignore_case + ["--fixed-strings"] * literal
     argv += ["--hidden"] * (hidden or names_hidden(anchored))
     argv += [f"--iglob=!{one}" for one in exclude]
     if not turned:
         argv += _names(anchored) + _siblings(root, literal_prefix(anchored) if path is None else "")
-    gathered = _Gathered(limit, lambda found: glob is None or fits(found) != turned)
+    gathered = Gathering(limit, per_file, lambda found: glob is None or fits(found) != turned)
     argv += ["-e", pattern, "--", os.path.join(".", place)]
     try:
         done = await stream(argv, cwd=root, on_chunk=gathered.feed)
@@ -221,74 +205,3 @@ def _explanation(errors: str) -> str:
     first = lines[0].removeprefix("rg: ")
     cause = next((line.removeprefix("error: ") for line in lines if line.startswith("error: ")), "")
     return f"{first} {cause}".strip()
-
-
-class _Gathered:
-    """The first hits of a stream in any order, without keeping the others.
-
-    rg writes a file's lines together and in order, so only the paths have to be ordered.
-    """
-
-    def __init__(self, limit: int, wanted: Callable[[str], bool]) -> None:
-        self.total = 0
-        self._limit = limit
-        self._wanted = wanted
-        self._rest = b""
-        self._kept: dict[str, list[bytes]] = {}
-        self._beyond: str | None = None
-        """The first path that is known to be too late."""
-        self._path = b""
-        self._lines: list[bytes] | None = None
-        """Where the lines of the path go; None for a path that is not wanted."""
-
-    def feed(self, data: bytes) -> bool:
-        *records, self._rest = (self._rest + data).split(b"\n")
-        before = b""
-        for record in records:
-            path, found, line = record.partition(b"\0")
-            if not found:
-                # A line break in a file's name, or a remark that a file went on as binary.
-                before = b"" if record.endswith(b")") and b" binary file " in record else before + record + b"\n"
-                continue
-            if before or path != self._path:
-                self._path, before = before + path, b""
-                self._lines = self._place()
-            if self._lines is not None:
-                self.total += 1
-                if len(self._lines) < self._limit:
-                    self._lines.append(line)
-        if before:
-            self._rest = before + self._rest
-        if sum(map(len, self._kept.values())) > _KEPT_LINES + 2 * self._limit:
-            self._trim()
-        return True
-
-    def hits(self) -> Hits:
-        self._trim()
-        found = [_hit(path, line) for path, lines in self._kept.items() for line in lines]
-        return Hits(found[: self._limit], self.total)
-
-    def _place(self) -> list[bytes] | None:
-        path = os.fsdecode(self._path.removeprefix(b"./"))
-        if not self._wanted(path):
-            return None
-        if self._beyond is not None and path >= self._beyond:
-            return []  # counted, and forgotten
-        return self._kept.setdefault(path, [])
-
-    def _trim(self) -> None:
-        left = self._limit
-        kept: dict[str, list[bytes]] = {}
-        for path in sorted(self._kept):
-            if left <= 0:
-                self._beyond = path
-                break
-            kept[path] = self._kept[path]
-            left -= len(kept[path])
-        self._kept = kept
-
-
-def _hit(path: str, record: bytes) -> Hit:
-    number, _, text = record.partition(b":")
-    shown = os.fsencode(path).decode(errors="replace")
-    return Hit(shown, int(number), text.rstrip(b"\r").decode(errors="replace"))

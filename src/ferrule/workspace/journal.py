@@ -140,12 +140,13 @@ class Journal:
         """Every committed write, oldest first; entries whose description was damaged are left out."""
         out = []
         for name in self._names():
-            if name not in self._read:
+            entry = self._read.get(name)
+            if entry is None:
                 try:
-                    self._read[name] = read_head(os.path.join(self._entries, name), Entry)
+                    entry = self._read[name] = read_head(os.path.join(self._entries, name), Entry)
                 except (DamagedError, OSError):
                     continue
-            out.append(self._read[name])
+            out.append(entry)
         return out
 
     def payload(self, entry: Entry) -> bytes:

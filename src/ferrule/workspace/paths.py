@@ -109,9 +109,9 @@ class Jail:
 
     def add(self, folder: str) -> None:
         """Widen the jail by a folder; only the user's own words lead here."""
-        root = Root(os.path.expanduser(folder))
-        if not self.holds(root.path):
-            self.roots.append(root)
+        real = os.path.realpath(os.path.expanduser(folder))
+        if not self.holds(real):
+            self.roots.append(Root(real))
 
     def real(self, path: str) -> str:
         """The absolute path behind `path`: `~` expanded, relative to the workspace, every link resolved."""

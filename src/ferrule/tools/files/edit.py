@@ -36,17 +36,17 @@ class Edit(Tool[EditArgs, Edited]):
             raise ToolFailure("The old text is empty.", code="empty-old")
         if args.old == args.new:
             raise ToolFailure("The old text and the new text are the same.", code="same-text")
-        return await ctx.need(Threads).finish(_edit, args, ctx.path(args.path), ctx)
+        return await ctx.need(Threads).finish(_edit, args, ctx, ctx.need(Writer))
 
 
-def _edit(args: EditArgs, path: str, ctx: Context) -> Edited:
-    ledger = ctx.need(Ledger)
+def _edit(args: EditArgs, ctx: Context, writer: Writer) -> Edited:
+    path, ledger = ctx.path(args.path), ctx.need(Ledger)
     done: list[tuple[TextFile, Found]] = []
 
     def plan(found: Contents) -> Contents:
         raw = found[path]
         if raw is None:
-            raise ToolFailure("", code="not-found", path=path)
+            raise ToolFailure("There is no such file to edit.", code="not-found", path=path)
         try:
             file = parse(raw)
         except Binary as error:
@@ -58,14 +58,14 @@ def _edit(args: EditArgs, path: str, ctx: Context) -> Edited:
         except Unencodable as error:
             raise ToolFailure(f"{error} Nothing was changed.", code="unencodable", path=path) from error
 
-    written = ctx.need(Writer).apply([path], plan, kind="edit", call_id=ctx.call_id)
-    for note in written.notes:
-        ctx.note(note)
+    written = writer.apply([path], plan, kind="edit", call_id=ctx.call_id)
     file, match = done[-1]
     after = written.after[path]
     assert after is not None
     ledger.saw(path, after)
     ctx.track(path)
+    for note in written.notes:
+        ctx.note(note)
     if not written.entry_id:
         ctx.note("The file reads like this already; nothing was written.")
     if match.rung != "exact":

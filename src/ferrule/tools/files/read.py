@@ -45,7 +45,7 @@ class Read(Tool[ReadArgs, FileText | Listing | Picture]):
 
     async def run(self, args: ReadArgs, ctx: Context) -> FileText | Listing | Picture:
         if args.span is not None and args.span[1] < max(1, args.span[0]):
-            raise BadArguments(f"read_range: the end {args.span[1]} lies before the start {args.span[0]}.")
+            raise BadArguments(f"{ctx.param('span')}: the end {args.span[1]} lies before the start {args.span[0]}.")
         place = ctx.need(Jail).place(ctx.path(args.path))
         return await ctx.need(Threads).run(_read, place, args, ctx)
 
@@ -63,7 +63,8 @@ def _read(place: Place, args: ReadArgs, ctx: Context) -> FileText | Listing | Pi
                 os.close(descriptor)
             return _listing(folder.below((place.name,)))
     except FileNotFoundError as error:
-        raise ToolFailure(_suggestion(place.path), code="not-found", path=place.path) from error
+        hint = _suggestion(place.path)
+        raise ToolFailure(f"{place.path} is not there{hint}.", code="not-found", path=place.path, hint=hint) from error
     except NotADirectoryError as error:
         raise ToolFailure(f"{place.path} is neither a file nor a folder that can be read.", path=place.path) from error
     except Binary as error:
@@ -88,7 +89,7 @@ def _content(descriptor: int, path: str, args: ReadArgs, ctx: Context) -> FileTe
         return Picture(path, media_type, read_all(descriptor, args.picture_bytes))
     if args.span is None and size > args.most_bytes:
         raise ToolFailure(
-            f"It has {size:,} bytes: give read_range to read part of it, for example [1, {args.usual_lines}].",
+            f"It has {size:,} bytes: give {ctx.param('span')} to read part of it, for example [1, {args.usual_lines}].",
             code="too-large",
             path=path,
         )
@@ -119,7 +120,7 @@ def _bounded(path: str, window: Window, args: ReadArgs, ctx: Context) -> FileTex
     elif not window.lines:
         ctx.note(f"The file has {window.total} lines; line {window.first} is past its end.")
     elif window.total is None or last < window.total or window.first > 1:
-        ctx.note(f"These are lines {window.first} to {last}{of}. Give read_range for others.")
+        ctx.note(f"These are lines {window.first} to {last}{of}. Give {ctx.param('span')} for others.")
     if window.clipped:
         ctx.note(f"{window.clipped} lines were cut after {args.line_bytes:,} bytes.")
     return FileText(path, window.first, tuple(window.lines[:kept]))

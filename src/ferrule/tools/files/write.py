@@ -7,7 +7,7 @@ from ferrule.core.tool import Context, Tool
 from ferrule.support.threads import Threads
 from ferrule.workspace.guidance import Guidance
 from ferrule.workspace.ledger import Ledger
-from ferrule.workspace.transaction import Contents, Writer
+from ferrule.workspace.transaction import Writer
 
 
 class WriteArgs(Args, frozen=True, kw_only=True):
@@ -27,22 +27,21 @@ class Write(Tool[WriteArgs, Created]):
         return (Access.write(ctx.path(args.path)),)
 
     async def run(self, args: WriteArgs, ctx: Context) -> Created:
-        path = ctx.path(args.path)
-        text = args.content
-        if args.final_newline and text and not text.endswith("\n"):
-            text += "\n"
-        raw = text.encode()
+        writer, guidance = ctx.need(Writer), ctx.need(Guidance)
+        return await ctx.need(Threads).finish(_write, args, ctx, writer, guidance)
 
-        def plan(_: Contents) -> Contents:
-            return {path: raw}
 
-        written = await ctx.need(Threads).finish(
-            ctx.need(Writer).apply, [path], plan, kind="write", call_id=ctx.call_id
-        )
-        ctx.need(Ledger).saw(path, raw)
-        ctx.track(path)
-        for note in written.notes:
-            ctx.note(note)
-        if not written.entry_id:
-            ctx.note("The file had this content already; nothing was written.")
-        return Created(path, written.before[path] is not None, ctx.need(Guidance).discover(path))
+def _write(args: WriteArgs, ctx: Context, writer: Writer, guidance: Guidance) -> Created:
+    path = ctx.path(args.path)
+    text = args.content
+    if args.final_newline and text and not text.endswith("\n"):
+        text += "\n"
+    raw = text.encode()
+    written = writer.apply([path], lambda _: {path: raw}, kind="write", call_id=ctx.call_id)
+    ctx.track(path)
+    ctx.need(Ledger).saw(path, raw)
+    for note in written.notes:
+        ctx.note(note)
+    if not written.entry_id:
+        ctx.note("The file had this content already; nothing was written.")
+    return Created(path, written.before[path] is not None, guidance.discover(path))

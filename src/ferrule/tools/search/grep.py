@@ -8,6 +8,8 @@ from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.outcomes import Hit, Hits
 from ferrule.core.tool import Context, Tool
 from ferrule.support import ripgrep
+from ferrule.support.beneath import describe
+from ferrule.support.globs import BadGlob
 from ferrule.tools.search.program import rg
 from ferrule.workspace.guarded import READABLE, Guard, search_exclusions
 from ferrule.workspace.paths import Jail
@@ -35,13 +37,15 @@ class Grep(Tool[GrepArgs, Hits]):
 
     async def run(self, args: GrepArgs, ctx: Context) -> Hits:
         if args.path is not None and args.glob is not None:
-            raise BadArguments("path: cannot be used together with glob; give one of them.")
+            raise BadArguments(
+                f"{ctx.param('path')}: cannot be used together with {ctx.param('glob')}; give one of them."
+            )
         if not args.pattern:
             raise BadArguments("pattern: is empty; give the text or expression to look for.")
         jail, guard = ctx.need(Jail), ctx.need(Guard)
         real = ctx.path(args.path or ".")
         if not os.path.exists(real):
-            raise ToolFailure("", code="not-found", path=real)
+            raise ToolFailure(f"{real} is not there.", code="not-found", path=real)
         root = real if os.path.isdir(real) else os.path.dirname(real)
         try:
             hits = await ripgrep.search(
@@ -58,17 +62,22 @@ class Grep(Tool[GrepArgs, Hits]):
                 spare=READABLE,
             )
         except ripgrep.BadPattern as error:
-            raise ToolFailure(
-                f"{error}\nIf you meant to search for a literal string, run Grep again with literal:true.",
-                code="bad-pattern",
-            ) from error
+            raise ToolFailure(f"{error}", code="bad-pattern") from error
+        except BadGlob as error:
+            raise BadArguments(f"{ctx.param('glob')}: {error}") from error
+        except OSError as error:
+            raise ToolFailure(f"{describe(error)}: {real}", path=real) from error
         lines = tuple(
             Hit(jail.shown(path), hit.line, _short(hit.text, args.line_chars))
             for hit in hits.lines
             if not guard.secret(path := os.path.join(root, hit.path))
         )
         if hits.total > len(lines):
-            ctx.note(f"Showing {len(lines)} of {hits.total} matching lines. Narrow the pattern, the path or the glob.")
+            ctx.note(f"Showing {len(lines)} of {hits.total} lines found. Narrow the pattern or the search.")
+        if hits.capped:
+            ctx.note(
+                f"{hits.capped} files have more than {args.per_file} matching lines; only those are shown of each."
+            )
         return Hits(lines, hits.total)
 
 

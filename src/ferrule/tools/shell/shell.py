@@ -2,7 +2,7 @@
 
 import os
 
-from ferrule.core.access import EVERYTHING, Access
+from ferrule.core.access import Access
 from ferrule.core.args import Args
 from ferrule.core.errors import ToolFailure
 from ferrule.core.outcomes import Ran
@@ -16,6 +16,8 @@ class ShellArgs(Args, frozen=True, kw_only=True):
     command: str
     cwd: str = "."
     tail_chars: int = 50_000
+    tail_bytes: int = 100_000
+    """The tail is cut to this too: characters beyond ASCII take up to four bytes, and the exit code must fit behind."""
 
 
 class Shell(Tool[ShellArgs, Ran]):
@@ -26,7 +28,8 @@ class Shell(Tool[ShellArgs, Ran]):
     timed = False
 
     def access(self, args: ShellArgs, ctx: Context) -> tuple[Access, ...]:
-        return (EVERYTHING, Access.process(args.command), Access.read(ctx.path(args.cwd)))
+        cwd = ctx.path(args.cwd)
+        return (Access.command(args.command, cwd), Access.read(cwd))
 
     async def run(self, args: ShellArgs, ctx: Context) -> Ran:
         settings = ctx.need(Settings).shell
@@ -46,9 +49,12 @@ class Shell(Tool[ShellArgs, Ran]):
             )
         except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
             raise ToolFailure(f"Cannot run in {cwd}: {error.strerror}.", path=cwd) from error
-        if ended.truncated:
+        text = ended.text
+        if len(text) * 4 > args.tail_bytes:
+            text = text.encode()[-args.tail_bytes :].decode(errors="ignore")
+        if len(text) < ended.total_chars:
             ctx.keep_log(ended.logged_bytes)
-            ctx.note(f"Only the last {args.tail_chars:,} of {ended.total_chars:,} characters of output are shown.")
+            ctx.note(f"Only the last {len(text):,} of {ended.total_chars:,} characters of output are shown.")
         if ended.log_error:
             ctx.note(f"The full output could not be kept: {ended.log_error}.")
         elif ended.logged_bytes < ended.total_bytes:
@@ -57,7 +63,7 @@ class Shell(Tool[ShellArgs, Ran]):
             ctx.note(f"The command was stopped after {settings.seconds:g} seconds (shell.seconds).")
         if ended.survivors_killed:
             ctx.note("Processes that the command left running were stopped.")
-        return Ran(args.command, cwd, ended.text, ended.exit_code)
+        return Ran(args.command, cwd, text, ended.exit_code)
 
 
 def _last_line(text: str) -> str:

@@ -4,7 +4,7 @@ import os
 
 from ferrule.core.face import Face
 from ferrule.dialects.dialect import Dialect
-from ferrule.dialects.families.amp import prepare, says
+from ferrule.dialects.families.amp import preprocess, says
 from ferrule.dialects.words import schema, words
 
 _HERE = os.path.dirname(__file__)
@@ -34,7 +34,7 @@ def amp() -> Dialect:
             fill={"most_bytes": 65_536, "usual_lines": 500, "most_lines": 2_000, "line_bytes": 4_096},
             says=says.read,
             errors={
-                "not-found": "ENOENT: no such file or directory '{path}'{message}",
+                "not-found": "ENOENT: no such file or directory '{path}'{hint}",
                 "binary": "File appears to be binary and cannot be displayed as text.",
                 "too-large": "File content exceeds maximum allowed size (65536 bytes). {message}",
             },
@@ -47,7 +47,7 @@ def amp() -> Dialect:
             params={"old_str": "old", "new_str": "new", "replace_all": "everywhere"},
             says=says.edited,
             errors={
-                "not-found": "file not found. Cannot update a file that doesn't exist.{message}",
+                "not-found": "file not found. Cannot update a file that doesn't exist.",
                 "no-match": "Could not find exact match for old_str\n{message}",
                 "ambiguous": "found multiple matches for edit ({count} occurrences)."
                 " Use replace_all or provide more context.\n{message}",
@@ -70,7 +70,7 @@ def amp() -> Dialect:
             words=words(_HERE, "bash"),
             params={"cmd": "command"},
             fill={"tail_chars": 50_000},
-            prepare=prepare.command,
+            preprocess=preprocess.command,
             says=says.ran,
         ),
         Face(
@@ -80,7 +80,7 @@ def amp() -> Dialect:
             words=words(_HERE, "bash"),
             params={"cmd": "command"},
             fill={"tail_chars": 50_000},
-            prepare=prepare.command,
+            preprocess=preprocess.command,
             says=says.ran,
             shown=False,
         ),
@@ -100,7 +100,10 @@ def amp() -> Dialect:
             params={"caseSensitive": "case_sensitive"},
             fill={"per_file": 10, "limit": 100, "line_chars": 200},
             says=says.lines,
-            errors={"not-found": "ENOENT: no such file or directory '{path}'{message}"},
+            errors={
+                "not-found": "ENOENT: no such file or directory '{path}'{hint}",
+                "bad-pattern": "{message}\n" + says.NOTHING_FOUND[1],
+            },
         ),
     )
-    return Dialect(name="amp", faces=faces, aliases=ALIASES)
+    return Dialect(name="amp", faces=faces, notes=".amp", aliases=ALIASES)
