@@ -33,6 +33,7 @@ format: $(VENV)/.dev
 
 # Byte code is compiled at install: the first start is then as fast as the second.
 $(VENV)/.run: requirements/run.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || (echo "Ferrule needs Python 3.11 or later: make PYTHON=python3.11"; exit 1)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install --require-hashes -r requirements/run.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .

@@ -2,7 +2,7 @@
 
 It prints:
 
-> asked: write a.txt
+> asked: create_file: write a.txt
 > create_file blocked-on-user
 > create_file started
 > create_file done

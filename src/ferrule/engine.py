@@ -5,7 +5,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ferrule.arguments.arguments import Arguments
 from ferrule.context import CallContext
@@ -13,14 +13,14 @@ from ferrule.core.call import Call
 from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.core.events import Event, EventStream
 from ferrule.core.reply import Reply
-from ferrule.core.tool import AnyTool
+from ferrule.core.tool import AnyTool, Tool
 from ferrule.dialects.dialect import Dialect, load_dialect
 from ferrule.execute.runner import Runner
 from ferrule.flow import Flow, Ready
 from ferrule.output.bounds import Bounds
 from ferrule.permissions.asker import Asker, Callback, Listener, Nobody
 from ferrule.permissions.gate import Gate
-from ferrule.permissions.modes import ModeConfig
+from ferrule.permissions.modes import ModeConfig, includes
 from ferrule.registry.registry import Later, Registry
 from ferrule.schedule.scheduler import Scheduler
 from ferrule.services import Services
@@ -55,6 +55,7 @@ class Engine:
         state: str | os.PathLike[str] | None = None,
         on_event: Callable[[Event], object] | None = None,
     ) -> None:
+        _check(tools := tuple(tools), ask, add_dirs, settings)
         self.settings = settings or load_settings()
         self.state = os.path.abspath(state) if state is not None else state_folder()
         self._folders = (
@@ -69,7 +70,10 @@ class Engine:
         known = (Later(name, functools.partial(load, name)) for name in BUILTIN)
         self.registry = Registry((*known, *tools), self.dialect.faces, self.dialect.aliases)
         self._asker: Asker = Nobody() if ask is None else ask if hasattr(ask, "ask") else Listener(ask)
-        self._mode = mode or ModeConfig()
+        self._mode = mode or ModeConfig(allow_mcp=True, allow_toolbox=True)
+        for name in self._mode.include_tools or ():
+            if not self.registry.knows(name):
+                raise ConfigError(f"The mode includes {name!r}, but there is no such tool.")
         self._on_event = on_event
         self._streams: set[EventStream] = set()
         self._calls = 0
@@ -134,8 +138,11 @@ class Engine:
         return self._services.store()
 
     def definitions(self) -> list[dict[str, Any]]:
-        """The tools as a model is shown them: name, description and input schema."""
-        return [face.definition() for face in self.registry.shown()]
+        """The tools that the mode gives, as a model is shown them: name, description and input schema."""
+        canonical = self.registry.canonical
+        return [
+            face.definition() for face in self.registry.shown() if includes(self._mode, face.name, canonical=canonical)
+        ]
 
     async def run(self, calls: Iterable[Call]) -> list[Reply]:
         """One message's calls, scheduled together; the replies come in the order of the calls."""
@@ -152,12 +159,18 @@ class Engine:
         self._flow.cancel()
 
     def plan(self, calls: Iterable[Call]) -> list[list[Call]]:
-        """The calls in batches that could run side by side, without running any of them."""
+        """The calls in batches that could run side by side, without running any of them.
+
+        Raises `ToolFailure` for a call that could not run at all.
+        """
         self._check_open()
         from ferrule.schedule.batches import batches  # noqa: PLC0415 - only plans need it
 
-        prepared = [(call, self._flow.look(call)) for call in map(self._named, calls)]
-        return batches([(call, ready.touches if isinstance(ready, Ready) else ()) for call, ready in prepared])
+        looked = [(call, self._flow.look(call)) for call in map(self._named, calls)]
+        for call, ready in looked:
+            if not isinstance(ready, Ready):
+                raise ToolFailure(f"{call.id}: {ready.error}") from ready.error
+        return batches([(call, ready.touches) for call, ready in looked if isinstance(ready, Ready)])
 
     def events(self) -> EventStream:
         """What happens from now on, as it happens, for `async for`."""
@@ -168,27 +181,28 @@ class Engine:
 
     async def undo(self, path: str | os.PathLike[str] | None = None) -> "Undone":
         """Take back the last write, of one file or of all. Raises `ToolFailure` where it would lose something."""
-        return await self._step("back", path)
+        self._check_open()
+        return await self._step(self._services.undo().back, path)
 
     async def redo(self, path: str | os.PathLike[str] | None = None) -> "Undone":
         """Write again what was last undone."""
-        return await self._step("again", path)
+        self._check_open()
+        return await self._step(self._services.undo().again, path)
 
     async def history(self, path: str | os.PathLike[str] | None = None) -> "tuple[list[Entry], list[Entry]]":
         """The writes that can be undone and those that can be redone, the next one last."""
         self._check_open()
         return await self._services[Threads].run(self._services.undo().history, self._real(path))
 
-    async def _step(self, which: Literal["back", "again"], path: str | os.PathLike[str] | None) -> "Undone":
-        self._check_open()
-        undo, ledger = self._services.undo(), self._services[Ledger]
-        done = await self._services[Threads].finish(getattr(undo, which), self._real(path))
+    async def _step(self, step: "Callable[[str | None], Undone]", path: str | os.PathLike[str] | None) -> "Undone":
+        ledger = self._services[Ledger]
+        done = await self._services[Threads].finish(step, self._real(path))
         for changed, raw in done.after.items():
             if raw is None:
                 ledger.forget(changed)
             elif ledger.knows(changed):
                 ledger.saw(changed, raw)
-        return done  # type: ignore[no-any-return]
+        return done
 
     def _real(self, path: str | os.PathLike[str] | None) -> str | None:
         return None if path is None else self.jail.real(os.fspath(path))
@@ -205,6 +219,9 @@ class Engine:
         return self.store.new_log()
 
     def _named(self, call: Call) -> Call:
+        given: object = call
+        if not isinstance(given, Call) or not isinstance(given.name, str):
+            raise ConfigError(f"A call is Call(name, input), not {call!r:.80}.")
         self._calls += 1
         return call if call.id else Call(call.name, call.input, f"call_{self._calls}")
 
@@ -220,3 +237,16 @@ class Engine:
     def _check_open(self) -> None:
         if not self._opened:
             raise ConfigError("The engine is not open: use `async with Engine(...) as engine:`.")
+
+
+def _check(tools: Sequence[object], ask: object, add_dirs: object, settings: object) -> None:
+    """Refuse at once what would only fail later, in the middle of a session."""
+    for one in tools:
+        if not isinstance(one, Tool):
+            raise ConfigError(f"tools= takes tools, made with @tool or from Tool, not {one!r:.80}.")
+    if ask is not None and not callable(ask) and not hasattr(ask, "ask"):
+        raise ConfigError(f"ask= takes a function that answers questions, not {ask!r:.80}.")
+    if isinstance(add_dirs, (str, os.PathLike)):
+        raise ConfigError("add_dirs= takes a list of folders; give [folder].")
+    if settings is not None and not isinstance(settings, Settings):
+        raise ConfigError("settings= takes Settings; give Settings(...).")

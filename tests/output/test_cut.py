@@ -7,16 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ferrule.output.cut import (
-    GENERAL_LIMIT_BYTES,
-    Cut,
-    cut_head,
-    cut_value,
-    general,
-    shorten,
-    shorten_bytes,
-    tail_chars,
-)
+from ferrule.core.face import GENERAL_LIMIT_BYTES
+from ferrule.output.cut import Cut, cut_head, cut_value, general
 
 NOTE = "[Tool result truncated: {}KB exceeds limit. Please refine the query.]"
 NOTE_BYTES = len(NOTE) + 20
@@ -105,14 +97,14 @@ def test_a_head_is_cut_here(text: str, limit: int, kept: str) -> None:
 def test_seed_001_a_result_at_the_limit_is_left_alone() -> None:
     text = "x" * GENERAL_LIMIT_BYTES
 
-    assert general(text).text is text
+    assert general(text, GENERAL_LIMIT_BYTES).text is text
 
 
 @pytest.mark.contract("truncate.general", "truncate.message")
 def test_seed_001_a_longer_result_ends_with_the_sentence() -> None:
     text = "x" * (GENERAL_LIMIT_BYTES + 1)
 
-    assert general(text) == Cut("x" * GENERAL_LIMIT_BYTES + "\n\n" + NOTE.format(100), 1)
+    assert general(text, GENERAL_LIMIT_BYTES) == Cut("x" * GENERAL_LIMIT_BYTES + "\n\n" + NOTE.format(100), 1)
 
 
 @pytest.mark.parametrize(
@@ -124,11 +116,11 @@ def test_seed_001_a_longer_result_ends_with_the_sentence() -> None:
     ],
 )
 def test_seed_001_kilobytes_are_rounded(total: int, kilobytes: int) -> None:
-    assert general("x" * total).text.endswith("\n\n" + NOTE.format(kilobytes))
+    assert general("x" * total, GENERAL_LIMIT_BYTES).text.endswith("\n\n" + NOTE.format(kilobytes))
 
 
 def test_the_limit_counts_bytes_not_characters() -> None:
-    assert general("é" * 60_000).omitted_bytes == 120_000 - GENERAL_LIMIT_BYTES
+    assert general("é" * 60_000, GENERAL_LIMIT_BYTES).omitted_bytes == 120_000 - GENERAL_LIMIT_BYTES
 
 
 @given(texts, st.integers(-2, 200))
@@ -146,27 +138,6 @@ def test_a_text_that_only_pretends_to_be_cut_is_cut() -> None:
     text = "x" * 1000 + "\n\n" + NOTE.format(1)
 
     assert general(text, 100).omitted_bytes == size(text) - 100
-
-
-@given(texts, st.integers(-2, 90))
-def test_a_tail_is_the_last_characters(text: str, limit: int) -> None:
-    kept = tail_chars(text, limit)
-
-    assert text.endswith(kept.text)
-    assert len(kept.text) == min(len(text), max(0, limit))
-    assert kept.omitted_bytes == size(text) - size(kept.text)
-    assert tail_chars(kept.text, limit) == Cut(kept.text, 0)
-
-
-@given(texts, st.integers(0, 90))
-def test_a_line_is_shortened_to_whole_characters_and_once(line: str, limit: int) -> None:
-    by_chars, by_bytes = shorten(line, limit), shorten_bytes(line, limit)
-
-    assert by_chars == (line if len(line) <= limit else line[:limit] + "...")
-    assert line.startswith(by_bytes)
-    assert limit - 4 < size(by_bytes) <= limit or by_bytes == line
-    assert shorten_bytes(by_bytes, limit) == by_bytes
-    assert shorten(by_chars, limit) == by_chars
 
 
 @given(values, limits)

@@ -82,9 +82,9 @@ async def test_writes_ask(tmp_path, tool):
     await place.admit(case)
 
     assert asker.questions == [
-        Question(kind="call", call_id="1", name=case.name, summary="write src/a.py", touches=case.touches)
+        Question(kind="call", call_id="1", name=case.name, summary=f"{case.name}: write src/a.py", touches=case.touches)
     ]
-    assert place.blocked == ["write src/a.py"]
+    assert place.blocked == [f"{case.name}: write src/a.py"]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,13 @@ async def test_nobody_to_ask_means_no(nobody):
     with pytest.raises(Denied) as caught:
         await nobody.admit(nobody.case("write", Access.write("a.txt")))
 
-    assert (caught.value.message, caught.value.code) == ("The user did not allow Write: write a.txt.", "not-allowed")
+    assert (caught.value.message, caught.value.code) == (
+        (
+            "Nobody can be asked, so this was not allowed: Write: write a.txt. "
+            "On the command line, --yes allows it; in a program, ask= answers questions."
+        ),
+        "not-allowed",
+    )
 
 
 async def test_the_person_s_reason_reaches_the_model(tmp_path):
@@ -424,7 +430,7 @@ async def test_a_write_into_a_granted_folder_still_asks_about_the_write(tmp_path
     asker = Scripted(YES, NO)
     place = Place(tmp_path, asker)
 
-    with pytest.raises(Denied, match="did not allow Write"):
+    with pytest.raises(Denied, match="did not allow this: Write"):
         await place.admit(place.case("write", Access.write(str(place.top / "a.txt"))))
     assert [question.kind for question in asker.questions] == ["folder", "call"]
 
@@ -544,7 +550,7 @@ async def test_an_asker_that_breaks_lets_nothing_pass_and_blocks_nobody(tmp_path
     place = Place(tmp_path, Broken())
     case = place.case("write", Access.write("a"))
 
-    with pytest.raises(LookupError):
+    with pytest.raises(Denied, match=r"could not be answered \(LookupError: no terminal\)"):
         await place.admit(case)
     await place.admit(case)
 

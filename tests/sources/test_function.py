@@ -279,10 +279,8 @@ async def test_without_a_declaration_a_call_asks(tmp_path):
     async with Engine(tmp_path, tools=[act]) as engine:
         reply = await engine.call("act")
 
-    assert (reply.status, reply.text) == (
-        "rejected-by-user",
-        "The user did not allow act: run act, which may touch anything.",
-    )
+    assert reply.status == "rejected-by-user"
+    assert "run act, which may touch anything" in reply.text
 
 
 async def test_a_declared_read_of_the_workspace_does_not_ask_and_a_write_does(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.globs import BadGlob, expand, literal_prefix, matcher, names_hidden, select, sparing
+from ferrule.support.globs import BadGlob, escape, expand, literal_prefix, matcher, names_hidden, select, sparing
 
 TREE = (
     "a.json",
@@ -205,6 +205,17 @@ def test_a_real_tree_agrees_with_the_standard_library(tmp_path, pattern):
     files = {path.replace(os.sep, "/") for path in found if os.path.isfile(tmp_path / path)}
 
     assert set(filter(matcher(pattern), TREE)) == files
+
+
+NAMED = st.lists(st.text("ab*?[]{}\\!,^-", min_size=1, max_size=6), min_size=1, max_size=3).map("/".join)
+
+
+@given(NAMED, NAMED)
+def test_an_escaped_path_matches_itself_and_nothing_else(path, other):
+    matches = matcher(escape(path))
+
+    assert matches(path)
+    assert matches(other) == (other == path)
 
 
 SLOW = (

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ferrule.support import process, tree
-from ferrule.support.process import capture, program, quiet_environment, run, shell, stream
+from ferrule.support import process, tail, tree
+from ferrule.support.process import capture, quiet_environment, run, shell, stream
 
 LINUX = sys.platform == "linux"
 linux_only = pytest.mark.skipif(not LINUX, reason="elsewhere only the process group can be found")
@@ -106,14 +106,14 @@ async def test_what_a_command_gives(every_way_to_wait, command, exit_code, text)
     finished = await sh(command, grace_seconds=30)
 
     assert (finished.exit_code, finished.text) == (exit_code, text)
-    assert (finished.timed_out, finished.truncated, finished.log_error) == (False, False, None)
+    assert (finished.timed_out, finished.log_error) == (False, None)
 
 
 async def test_only_the_end_of_a_long_output_is_kept_and_all_is_counted():
     finished = await sh("printf '%0.sé' $(seq 5000)", tail_chars=7)
 
     assert finished.text == "é" * 7
-    assert (finished.total_chars, finished.total_bytes, finished.truncated) == (5000, 10_000, True)
+    assert (finished.total_chars, finished.total_bytes) == (5000, 10_000)
 
 
 async def test_the_log_has_the_bytes_up_to_its_limit(tmp_path):
@@ -355,13 +355,19 @@ async def test_a_command_that_never_stops_writing_is_cancelled_promptly(mark):
     assert living(mark) == []
 
 
-async def test_endless_output_leaves_the_loop_to_others():
+async def test_endless_output_leaves_the_loop_to_others(monkeypatch):
+    reads = itertools.count(1)
+    # There is always more to read, but not for ever: who takes all of it in one turn is seen, not waited for.
+    monkeypatch.setattr(tail.Pipe, "read", lambda _: b"y\n" * (next(reads) < 100_000))
     task = asyncio.create_task(sh("yes"))
-    for _ in range(200):
-        await asyncio.sleep(0)
-    assert not task.done()
+    async with asyncio.timeout(60):
+        for _ in range(200):
+            await asyncio.sleep(0)
+    read = next(reads)
     task.cancel()
     await settle(task)
+
+    assert 1 < read < 100_000
 
 
 async def test_an_error_of_the_listener_ends_the_command_and_is_the_callers(mark):
@@ -380,15 +386,29 @@ async def test_the_listener_hears_everything_of_a_small_output():
     assert "".join(heard) == finished.text
 
 
-async def test_the_listener_is_not_called_more_than_ten_times_a_second():
-    loop = asyncio.get_running_loop()
-    times: list[float] = []
-    await sh(
-        "for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; sleep 0.03; done", on_output=lambda _: times.append(loop.time())
-    )
+async def test_the_listener_has_a_pause_of_a_tenth_of_a_second_after_each_call(tmp_path, monkeypatch):
+    assert process._SAY_SECONDS == 0.1
 
-    # The last piece comes with the end of the command, whenever that is.
-    assert all(later - earlier >= 0.099 for earlier, later in itertools.pairwise(times[:-1]))
+    # With a pause that never ends there is one call at the first output and one at the end of the command.
+    monkeypatch.setattr(process, "_SAY_SECONDS", 3600.0)
+    # Each number waits until the one before it has been read.
+    command = "for i in $(seq 20); do echo $i; until grep -qsx $i log; do :; done; done"
+    heard: list[str] = []
+    log = str(tmp_path / "log")
+    finished = await sh(command, cwd=str(tmp_path), log=log, log_limit_bytes=100, on_output=heard.append)
+
+    assert (len(heard), "".join(heard)) == (2, finished.text)
+
+
+async def test_what_is_said_during_the_pause_is_heard_before_the_end(tmp_path):
+    def hear(text: str) -> None:
+        if "2" in text:
+            (tmp_path / "told").touch()
+
+    command = "echo 1; until grep -qsx 1 log; do :; done; echo 2; until [ -e told ]; do :; done"
+    finished = await sh(command, cwd=str(tmp_path), log=str(tmp_path / "log"), log_limit_bytes=100, on_output=hear)
+
+    assert (finished.text, finished.exit_code) == ("1\n2\n", 0)
 
 
 async def test_what_the_listener_hears_is_bounded():
@@ -427,20 +447,16 @@ def test_a_hundred_megabytes_of_output_do_not_grow_the_memory():
 
 
 async def test_helpers_give_both_outputs_and_their_exit_code(every_way_to_wait):
-    captured = await capture(["sh", "-c", "echo out; echo err >&2; exit 3"], cwd="/", limit_bytes=100)
+    async with asyncio.timeout(60):
+        captured = await capture(["sh", "-c", "echo out; echo err >&2; exit 3"], cwd="/", limit_bytes=100)
 
     assert captured == (3, b"out\n", b"err\n", False)
 
 
-async def test_helpers_get_the_environment_they_are_given():
-    captured = await capture(["/bin/sh", "-c", "echo $A"], cwd="/", env={"A": "b"}, limit_bytes=100)
-
-    assert captured.stdout == b"b\n"
-
-
 @pytest.mark.parametrize("size", [0, 1, 65_536, 1_000_000])
 async def test_all_of_a_helpers_output_comes(size):
-    captured = await capture(["head", "-c", str(size), "/dev/zero"], cwd="/", limit_bytes=size)
+    async with asyncio.timeout(60):
+        captured = await capture(["head", "-c", str(size), "/dev/zero"], cwd="/", limit_bytes=size)
 
     assert (len(captured.stdout), captured.truncated, captured.exit_code) == (size, False, 0)
 
@@ -477,7 +493,8 @@ async def test_an_error_of_the_reader_ends_the_helper():
         raise LookupError("stop")
 
     with pytest.raises(LookupError, match="stop"):
-        await stream(["yes"], cwd="/", on_chunk=refuse)
+        async with asyncio.timeout(60):
+            await stream(["yes"], cwd="/", on_chunk=refuse)
 
 
 @pytest.mark.parametrize("steps", range(8))
@@ -513,51 +530,6 @@ def test_marks_of_outer_calls_stay():
     assert inner["A"] == "b"
 
 
-@pytest.mark.parametrize(
-    ("name", "stays"),
-    [
-        pytest.param("PATH", True, id="path"),
-        pytest.param("HOME", True, id="home"),
-        pytest.param("PWD", True, id="working-directory"),
-        pytest.param("OLDPWD", True, id="earlier-directory"),
-        pytest.param("KEYBOARD", True, id="key-inside-a-word"),
-        pytest.param("XKB_DEFAULT_LAYOUT", True, id="keyboard-layout"),
-        pytest.param("GIT_AUTHOR_NAME", True, id="auth-inside-a-word"),
-        pytest.param("TOKENIZERS_PARALLELISM", True, id="token-inside-a-word"),
-        pytest.param("PASSENGER_COUNT", True, id="pass-inside-a-word"),
-        pytest.param("MONKEY", True, id="key-at-the-end-of-a-word"),
-        pytest.param("OPENAI_API_KEY", False, id="key"),
-        pytest.param("AWS_ACCESS_KEY_ID", False, id="key-in-the-middle"),
-        pytest.param("GITHUB_TOKEN", False, id="token"),
-        pytest.param("github_token", False, id="lower-case"),
-        pytest.param("SECRET", False, id="secret-alone"),
-        pytest.param("DB_PASSWORD", False, id="password"),
-        pytest.param("MYSQL_PWD", False, id="pwd-of-something"),
-        pytest.param("PGPASSWORD", False, id="password-at-the-end-of-a-word"),
-        pytest.param("GOOGLE_APPLICATION_CREDENTIALS", False, id="credentials"),
-        pytest.param("npm_config_//registry.example/:_authToken", False, id="npm"),
-        pytest.param("SSH_AUTH_SOCK", False, id="agent"),
-        pytest.param("BASH_ENV", False, id="start-up-file"),
-        pytest.param("ENV", False, id="start-up-file-of-sh"),
-        pytest.param("PROMPT_COMMAND", False, id="prompt-command"),
-        pytest.param("PS4", False, id="trace-prompt"),
-        pytest.param("SHELLOPTS", False, id="shell-options"),
-        pytest.param("BASH_FUNC_ls%%", False, id="exported-function"),
-        pytest.param("CDPATH", False, id="cdpath"),
-        pytest.param("LD_PRELOAD", False, id="preload"),
-        pytest.param("LD_LIBRARY_PATH", True, id="library-path"),
-    ],
-)
-def test_which_variables_a_command_inherits(name, stays):
-    assert (name in quiet_environment({name: "x"})) is stays
-
-
-def test_variables_can_be_kept_but_not_those_that_run_code():
-    kept = quiet_environment({"A_TOKEN": "t", "BASH_ENV": "x"}, keep={"A_TOKEN", "BASH_ENV"})
-
-    assert (kept.get("A_TOKEN"), kept.get("BASH_ENV")) == ("t", None)
-
-
 async def test_nothing_waits_for_an_editor_or_a_pager(tmp_path):
     env = quiet_environment({**os.environ, "HOME": str(tmp_path), "EDITOR": "sleep 300", "PAGER": "sleep 300"})
     commit = "git init -q . && git -c user.name=a -c user.email=a@b commit --allow-empty"
@@ -565,27 +537,3 @@ async def test_nothing_waits_for_an_editor_or_a_pager(tmp_path):
     finished = await sh(command, cwd=str(tmp_path), env=env)
 
     assert "empty commit message" in finished.text
-
-
-def test_a_program_is_taken_from_absolute_and_trusted_folders_only(tmp_path, monkeypatch):
-    for folder in ("workspace/bin", "system"):
-        (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "tool").write_text("#!/bin/sh\n")
-        (tmp_path / folder / "tool").chmod(0o755)
-    (tmp_path / "links").mkdir()
-    (tmp_path / "links" / "tool").symlink_to(tmp_path / "workspace/bin/tool")
-    monkeypatch.chdir(tmp_path / "system")
-    monkeypatch.setenv(
-        "PATH", os.pathsep.join([".", "", f"{tmp_path}/links", f"{tmp_path}/workspace/bin", f"{tmp_path}/system"])
-    )
-
-    assert program("tool") == f"{tmp_path}/links/tool"
-    assert program("tool", outside=[f"{tmp_path}/workspace"]) == f"{tmp_path}/system/tool"
-    assert program("tool", outside=[str(tmp_path)]) is None
-    assert program("missing") is None
-
-
-def test_without_bash_there_is_sh(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-
-    assert process.shell() == "/bin/sh"

@@ -112,7 +112,8 @@ async def test_one_directory_is_listed_as_it_is_within_the_whole(project, below,
 
 
 async def test_names_that_are_globs_themselves_are_only_names(tmp_path):
-    plant(tmp_path, {"[a]/x": "", "{b}/x": "", "*/x": "", "a/x": "", "b/x": "", "!c/x": "", "back\\slash/x": ""})
+    names = ("[a]", "{b}", "*", "a", "b", "!c", "back\\slash", "{a,b}", "a,b")
+    plant(tmp_path, {f"{name}/x": "" for name in names})
     for below in os.listdir(tmp_path):
         assert await listing(tmp_path, below=below) == [f"{below}/x"]
 

@@ -23,7 +23,6 @@ def test_the_text_is_the_end_of_decoding_everything_at_once(pieces, limit):
 
     assert tail.text() == whole[max(0, len(whole) - limit) :]
     assert (tail.total_bytes, tail.total_chars) == (len(b"".join(pieces)), len(whole))
-    assert tail.truncated == (len(whole) > limit)
 
 
 @given(PIECES, st.integers(min_value=0, max_value=20))

@@ -4,11 +4,11 @@ import fnmatch
 import os
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ToolFailure
-from ferrule.workspace.guarded import PROTECTED, READABLE, SECRET, Guard, search_exclusions
+from ferrule.workspace.guarded import PROTECTED, READABLE, SECRET, Guard
 from ferrule.workspace.paths import Jail
 
 SECRETS = [
@@ -179,6 +179,8 @@ def test_samples_of_secret_files_are_meant_to_be_shared(name, spell):
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20))
+@example("two\nlines")
+@example("two\nlines/file")
 def test_everything_below_a_guarded_folder_is_guarded_whatever_it_is_called(rest):
     guard = Guard()
     inside = "/" + rest.strip("/") if rest.strip("/") else "/x"
@@ -240,7 +242,8 @@ def test_the_user_can_open_guarded_files_by_name(allow, opened, closed):
 
 
 def test_a_search_leaves_out_every_secret_pattern():
-    assert search_exclusions() == [f"**/{pattern}" for pattern in SECRET]
+    assert Guard().search_exclusions() == [f"**/{pattern}" for pattern in SECRET]
+    assert Guard(["*.pem"]).search_exclusions() == []
 
 
 @pytest.mark.parametrize("pattern", [pattern for pattern in (*SECRET, *PROTECTED) if not set(pattern) & set("{}")])
@@ -257,3 +260,18 @@ def test_a_refused_write_says_nothing_about_the_content(tmp_path):
         Guard().check_write(str(tmp_path / ".env"))
 
     assert "hunter2" not in caught.value.message
+
+
+@pytest.mark.parametrize("above", [".claude/worktrees/x", ".cursor", ".git", ".ssh"])
+def test_names_above_the_workspace_do_not_count(tmp_path, above):
+    root = tmp_path / above
+    root.mkdir(parents=True)
+    jail = Jail(str(root))
+    guard = Guard((), jail)
+    real = os.path.realpath(root)
+
+    assert not guard.protected(f"{real}/src/a.py")
+    assert not guard.secret(f"{real}/src/a.py")
+    assert guard.protected(f"{real}/.git/config")
+    assert guard.secret(f"{real}/src/.env")
+    jail.close()

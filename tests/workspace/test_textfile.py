@@ -13,7 +13,6 @@ from ferrule.workspace.textfile import (
     TextFile,
     Unencodable,
     is_binary,
-    line_at,
     lines,
     parse,
     splice,
@@ -193,7 +192,6 @@ def test_splices_that_make_no_sense_are_an_error(splices: list[Splice]):
 )
 def test_only_crlf_and_lf_end_lines_and_cr_where_there_is_no_lf(text: str, expected: list[str]):
     assert lines(text) == expected
-    assert line_at(text, len(text)) == len(expected) + (not text or text[-1] in "\r\n")
 
 
 @given(TEXT, st.integers(0, 40))
@@ -206,8 +204,8 @@ def test_the_end_of_a_line_is_the_next_or_else_the_last_one(text: str, offset: i
     assert page.line_end(offset) == Page(text).line_end(offset)
 
 
-def test_splicing_at_a_million_places_of_a_wide_text_is_linear():
-    text = "é " * 1_000_000
+def test_splicing_at_100_000_places_of_a_wide_text_is_linear():
+    text = "é " * 100_000
     splices = [Splice(start, start + 1, "ß") for start in range(0, len(text), 2)]
 
-    assert splice(as_file(text, "utf-8"), splices) == ("ß " * 1_000_000).encode()
+    assert splice(as_file(text, "utf-8"), splices) == ("ß " * 100_000).encode()

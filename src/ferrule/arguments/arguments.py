@@ -13,6 +13,8 @@ from ferrule.core.tool import AnyTool, Context
 
 _WHERE = re.compile(r" - at `\$\.?([^`]*)`$")
 
+_KINDS = {"int": "a whole number", "float": "a number with a fraction", "str": "text", "bool": "true or false"}
+
 
 class Understood(Context, Protocol):
     """A context that remembers the arguments in their final form."""
@@ -49,4 +51,6 @@ def _line(face: Face, message: str) -> str:
     what = message[: where.start()] if where else message
     head = re.split(r"[.\[]", path, maxsplit=1)[0]
     shown = face.shown_param(head)
-    return f"{shown}{path[len(head) :]}: {what[:1].lower()}{what[1:].replace('`', '')}."
+    for kind, words in _KINDS.items():
+        what = what.replace(f"`{kind}`", words)
+    return f"{shown}{path[len(head) :]}: {what[:1].lower()}{what[1:]}."

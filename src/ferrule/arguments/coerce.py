@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 
 from ferrule.arguments.incoming import examine
-from ferrule.arguments.judge import judge_parts, local_target
+from ferrule.arguments.judge import local_target
 from ferrule.arguments.quote import Path, shown, spelled
 from ferrule.core.errors import BadArguments
 
@@ -49,9 +49,9 @@ class _Place(NamedTuple):
         return _Place(self.pointer + steps, self.path + path, self.hops + 1)
 
 
-def coerce(value: Any, schema: dict[str, Any], validators: "ValidatorMap | None" = None) -> Coerced:
-    """The value with its near misses mended. `validators` is what `judge` gave for the schema, if at hand."""
-    return _Mender(schema, validators or judge_parts(schema)).mend(value, schema, _Place())
+def coerce(value: Any, schema: dict[str, Any], validators: "ValidatorMap") -> Coerced:
+    """The value with its near misses mended. `validators` is what `judge_parts` gave for the schema."""
+    return _Mender(schema, validators).mend(value, schema, _Place())
 
 
 class _Mender:

@@ -26,16 +26,12 @@ class Incoming(NamedTuple):
     has_whole_floats: bool
 
 
-def refusal(message: str) -> BadArguments:
-    return BadArguments(message)
-
-
 def receive(raw: dict[str, Any] | str) -> Incoming:
     """The arguments as an object. The caller's own dictionary is left alone."""
     notes: list[str] = []
     values: Any = _parsed(raw, notes) if isinstance(raw, str) else raw
     if not isinstance(values, dict):
-        raise refusal(f"The arguments must be a JSON object, not {_kind(values)}.")
+        raise BadArguments(f"The arguments must be a JSON object, not {_kind(values)}.")
     return Incoming(dict(values), tuple(notes), examine(values))
 
 
@@ -67,7 +63,7 @@ def _parsed(raw: str, notes: list[str]) -> Any:
     except RecursionError:
         raise _too_deep() from None
     except ValueError as error:
-        raise refusal(_complaint(error)) from error
+        raise BadArguments(_complaint(error)) from error
     return values
 
 
@@ -80,7 +76,7 @@ def _complaint(error: ValueError) -> str:
 
 
 def _too_deep() -> BadArguments:
-    return refusal(f"The arguments are nested more than {DEPTH_LIMIT} levels deep; send them flatter.")
+    return BadArguments(f"The arguments are nested more than {DEPTH_LIMIT} levels deep; send them flatter.")
 
 
 def examine(values: dict[str, Any] | list[Any]) -> bool:
@@ -100,7 +96,7 @@ def examine(values: dict[str, Any] | list[Any]) -> bool:
                 if type(value) in _CONTAINERS:
                     deeper.append(((*path, key), value))
                 elif fault := _fault(value):
-                    raise refusal(f"{spelled((*path, key))}: {fault}.")
+                    raise BadArguments(f"{spelled((*path, key))}: {fault}.")
                 elif isinstance(value, float):
                     whole = whole or value.is_integer()
         if not deeper:
@@ -111,9 +107,11 @@ def examine(values: dict[str, Any] | list[Any]) -> bool:
 
 def _examine_name(name: object, path: Path) -> None:
     if type(name) is not str:
-        raise refusal(f"{spelled(path)}: the names of members must be strings, not {type(name).__name__}.")
+        raise BadArguments(f"{spelled(path)}: the names of members must be strings, not {type(name).__name__}.")
     if _has_lone_surrogate(name):
-        raise refusal(f"{spelled((*path, name))}: this name holds half a character and cannot be written as UTF-8.")
+        raise BadArguments(
+            f"{spelled((*path, name))}: this name holds half a character and cannot be written as UTF-8."
+        )
 
 
 def _fault(value: object) -> str | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferrule.arguments.judge import local_target
 from ferrule.arguments.quote import Path, listed, named, quoted, shown, spelled
+from ferrule.support.near import near
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
@@ -84,10 +85,8 @@ def nearest(name: str, others: Iterable[str]) -> str | None:
     for other in others:
         if _letters(other) == _letters(name):
             return other
-    import difflib  # noqa: PLC0415 - only a wrong call pays for it
-
     by_letters = {_letters(other): other for other in reversed(others)}
-    close = difflib.get_close_matches(_letters(name[:100]), by_letters, n=1)
+    close = near(_letters(name[:100]), by_letters, most=1)
     return by_letters[close[0]] if close else None
 
 
@@ -110,11 +109,11 @@ def _paired(found: list[Misfit]) -> list[Misfit]:
         strange = {
             str(other.path[-1]): other for other in out if other.kind == "unknown" and [*other.path[:-1]] == holder
         }
-        near = nearest(str(name), strange)
-        if near is not None:
-            question = f"{missing.problem}; did you mean {quoted(str(name))} for {quoted(near)}?"
+        meant = nearest(str(name), strange)
+        if meant is not None:
+            question = f"{missing.problem}; did you mean {quoted(str(name))} for {quoted(meant)}?"
             out[out.index(missing)] = missing._replace(problem=question)
-            out.remove(strange[near])
+            out.remove(strange[meant])
     return out
 
 
@@ -153,16 +152,16 @@ def _unfit_alternatives(
     """The complaints of the branch that the value comes nearest to."""
     path = error.instance_path
     mistyped = [[own for own in branch if own.kind.name == "type" and own.instance_path == path] for branch in branches]
-    near = [branch for branch, own in zip(branches, mistyped, strict=True) if not own]
-    if not near:
+    close = [branch for branch, own in zip(branches, mistyped, strict=True) if not own]
+    if not close:
         types = [kind for own in mistyped for kind in own[0].kind.as_dict()["types"]]
         yield Misfit(tuple(path), _mistyped(list(dict.fromkeys(types)), error), "type")
         return
-    if len(near) > 1 and all(own.kind.name == "required" for branch in near for own in branch):
-        names = dict.fromkeys(named(own.kind.as_dict()["property"]) for branch in near for own in branch)
+    if len(close) > 1 and all(own.kind.name == "required" for branch in close for own in branch):
+        names = dict.fromkeys(named(own.kind.as_dict()["property"]) for branch in close for own in branch)
         yield Misfit(tuple(path), f"one of {listed(names)} is required, but missing", "alternatives")
         return
-    for own in min(near, key=len):
+    for own in min(close, key=len):
         yield from _misfits(schema, values, own)
 
 

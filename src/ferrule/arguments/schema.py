@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ferrule.arguments.incoming import Incoming, examine, receive, refusal
+from ferrule.arguments.incoming import Incoming, examine, receive
 from ferrule.arguments.judge import judge, judge_parts
+from ferrule.core.errors import BadArguments
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator
@@ -62,7 +63,7 @@ class Schema:
         examine(mended.value)
         if not parts["#"].is_valid(mended.value):
             errors = parts["#"].iter_errors(mended.value)
-            raise refusal("\n".join(misfits.lines(self.advertised, mended.value, errors, unknown)))
+            raise BadArguments("\n".join(misfits.lines(self.advertised, mended.value, errors, unknown)))
         more = len(mended.notes) - LIMIT_NOTES
         cut = (f"{more} more values were mended in the same way.",) if more > 0 else ()
         return Fitted(mended.value, notes + mended.notes[:LIMIT_NOTES] + cut)

@@ -1,19 +1,19 @@
 """`ferrule call`: one call."""
 
-import asyncio
-import sys
+import os
 from typing import Any
 
 import click
 import msgspec
 
-from ferrule.cli.options import exit_code, open_engine, session_options
+from ferrule.cli.loop import finish
+from ferrule.cli.options import as_text, exit_code, open_engine, session_options, typed_in
 from ferrule.cli.show import plain
 from ferrule.core.call import Call
 from ferrule.core.reply import Reply
 
 
-@click.command("call", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("call")
 @click.argument("name")
 @click.argument("arguments", metavar="JSON", default="{}")
 @click.option("--json", "as_json", is_flag=True, help="Print the reply object instead of its text.")
@@ -31,14 +31,8 @@ def command(name: str, arguments: str, *, as_json: bool, **session: Any) -> int:
       ferrule call edit_file '{"path": "a.py", "old_str": "1", "new_str": "2"}' --yes
       echo '{"pattern": "def "}' | ferrule call Grep -
     """
-    text = sys.stdin.read() if arguments == "-" else arguments
-    try:
-        values = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise click.UsageError(f"The arguments are not JSON: {error}.") from error
-    if not isinstance(values, dict):
-        raise click.UsageError('The arguments must be a JSON object, for example {"path": "README.md"}.')
-    reply = asyncio.run(_call(Call(name, values), session))
+    text = typed_in() if arguments == "-" else as_text(os.fsencode(arguments), "The JSON")
+    reply = finish(_call(Call(name, text), session))
     if as_json:
         click.echo(msgspec.json.encode(reply.as_dict()))
     else:
@@ -49,5 +43,5 @@ def command(name: str, arguments: str, *, as_json: bool, **session: Any) -> int:
 
 
 async def _call(call: Call, session: dict[str, Any]) -> Reply:
-    async with open_engine(**session) as engine:
+    async with open_engine(**session, many=False) as engine:
         return (await engine.run([call]))[0]

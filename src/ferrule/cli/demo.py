@@ -1,16 +1,16 @@
 """`ferrule demo`: a recorded list of calls, played on a small project in a temporary folder."""
 
-import asyncio
 import os
 import shutil
 import sys
 import tempfile
-from typing import Any
 
 import click
 import msgspec
 
-from ferrule.cli.show import Bar, paint, paint_diff, plain, timeline
+from ferrule.cli.codes import DONE, FAILED
+from ferrule.cli.loop import finish
+from ferrule.cli.show import Bar, columns, paint, paint_diff, plain, timeline
 from ferrule.cli.step import diffs
 from ferrule.core.call import Call
 from ferrule.core.reply import Reply
@@ -31,7 +31,7 @@ class Step(msgspec.Struct, frozen=True):
     redo: str = ""
 
 
-@click.command("demo", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("demo")
 @click.option("--keep", is_flag=True, help="Keep the temporary folder and say where it is.")
 def command(*, keep: bool) -> int:
     """Copy a small project with a failing test into a temporary folder, and play calls on it until it passes.
@@ -41,13 +41,13 @@ def command(*, keep: bool) -> int:
     """
     folder = os.path.realpath(tempfile.mkdtemp(prefix="ferrule-demo-"))
     try:
-        passed = asyncio.run(play(os.path.join(folder, "shop"), os.path.join(folder, "state")))
+        passed = finish(play(os.path.join(folder, "shop"), os.path.join(folder, "state")))
     finally:
         if keep:
             click.echo(f"Kept: {folder}")
         else:
             shutil.rmtree(folder, ignore_errors=True)
-    return 0 if passed else 1
+    return DONE if passed else FAILED
 
 
 async def play(project: str, state: str) -> bool:
@@ -57,7 +57,7 @@ async def play(project: str, state: str) -> bool:
     replies: list[Reply] = []
     async with Engine(project, dialect="amp", ask=Everybody(), state=state, settings=Settings()) as engine:
         for number, step in enumerate(steps, 1):
-            click.echo(paint(f"\n{number}. {step.say}", "bold"))
+            click.echo(paint("\n" + click.wrap_text(f"{number}. {step.say}", columns(), "", "   "), "bold"))
             if step.calls:
                 replies = await engine.run(_here(call) for call in step.calls)
                 for call, reply in zip(step.calls, replies, strict=True):
@@ -65,9 +65,12 @@ async def play(project: str, state: str) -> bool:
                 _draw(replies)
             else:
                 done = await (engine.undo(step.undo) if step.undo else engine.redo(step.redo))
+                _head("undo" if step.undo else "redo", step.undo or step.redo, ok=True)
                 for text in diffs(done, engine):
                     click.echo(_indented(paint_diff(text)))
-    return bool(replies) and "<exit_code>0</exit_code>" in replies[-1].text
+    passed = bool(replies) and _succeeded(replies[-1])
+    click.echo(paint("\nThe project is mended." if passed else "\nThe project is still broken.", "bold"))
+    return passed
 
 
 def _recording() -> list[Step]:
@@ -83,17 +86,25 @@ def _here(call: Call) -> Call:
 
 
 def _show(call: Call, reply: Reply, project: str) -> None:
-    mark = paint("✓", "green") if reply.ok else paint("✗", "red")
-    click.echo(f"  {mark} {paint(call.name, 'cyan')} {_brief(call.input)}")
-    lines = plain(reply).replace(f"{project}/", "").replace(project, ".").splitlines()
-    click.echo(_indented("\n".join(lines[:_MOST_LINES])))
-    if len(lines) > _MOST_LINES:
-        click.echo(_indented(paint(f"… {len(lines) - _MOST_LINES} more lines", "dim")))
+    _head(call.name, msgspec.json.encode(call.input).decode(), ok=_succeeded(reply))
+    said = plain(reply).replace(f"{project}/", "").replace(project, ".").replace(f"'{sys.executable}'", "python3")
+    lines = said.splitlines()
+    more = len(lines) - _MOST_LINES
+    # The end of a command says how it went; of everything else the beginning says what it is.
+    kept = lines[-_MOST_LINES:] if call.name == "Bash" else lines[:_MOST_LINES]
+    note = [paint(f"… {more} more lines", "dim")] if more > 0 else []
+    click.echo(_indented("\n".join([*note, *kept] if call.name == "Bash" else [*kept, *note])))
 
 
-def _brief(values: Any) -> str:
-    text = msgspec.json.encode(values).decode()
-    return paint(text if len(text) <= 90 else text[:87] + "...", "dim")
+def _succeeded(reply: Reply) -> bool:
+    return reply.ok and (reply.name != "Bash" or "<exit_code>0</exit_code>" in reply.text)
+
+
+def _head(name: str, about: str, *, ok: bool) -> None:
+    mark = paint("✓", "green") if ok else paint("✗", "red")
+    room = max(20, columns() - len(name) - 6)
+    about = about if len(about) <= room else about[: room - 3] + "..."
+    click.echo(f"  {mark} {paint(name, 'cyan')} {paint(about, 'dim')}")
 
 
 def _draw(replies: list[Reply]) -> None:

@@ -1,11 +1,11 @@
 """`ferrule doctor`: what is found on this machine; each line is ok or says what to do."""
 
-import asyncio
 import os
 import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import click
 
 from ferrule import __version__
+from ferrule.cli.codes import DONE, FAILED
+from ferrule.cli.loop import finish
 from ferrule.cli.options import open_engine, session_options
 from ferrule.cli.show import paint
 from ferrule.core.errors import ConfigError
@@ -30,7 +32,7 @@ class Finding(NamedTuple):
     text: str
 
 
-@click.command("doctor", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("doctor")
 @session_options
 def command(**session: Any) -> int:
     """Check what this machine has: Python, ripgrep, a shell, a sandbox, the store, the settings.
@@ -43,7 +45,7 @@ def command(**session: Any) -> int:
     marks = {True: paint("ok  ", "green"), None: paint("note", "yellow"), False: paint("FAIL", "red")}
     for finding in findings:
         click.echo(f"{marks[finding.good]}  {finding.subject:<{width}}  {finding.text}")
-    return 1 if any(finding.good is False for finding in findings) else 0
+    return FAILED if any(finding.good is False for finding in findings) else DONE
 
 
 def examine(session: dict[str, Any]) -> Iterator[Finding]:
@@ -57,7 +59,7 @@ def examine(session: dict[str, Any]) -> Iterator[Finding]:
     yield _sandbox()
     yield _git()
     yield from _settings()
-    yield asyncio.run(_store(session))
+    yield finish(_store(session))
 
 
 def _packages() -> Iterator[Finding]:
@@ -132,11 +134,19 @@ async def _store(session: dict[str, Any]) -> Finding:
         async with open_engine(**session) as engine:
             kept = await engine.store.entries(1_000_000)
             warning = engine.store.warning
+            _probe(engine.state)
     except ConfigError as error:
-        return Finding(good=False, subject="store", text=str(error))
+        return Finding(good=False, subject="engine", text=str(error))
     except (StoreError, OSError) as error:
         return Finding(good=False, subject="store", text=f"{error} (FERRULE_STATE chooses another folder)")
     if warning:
         return Finding(good=None, subject="store", text=warning)
     size = sum(entry.size_bytes for entry in kept)
     return Finding(good=True, subject="store", text=f"{state_folder()}: {len(kept)} outputs, {size:,} bytes")
+
+
+def _probe(folder: str) -> None:
+    """Write a file where Ferrule keeps its own; raises OSError where that cannot be."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(b"ok")

@@ -1,19 +1,20 @@
 """`ferrule exec`: a message of calls, scheduled together."""
 
-import asyncio
-import sys
 from typing import Any
 
 import click
 import msgspec
 
-from ferrule.cli.options import exit_code, open_engine, parse_call, session_options
+from ferrule.cli.codes import DONE
+from ferrule.cli.loop import finish
+from ferrule.cli.options import exit_code, open_engine, session_options, typed_in
 from ferrule.core.call import Call
+from ferrule.core.errors import ToolFailure
 from ferrule.core.events import Done, Event
 from ferrule.core.reply import Reply
 
 
-@click.command("exec", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("exec")
 @click.option("--timing", is_flag=True, help="Add the start and end of each call, in ms from the first start.")
 @click.option("--plan", is_flag=True, help="Print the batches that could run side by side; run nothing.")
 @session_options
@@ -29,14 +30,52 @@ def command(*, timing: bool, plan: bool, **session: Any) -> int:
       printf '%s\\n' '{"id":"1","name":"Read","input":{"path":"a.py"}}' \\
                      '{"id":"2","name":"Grep","input":{"pattern":"x"}}' | ferrule exec --timing
     """
-    lines = [line for line in sys.stdin.read().split("\n") if line.strip()]
-    calls = [parse_call(line, f"line {number}") for number, line in enumerate(lines, 1)]
-    calls = [Call(call.name, call.input, call.id or str(number)) for number, call in enumerate(calls, 1)]
+    calls = read_calls(typed_in())
     if plan:
-        for number, batch in enumerate(asyncio.run(_plan(calls, session)), 1):
+        try:
+            batches = finish(_plan(calls, session))
+        except ToolFailure as error:
+            raise click.UsageError(error.message) from error
+        for number, batch in enumerate(batches, 1):
             _print({"batch": number, "calls": [{"id": call.id, "name": call.name} for call in batch]})
-        return 0
-    return exit_code(asyncio.run(_run(calls, session, timing=timing)))
+        return DONE
+    return exit_code(finish(_run(calls, session, timing=timing)))
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A call as it stands on a line."""
+
+    name: str
+    input: dict[str, Any] | str = {}
+    id: str | int | None = None
+
+
+def read_calls(text: str) -> list[Call]:
+    """The calls of all lines. Nothing runs when a line is wrong; every wrong line is named."""
+    calls: list[Call] = []
+    wrong: list[str] = []
+    for number, line in enumerate((line for line in text.split("\n") if line.strip()), 1):
+        try:
+            read = msgspec.json.decode(line, type=Line)
+        except msgspec.ValidationError as error:
+            wrong.append(f"line {number}: {_words(str(error))}")
+        except (msgspec.DecodeError, RecursionError) as error:
+            wrong.append(f"line {number}: not JSON: {error}.")
+        else:
+            calls.append(Call(read.name, read.input, str(number if read.id in (None, "") else read.id)))
+            if sum(call.id == calls[-1].id for call in calls) > 1:
+                wrong.append(f"line {number}: the id {calls[-1].id!r} is taken already.")
+    if wrong:
+        raise click.UsageError("\n".join(wrong))
+    return calls
+
+
+def _words(message: str) -> str:
+    """What the decoder says, in plain words."""
+    what, _, where = message.partition(" - at ")
+    place = where.strip("`").removeprefix("$.") or "the line"
+    words = what.replace("`", "").replace("object missing required field", "it lacks").lower()
+    return f"{place}: {words}." if where else f"{words}."
 
 
 async def _plan(calls: list[Call], session: dict[str, Any]) -> list[list[Call]]:
@@ -50,7 +89,7 @@ async def _run(calls: list[Call], session: dict[str, Any], *, timing: bool) -> l
     waiting = [call.id for call in calls]
 
     def heard(event: Event) -> None:
-        if isinstance(event, Done) and not timing and len(set(waiting)) == len(waiting):
+        if isinstance(event, Done) and not timing:
             ended[event.id] = event.reply
             while waiting and waiting[0] in ended:
                 _print({"id": waiting[0], **ended[waiting.pop(0)].as_dict()})
@@ -60,13 +99,15 @@ async def _run(calls: list[Call], session: dict[str, Any], *, timing: bool) -> l
     zero = min((reply.started for reply in replies if reply.started), default=0.0)
     for reply in replies[len(calls) - len(waiting) :]:
         line = {"id": reply.id, **reply.as_dict()}
-        if timing and reply.started:
-            line["timing"] = {
-                "start": round((reply.started - zero) * 1000, 3),
-                "end": round((reply.ended - zero) * 1000, 3),
-            }
+        if timing:
+            line["timing"] = {"start": _ms(reply.started, zero), "end": _ms(reply.ended, zero)}
         _print(line)
     return replies
+
+
+def _ms(at: float, zero: float) -> float | None:
+    """Milliseconds from the first start; None for a call that never started."""
+    return round((at - zero) * 1000, 3) if at and zero else None
 
 
 def _print(value: dict[str, Any]) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import click
 
+from ferrule.cli.codes import BUG, DONE, FAILED, INTERRUPTED, USAGE
+from ferrule.cli.loop import StoppedError
 from ferrule.core.errors import FerruleError
-
-DONE, FAILED, USAGE, REFUSED, BUG, INTERRUPTED = 0, 1, 2, 3, 70, 130
 
 COMMANDS = {
     "call": "Run one tool call and print its reply.",
@@ -40,10 +40,10 @@ class Lazy(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches  # noqa: PLC0415 - only a mistake pays for it
+            from ferrule.support.near import near  # noqa: PLC0415 - only a mistake pays for it
 
-            near = get_close_matches(args[0], COMMANDS, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else f" The commands are {', '.join(COMMANDS)}."
+            meant = near(args[0], COMMANDS, most=1)
+            hint = f" Did you mean {meant[0]!r}?" if meant else f" The commands are {', '.join(COMMANDS)}."
             raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -96,11 +96,16 @@ def run(args: Sequence[str] | None = None) -> int:
         # Whoever read our output has gone; Python would complain once more while it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return DONE
+    except StoppedError as error:
+        return 128 + error.number
     except FerruleError as error:
         click.echo(f"ferrule: {error}", err=True)
         return USAGE
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else DONE
+    except OSError as error:
+        click.echo(f"ferrule: {error.strerror or error}: {error.filename or 'standard output'}", err=True)
+        return FAILED
     except Exception as error:  # the last line of defence between a bug and a person
         if os.environ.get("FERRULE_DEBUG"):
             raise

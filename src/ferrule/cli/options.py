@@ -5,9 +5,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
-import msgspec
 
-from ferrule.core.call import Call
+from ferrule.cli.codes import DONE, FAILED, INTERRUPTED, REFUSED, USAGE
 from ferrule.core.reply import Reply
 from ferrule.engine import Engine
 from ferrule.permissions.asker import Asker, Everybody, Nobody
@@ -31,44 +30,61 @@ def session_options(command: F) -> F:
 
 
 def open_engine(
-    *, dialect: str | None, workspace: str, add_dirs: tuple[str, ...], answer: str | None, **more: Any
+    *,
+    dialect: str | None,
+    workspace: str,
+    add_dirs: tuple[str, ...],
+    answer: str | None,
+    many: bool = True,
+    **more: Any,
 ) -> Engine:
-    """The engine that the options describe, not opened yet."""
-    return Engine(workspace, dialect=dialect, add_dirs=add_dirs, ask=_asker(answer), **more)
+    """The engine that the options describe, not opened yet; `many` calls may ask more than once."""
+    return Engine(workspace, dialect=dialect, add_dirs=add_dirs, ask=_asker(answer, many=many), **more)
 
 
-def _asker(answer: str | None) -> Asker:
+def _asker(answer: str | None, *, many: bool) -> Asker:
     if answer == "yes":
         return Everybody()
-    if answer is None and sys.stdin.isatty() and sys.stderr.isatty():
-        from ferrule.cli.terminal import Terminal  # noqa: PLC0415 - only for people
+    if answer is None and sys.stderr is not None and sys.stderr.isatty():
+        from ferrule.cli.terminal import Terminal, at_a_terminal  # noqa: PLC0415 - only for people
 
-        return Terminal()
+        source = at_a_terminal()
+        if source is not None:
+            return Terminal(source, many=many)
     return Nobody()
 
 
-def parse_call(line: str | bytes, where: str) -> Call:
-    """A call object from JSON; a wrong one is a usage error of one line."""
+def typed_in() -> str:
+    """All of standard input; what is not text is a usage error."""
+    if sys.stdin is None:
+        raise click.UsageError("Standard input is closed.")
     try:
-        return msgspec.json.decode(line, type=Call)
-    except msgspec.ValidationError as error:
-        raise click.UsageError(f"{where}: {error}.") from error
-    except msgspec.DecodeError as error:
-        raise click.UsageError(f"{where}: not JSON: {error}.") from error
+        raw = sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else sys.stdin.read().encode()
+    except (OSError, ValueError) as error:
+        raise click.UsageError(f"Standard input cannot be read: {error}.") from error
+    return as_text(raw, "Standard input")
+
+
+def as_text(raw: bytes, what: str) -> str:
+    """Bytes from outside as text, whatever the locale says."""
+    try:
+        return raw.removeprefix(b"\xef\xbb\xbf").decode()
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"{what} is not UTF-8 text (byte {error.start + 1}).") from error
 
 
 def exit_code(replies: list[Reply]) -> int:
-    """0 all done, 1 a tool failed, 2 a call was written wrong, 3 a call was refused, 130 stopped."""
+    """That of the most serious reply."""
     codes = {_code(reply) for reply in replies}
-    return next((code for code in (130, 2, 1, 3) if code in codes), 0)
+    return next((code for code in (INTERRUPTED, USAGE, FAILED, REFUSED) if code in codes), DONE)
 
 
 def _code(reply: Reply) -> int:
     if reply.status == "done":
-        return 0
+        return DONE
     if reply.status == "rejected-by-user":
-        return 3
+        return REFUSED
     if reply.status == "cancelled":
-        return 130
+        return INTERRUPTED
     wrong = reply.error is not None and reply.error.error_code in ("unknown-tool", "bad-arguments")
-    return 2 if wrong else 1
+    return USAGE if wrong else FAILED

@@ -1,18 +1,19 @@
 """`ferrule output`: a full output that was kept."""
 
-import asyncio
 import sys
 import time
 from typing import Any
 
 import click
 
+from ferrule.cli.codes import DONE, FAILED
+from ferrule.cli.loop import finish
 from ferrule.cli.options import open_engine, session_options
 from ferrule.core.errors import ToolFailure
 from ferrule.output.clean import clean
 
 
-@click.command("output", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("output")
 @click.argument("output_id", metavar="[ID]", required=False)
 @session_options
 def command(output_id: str | None, **session: Any) -> int:
@@ -26,11 +27,11 @@ def command(output_id: str | None, **session: Any) -> int:
       ferrule output k3v9q2m7xd | less
     """
     try:
-        asyncio.run(_print(output_id, session))
+        finish(_print(output_id, session))
     except ToolFailure as error:
         click.echo(f"ferrule: {error.message}", err=True)
-        return 1
-    return 0
+        return FAILED
+    return DONE
 
 
 async def _print(output_id: str | None, session: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from ferrule.cli.options import session_options
 from ferrule.cli.step import step
 
 
-@click.command("redo", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("redo")
 @click.argument("path", required=False)
 @session_options
 def command(path: str | None, **session: Any) -> int:

@@ -1,6 +1,7 @@
 """Colour for people at a terminal, plain text for everybody else."""
 
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -56,13 +57,19 @@ class Bar(NamedTuple):
     end: float
 
 
-def timeline(bars: Sequence[Bar], *, width: int = 44) -> list[str]:
+def columns() -> int:
+    """How wide a line may be: the terminal's width, or 100 for everybody else."""
+    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
+
+
+def timeline(bars: Sequence[Bar]) -> list[str]:
     """One line a call, drawn to scale: bars above each other ran at the same time."""
     if not bars:
         return []
     zero = min(bar.start for bar in bars)
     span = max(max(bar.end for bar in bars) - zero, 1e-6)
     label = max(len(bar.label) for bar in bars)
+    width = max(10, min(44, columns() - label - 34))
     full, empty = ("█", "·") if _unicode() else ("#", ".")
     out = []
     for bar in bars:

@@ -1,28 +1,30 @@
 """One step through the history of writes, shown as a diff."""
 
-import asyncio
 import time
 from typing import Any
 
 import click
 
+from ferrule.cli.codes import DONE, FAILED
+from ferrule.cli.loop import finish
 from ferrule.cli.options import open_engine
 from ferrule.cli.show import paint_diff
 from ferrule.core.errors import ToolFailure
 from ferrule.engine import Engine
 from ferrule.support.diff import diff
 from ferrule.workspace.journal import Entry
+from ferrule.workspace.textfile import is_binary
 from ferrule.workspace.undo import Undone
 
 
 def step(which: str, path: str | None, session: dict[str, Any], *, listing: bool) -> int:
-    """Undo or redo; a refusal is exit code 1 and changes nothing."""
+    """Undo or redo, as an exit code; a refusal changes nothing."""
     try:
-        asyncio.run(_step(which, path, session, listing=listing))
+        finish(_step(which, path, session, listing=listing))
     except ToolFailure as error:
         click.echo(f"ferrule: {error.message}", err=True)
-        return 1
-    return 0
+        return FAILED
+    return DONE
 
 
 async def _step(which: str, path: str | None, session: dict[str, Any], *, listing: bool) -> None:
@@ -41,7 +43,9 @@ def diffs(done: Undone, engine: Engine) -> list[str]:
     out = []
     for path, before in done.before.items():
         after = done.after[path]
-        if before != after:
+        if any(raw is not None and is_binary(raw) for raw in (before, after)):
+            out.append(f"Binary file {engine.jail.shown(path)} differs.\n")
+        elif before != after:
             texts = [None if raw is None else raw.decode(errors="replace") for raw in (before, after)]
             out.append(diff(engine.jail.shown(path), texts[0], texts[1]))
     return out

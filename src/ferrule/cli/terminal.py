@@ -1,38 +1,103 @@
 """Asking a person at the terminal, while the event loop goes on."""
 
 import asyncio
+import os
 import sys
+from typing import TextIO
 
-from ferrule.permissions.asker import Answer, Question
+from ferrule.permissions.asker import NO, Answer, Question, visible
+
+_MOST_LINES = 24
+_YES, _ALWAYS, _NO = ("y", "yes"), ("a", "always"), ("n", "no")
+
+
+def at_a_terminal() -> TextIO | None:
+    """Where a person's answers can be read: standard input, or the terminal itself when input comes from a file."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return None
+    if sys.stdin is not None and sys.stdin.isatty():
+        return sys.stdin
+    try:
+        return open("/dev/tty", encoding="utf-8", errors="replace")
+    except OSError:
+        return None
 
 
 class Terminal:
-    """Asks on standard error, reads a line from standard input."""
+    """Asks on standard error, reads a line from the terminal."""
+
+    def __init__(self, source: TextIO | None = None, *, many: bool = True) -> None:
+        """`many`: more calls may come, so that "always" means something."""
+        self._source = source or sys.stdin
+        self._many = many
+        self._typed = b""
+        """Typed ahead of the question; Python's own buffer would hide it from the event loop."""
 
     async def ask(self, question: Question) -> Answer:
-        print(f"\n{question.summary}", file=sys.stderr)
-        if question.kind == "folder":
-            print("Open this folder for the session? [y]es, [n]o: ", end="", file=sys.stderr, flush=True)
-        else:
-            print("Allow? [y]es, [a]lways in this session, [n]o: ", end="", file=sys.stderr, flush=True)
-        said = (await _line()).strip().lower()
-        return Answer(allow=said in ("y", "yes", "a", "always"), always=said in ("a", "always"))
+        _say(f"\n{question.summary}")
+        for line in preview(question):
+            _say(f"  {line}")
+        folder = question.kind == "folder"
+        offer = "Open this folder for the session? " if folder else "Allow? "
+        always = self._many and not folder
+        choices = "[y]es, [a]lways in this session, [n]o: " if always else "[y]es, [n]o: "
+        while True:
+            print(offer + choices, end="", file=sys.stderr, flush=True)
+            line = await self._line()
+            if not line.endswith("\n"):
+                _say("")  # the end of input, at the end of the prompt
+                return NO
+            said = line.strip().lower()
+            if said in _YES or (always and said in _ALWAYS):
+                return Answer(allow=True, always=said in _ALWAYS)
+            if said in (*_NO, ""):
+                return NO
+
+    async def _line(self) -> str:
+        """One line; the end of input ends it too, without a newline."""
+        while b"\n" not in self._typed:
+            piece = await _piece(self._source.fileno())
+            if not piece:
+                break
+            self._typed += piece
+        line, newline, self._typed = self._typed.partition(b"\n")
+        return (line + newline).decode(errors="replace")
 
 
-async def _line() -> str:
-    """One line; end of input is an empty one, which means no."""
+async def _piece(descriptor: int) -> bytes:
+    """What was typed, when something was; the event loop goes on meanwhile."""
     loop = asyncio.get_running_loop()
-    ready: asyncio.Future[str] = loop.create_future()
-
-    def read() -> None:
-        if not ready.done():
-            ready.set_result(sys.stdin.readline())
-
+    ready: asyncio.Future[None] = loop.create_future()
     try:
-        loop.add_reader(sys.stdin, read)
+        loop.add_reader(descriptor, lambda: ready.done() or ready.set_result(None))
     except (NotImplementedError, OSError):
-        return await asyncio.to_thread(sys.stdin.readline)
+        return await asyncio.to_thread(os.read, descriptor, 4096)
     try:
-        return await ready
+        await ready
     finally:
-        loop.remove_reader(sys.stdin)
+        loop.remove_reader(descriptor)
+    return os.read(descriptor, 4096)
+
+
+def preview(question: Question) -> list[str]:
+    """What a call would write, a screenful at most."""
+    old, new, content = (question.input.get(name) for name in ("old", "new", "content"))
+    if isinstance(content, str):
+        path = next((access.key for access in question.touches if access.kind == "path"), "")
+        there = "overwrites the file" if os.path.exists(path) else "new file"
+        lines = [
+            f"({there}: {len(content.encode(errors='replace')):,} bytes)",
+            *(f"+{one}" for one in content.splitlines()),
+        ]
+    elif isinstance(old, str) and isinstance(new, str):
+        lines = [*(f"-{one}" for one in old.splitlines()), *(f"+{one}" for one in new.splitlines())]
+        if question.input.get("everywhere"):
+            lines.insert(0, "(everywhere in the file)")
+    else:
+        return []
+    more = len(lines) - _MOST_LINES
+    return [visible(line)[:200] for line in lines[:_MOST_LINES]] + ([f"… {more} more lines"] if more > 0 else [])
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)

@@ -5,12 +5,13 @@ from typing import Any
 import click
 import msgspec
 
+from ferrule.cli.codes import DONE
 from ferrule.cli.options import open_engine, session_options
 from ferrule.core.errors import UnknownTool
 from ferrule.registry.registry import Registered
 
 
-@click.command("tools", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("tools")
 @click.argument("action", type=click.Choice(["list", "show"]), default="list")
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the definitions as JSON.")
@@ -43,7 +44,7 @@ def command(action: str, name: str | None, *, as_json: bool, **session: Any) -> 
             click.echo(f"{entry.face.name:<{width}}  {entry.face.words.splitlines()[0]}")
     else:
         _show(chosen[0])
-    return 0
+    return DONE
 
 
 def _show(entry: Registered) -> None:

@@ -8,7 +8,7 @@ from ferrule.cli.options import session_options
 from ferrule.cli.step import step
 
 
-@click.command("undo", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("undo")
 @click.argument("path", required=False)
 @click.option("--list", "listing", is_flag=True, help="List what can be undone and redone; change nothing.")
 @session_options

@@ -4,7 +4,7 @@ The last answer is the face's, beside the family's words; the first three are he
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from ferrule.core.access import EVERYTHING, Access
 from ferrule.core.args import Args
@@ -50,8 +50,8 @@ class Context(Protocol):
 class Tool(Generic[A, T]):
     """A canonical tool. Subclasses name their arguments and write `access` and `run`."""
 
-    name: ClassVar[str]
-    args: ClassVar[type[Args]]
+    name: str
+    args: type[Args]
     source: Source = "builtin"
     schema: Mapping[str, Any] = EMPTY_SCHEMA
     """What it accepts, as JSON Schema, where no face says it in a family's words."""
@@ -59,7 +59,7 @@ class Tool(Generic[A, T]):
     """What it does, for the model, where no face says it."""
     subagent_types: tuple[str, ...] | None = None
     """For a toolbox tool: the subagents that may use it; None means all."""
-    timed: ClassVar[bool] = True
+    timed: bool = True
     """Does the engine's time limit apply? The shell and the subagents take as long as they take."""
     own_thread: bool = False
     """Does the body run away from the engine's event loop? True for code that Ferrule does not know."""

@@ -1,4 +1,4 @@
-"""Cutting: pure functions that make a text, a line or a JSON value fit, and say how much they left out.
+"""Cutting: pure functions that make a text or a JSON value fit, and say how much they left out.
 
 Two laws hold for all of them: a code point is never split, and cutting twice changes nothing.
 Sizes are UTF-8 bytes; the size of a JSON value is that of its encoding, images not counted.
@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-GENERAL_LIMIT_BYTES = 102_400
 _NOTE = re.compile(r"\[Tool result truncated: \d{1,15}KB exceeds limit\. Please refine the query\.\]")
 _NOTE_BYTES = 96
 """More than any note takes, with the quotes, blank line or comma that set it apart."""
@@ -39,7 +38,7 @@ def cut_head(text: str, limit_bytes: int) -> Cut:
     return Cut(_text(raw[:end]), len(raw) - end)
 
 
-def general(text: str, limit_bytes: int = GENERAL_LIMIT_BYTES) -> Cut:
+def general(text: str, limit_bytes: int) -> Cut:
     """The bound of every result: the head, then a sentence saying that there was more."""
     kept = cut_head(text, limit_bytes)
     if not kept.omitted_bytes:
@@ -50,24 +49,7 @@ def general(text: str, limit_bytes: int = GENERAL_LIMIT_BYTES) -> Cut:
     return Cut(f"{kept.text}\n\n{_note(_utf8_size(text))}", kept.omitted_bytes)
 
 
-def tail_chars(text: str, limit_chars: int) -> Cut:
-    """The last characters of a text."""
-    start = len(text) - max(0, limit_chars)
-    return Cut(text, 0) if start <= 0 else Cut(text[start:], _utf8_size(text[:start]))
-
-
-def shorten(line: str, limit_chars: int, mark: str = "...") -> str:
-    """The first characters of a line, with the mark after them where some are missing."""
-    return line if len(line) <= limit_chars else line[: max(0, limit_chars)] + mark
-
-
-def shorten_bytes(line: str, limit_bytes: int) -> str:
-    """The first bytes of a line."""
-    raw = _over(line, limit_bytes)
-    return line if raw is None else _text(raw[: _boundary(raw, limit_bytes)])
-
-
-def cut_value(value: Any, limit_bytes: int = GENERAL_LIMIT_BYTES) -> tuple[Any, int]:
+def cut_value(value: Any, limit_bytes: int) -> tuple[Any, int]:
     """A JSON value that fits, and how many bytes of the original are not in it.
 
     A text is cut as `general` does. A list keeps its leading items and ends with the sentence. An object

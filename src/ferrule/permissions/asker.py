@@ -1,7 +1,7 @@
 """Who answers when the policy says ask: a person at a terminal, a callback, or nobody (which means no)."""
 
-from collections.abc import Awaitable, Callable
-from typing import Literal, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -19,6 +19,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     """One line: what would happen."""
     touches: tuple[Access, ...]
+    input: Mapping[str, Any] = {}
+    """The arguments in the canonical tool's names and in their final form."""
     folder: str = ""
     """For `folder`: the folder that a yes opens, for this session."""
 
@@ -46,8 +48,14 @@ class Asker(Protocol):
 class Nobody:
     """There is nobody to ask: everything that would ask is denied."""
 
-    async def ask(self, question: Question) -> Answer:  # noqa: ARG002 - the answer never depends on it
-        return NO
+    async def ask(self, question: Question) -> Answer:
+        if question.kind == "folder":
+            return NO
+        return Answer(
+            allow=False,
+            message=f"Nobody can be asked, so this was not allowed: {question.summary}. "
+            "On the command line, --yes allows it; in a program, ask= answers questions.",
+        )
 
 
 class Everybody:
@@ -71,3 +79,8 @@ class Listener:
         if isinstance(said, Awaitable):
             said = await said
         return said if isinstance(said, Answer) else Answer(allow=said is True)
+
+
+def visible(text: str) -> str:
+    """A text in which nothing steers the screen that it is shown on, or hides there."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -2,12 +2,12 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ferrule.core.access import Access, within
 from ferrule.core.errors import Denied, ToolFailure
-from ferrule.permissions.asker import NO, YES, Answer, Asker, Question
+from ferrule.permissions.asker import NO, YES, Answer, Asker, Question, visible
 from ferrule.permissions.modes import ModeConfig, includes
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail, Outside
@@ -33,6 +33,7 @@ class Case(NamedTuple):
     """The canonical tool: what rules bind."""
     touches: tuple[Access, ...]
     subagent_types: tuple[str, ...] | None = None
+    input: Mapping[str, Any] = {}
 
 
 class Gate:
@@ -99,21 +100,24 @@ class Gate:
             kind="call",
             call_id=case.call_id,
             name=case.name,
-            summary=_visible(self._summary(case)),
+            summary=visible(self._summary(case)),
             touches=case.touches,
+            input=case.input,
         )
         answer = await self._ask(question, blocked, key)
         if not answer.allow:
-            raise Denied(
-                answer.message or f"The user did not allow {case.name}: {question.summary}.", code="not-allowed"
-            )
+            raise Denied(answer.message or f"The user did not allow this: {question.summary}.", code="not-allowed")
 
     async def _ask(self, question: Question, blocked: Blocked, key: str) -> Answer:
         blocked(question.summary)
         async with self._one_at_a_time:
             if key in self._granted:
                 return YES
-            answer = await self._asker.ask(question)
+            try:
+                answer = await self._asker.ask(question)
+            except Exception as error:
+                message = f"The question could not be answered ({type(error).__name__}: {error}): {question.summary}."
+                raise Denied(message, code="ask-failed") from error
             if answer.allow is not True:
                 return Answer(allow=False, message=answer.message)
             if answer.always or question.kind == "folder":
@@ -138,7 +142,7 @@ class Gate:
             kind="folder",
             call_id=case.call_id,
             name=case.name,
-            summary=_visible(f"{case.name} wants to go outside the workspace, into {folder}"),
+            summary=visible(f"{case.name} wants to go outside the workspace, into {folder}"),
             touches=case.touches,
             folder=folder,
         )
@@ -182,15 +186,10 @@ class Gate:
         if commands:
             return ", ".join(commands)
         writes = [self._jail.shown(a.key) for a in case.touches if a.kind == "path" and a.mode == "write"]
-        return f"write {', '.join(writes)}" if writes else f"run {case.name}, which may touch anything"
+        return f"{case.name}: write {', '.join(writes)}" if writes else f"run {case.name}, which may touch anything"
 
 
 def _likeness(case: Case) -> str:
     """What "always" is said about: this command in this folder, or this tool with these hosts and processes."""
     others = sorted("\0".join(access) for access in case.touches if access.kind in {"command", "host", "process"})
     return "\0".join((case.tool, *others))
-
-
-def _visible(text: str) -> str:
-    """A text in which nothing steers the screen that it is shown on, or hides there."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -73,6 +73,8 @@ class Registry:
     def _claim(self, name: str, face: Face) -> None:
         taken = self._names.get(name)
         if taken is not None and taken is not face:
+            if taken.name == face.name == name:
+                raise ConfigError(f"Two tools are called {name}.")
             raise ConfigError(f"The name {name} means both {taken.name} and {face.name}.")
         self._names[name] = face
 
@@ -82,31 +84,19 @@ class Registry:
             tool = self._tools[name] = tool.load()
         return tool
 
-    def add(self, tool: AnyTool) -> None:
-        """One more tool, shown as it describes itself."""
-        if tool.name in self._tools or tool.name in self._names:
-            raise ConfigError(f"Two tools are called {tool.name}.")
-        self._tools[tool.name] = tool
-        self._add(plain_face(tool))
-        for alias in [alias for alias, name in self._aliases.items() if name == tool.name]:
-            del self._aliases[alias]
-            self._names.setdefault(alias, self._names[tool.name])
-
     def resolve(self, name: str) -> Registered:
         """The tool that a name means; an unknown name is answered with the nearest ones."""
         face = self._names.get(name)
         if face is not None:
             return Registered(face, self._load(face.tool))
-        from difflib import get_close_matches  # noqa: PLC0415 - only a mistake pays for it
-
         if name in self._aliases:
             raise UnknownTool(
                 f"{name} means {self._aliases[name]}, which is not among this session's tools: {self._list()}."
             )
-        lower = {known.lower(): known for known in self._names}
-        near = [lower[match] for match in get_close_matches(name[:_NAME_CHARS].lower(), lower, n=3, cutoff=0.6)]
-        near = list(dict.fromkeys(self._names[known].name for known in near))
-        hint = f" Did you mean {' or '.join(near)}?" if near else f" The tools are {self._list()}."
+        from ferrule.support.near import near  # noqa: PLC0415 - only a mistake pays for it
+
+        meant = dict.fromkeys(self._names[known].name for known in near(name[:_NAME_CHARS], self._names))
+        hint = f" Did you mean {' or '.join(meant)}?" if meant else f" The tools are {self._list()}."
         raise UnknownTool(f"There is no tool called {name[:_NAME_CHARS]!r}.{hint}")
 
     def _list(self) -> str:
@@ -115,6 +105,10 @@ class Registry:
     def shown(self) -> Sequence[Face]:
         """What is advertised, in the order of the dialect."""
         return tuple(self._shown.values())
+
+    def knows(self, name: str) -> bool:
+        """Is it a name of a tool here?"""
+        return name in self._names
 
     def canonical(self, name: str) -> str:
         """The canonical tool behind any name; the name itself where nothing is known of it."""

@@ -1,8 +1,9 @@
 """A tool from a typed function: schema from the signature, description from the docstring."""
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, cast, get_type_hints, overload
+from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints, overload
 
 import msgspec
 
@@ -32,10 +33,11 @@ class FunctionTool(Tool[Args, Any]):
     ) -> None:
         self._function = function
         self._touches = touches
-        self.name = str(name or getattr(function, "__name__", ""))  # type: ignore[misc]
+        self.name = str(name or getattr(function, "__name__", ""))
         if not self.name:
             raise ConfigError(f"A tool made of {function!r} needs a name.")
-        self.timed = timed  # type: ignore[misc]
+        _check(function, self.name, touches)
+        self.timed = timed
         self.own_thread = not inline
         self.source = source
         self.words = inspect.cleandoc(function.__doc__ or "")
@@ -46,7 +48,7 @@ class FunctionTool(Tool[Args, Any]):
             made = msgspec.defstruct(f"{self.name}_args", fields, bases=(Args,), frozen=True, kw_only=True)
         except (TypeError, ValueError) as error:
             raise ConfigError(f"The tool {self.name}: {error}") from error
-        self.args = cast("type[Args]", made)  # type: ignore[misc]
+        self.args = cast("type[Args]", made)
         self.schema = _schema(self.args, self.name)
         self._touches_by = _parameters(touches, self.args, self.name) if callable(touches) else ()
 
@@ -103,6 +105,18 @@ def tool(
     return make if function is None else make(function)
 
 
+def _check(function: Callable[..., Any], name: str, touches: Touches | None) -> None:
+    """Refuse what could only fail later, in front of a model."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
+        raise ConfigError(f"A tool cannot be called {name!r}: model APIs take letters, digits, _ and -, 64 at most.")
+    if inspect.isclass(function) or inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ConfigError(f"The tool {name}: a class or a generator cannot be a tool; write a function that returns.")
+    given: object = touches
+    listed = given if isinstance(given, (list, tuple)) and not isinstance(given, Access) else (given,)
+    if not callable(given) and given is not None and not all(isinstance(access, Access) for access in listed):
+        raise ConfigError(f"The tool {name}: touches takes Access values, or a function that returns them.")
+
+
 def _values(args: Args) -> dict[str, Any]:
     return {field: getattr(args, field) for field in args.__struct_fields__}
 
@@ -120,15 +134,35 @@ def _fields(function: Callable[..., Any], name: str) -> tuple[str, list[Any]]:
             raise ConfigError(f"The tool {name}: a parameter like {parameter} cannot be described to a model.")
         if parameter.name not in hints:
             raise ConfigError(f"The tool {name}: the parameter {parameter.name} needs a type.")
-        if hints[parameter.name] is Context:
+        hint = _described(hints[parameter.name])
+        if hint is Context:
             if wants:
                 raise ConfigError(f"The tool {name}: {wants} and {parameter.name} both take the context.")
             wants = parameter.name
         elif parameter.default is parameter.empty:
-            fields.append((parameter.name, hints[parameter.name]))
+            fields.append((parameter.name, hint))
         else:
-            fields.append((parameter.name, hints[parameter.name], msgspec.field(default=parameter.default)))
+            fields.append((parameter.name, hint, _default(parameter, name)))
     return wants, fields
+
+
+def _described(hint: Any) -> Any:
+    """`Annotated[int, "how many"]` describes the parameter to the model."""
+    if get_origin(hint) is not Annotated:
+        return hint
+    kind, *notes = get_args(hint)
+    for note in notes:
+        kind = Annotated[kind, msgspec.Meta(description=note) if isinstance(note, str) else note]
+    return kind
+
+
+def _default(parameter: inspect.Parameter, name: str) -> Any:
+    if isinstance(parameter.default, (list, dict, set, bytearray)) and parameter.default:
+        raise ConfigError(
+            f"The tool {name}: the default of {parameter.name} is mutable and would be shared by all calls; "
+            "use None, or an empty one."
+        )
+    return msgspec.field(default=parameter.default)
 
 
 def _parameters(touches: Callable[..., Any], args: type[Args], name: str) -> tuple[str, ...]:
@@ -148,7 +182,8 @@ def _schema(args: type[Args], name: str) -> Mapping[str, Any]:
     try:
         (top,), parts = msgspec.json.schema_components([args], ref_template="#/$defs/{name}")
     except TypeError as error:
-        raise ConfigError(f"The tool {name}: {error}") from error
+        kind = re.search(r"type <class '(.+)'> is not supported", str(error))
+        raise ConfigError(f"The tool {name}: the type {kind[1] if kind else error} has no JSON form.") from error
     schema = parts.pop(top["$ref"].rsplit("/", 1)[-1])
     schema.pop("title", None)
     return {**schema, "$defs": parts} if parts else schema

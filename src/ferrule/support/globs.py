@@ -58,6 +58,11 @@ def _compiled(
     return match, ("",) if ignore_case or "" in ends else tuple(ends)
 
 
+def escape(path: str) -> str:
+    """A pattern that matches this path and nothing else."""
+    return re.sub(r"([*?\[\]{}\\!,])", r"\\\1", path)
+
+
 def names_hidden(pattern: str) -> bool:
     """Does the pattern write the leading dot of some name, so that hidden files can match?
 

@@ -58,8 +58,6 @@ class Finished(NamedTuple):
     total_bytes: int
     total_chars: int
     logged_bytes: int
-    truncated: bool
-    """Is `text` less than the whole output?"""
     timed_out: bool
     survivors_killed: int
     """Processes besides the command that still ran; where they cannot be counted, 1 for all of them."""
@@ -158,7 +156,6 @@ class _Running:
             total_bytes=tail.total_bytes,
             total_chars=tail.total_chars,
             logged_bytes=self._log.logged_bytes,
-            truncated=tail.truncated,
             timed_out=self._timed_out,
             survivors_killed=len(self._survivors),
             log_error=self._log.error,
@@ -217,7 +214,7 @@ class Captured(NamedTuple):
     """Was it stopped because it said more than was wanted?"""
 
 
-async def capture(argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | None = None, limit_bytes: int) -> Captured:
+async def capture(argv: Sequence[str], *, cwd: str, limit_bytes: int) -> Captured:
     """Run a helper program that starts no others, for its output; at the limit it is stopped."""
     pieces: list[bytes] = []
     left = limit_bytes
@@ -228,15 +225,13 @@ async def capture(argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | Non
         left -= len(data)
         return left >= 0
 
-    streamed = await stream(argv, cwd=cwd, env=env, on_chunk=keep)
+    streamed = await stream(argv, cwd=cwd, on_chunk=keep)
     return streamed._replace(stdout=b"".join(pieces))
 
 
-async def stream(
-    argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | None = None, on_chunk: Callable[[bytes], bool]
-) -> Captured:
+async def stream(argv: Sequence[str], *, cwd: str, on_chunk: Callable[[bytes], bool]) -> Captured:
     """Like `capture`, but the output goes to `on_chunk` piece by piece, until that returns False."""
-    child = Child(argv, cwd=cwd, env=env, apart=True)
+    child = Child(argv, cwd=cwd, env=None, apart=True)
     output, complaints = child.pipes
     errors = b""
     stopped = False

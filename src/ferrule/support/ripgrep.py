@@ -7,7 +7,7 @@ import stat
 import sys
 from collections.abc import Sequence
 
-from ferrule.support.globs import expand, literal_prefix, matcher, names_hidden, sparing
+from ferrule.support.globs import escape, expand, literal_prefix, matcher, names_hidden, sparing
 from ferrule.support.hits import Gathering, Hits
 from ferrule.support.process import capture, program, stream
 
@@ -95,7 +95,7 @@ def _siblings(root: str, below: str) -> list[str]:
             break
         # A name that is not UTF-8 cannot be an argument of rg; what is below it is only dropped afterwards.
         plain = (folder + other for other in beside if other.isprintable())
-        globs += ["--glob=!/" + re.sub(r"([\[\]{}*?!\\])", r"\\\1", other) for other in plain]
+        globs += ["--glob=!/" + escape(other) for other in plain]
         folder += name + "/"
     return globs
 

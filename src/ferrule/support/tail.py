@@ -118,11 +118,6 @@ class Tail:
         """Characters of everything fed so far, counted as `text()` counts them."""
         return self._decoded_chars + len(utf_8_decode(self._rest, "replace", True)[0])
 
-    @property
-    def truncated(self) -> bool:
-        """Is there more than `text()` holds?"""
-        return self.total_chars > self._limit_chars
-
     def _join(self) -> None:
         text = "".join(self._pieces)
         text = text[max(0, len(text) - self._limit_chars) :]

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 from ferrule.core.errors import ToolFailure
+from ferrule.workspace.paths import Jail
 
 READABLE = (".env.example", ".env.sample", ".env.template")
 """Names that look secret and are meant to be shared."""
@@ -64,17 +65,28 @@ _INVISIBLE = re.compile("[\u200c-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 class Guard:
     """Decides whether a real path is secret or protected. `allow` lists globs that the user has opened."""
 
-    def __init__(self, allow: Sequence[str] = ()) -> None:
+    def __init__(self, allow: Sequence[str] = (), jail: Jail | None = None) -> None:
         self._allow = tuple(allow)
+        self._jail = jail
 
     def secret(self, path: str) -> bool:
-        return _listed(path, SECRET) and _plain(os.path.basename(path)) not in READABLE and not self._open(path)
+        return self._listed(path, SECRET) and _plain(os.path.basename(path)) not in READABLE and not self._open(path)
 
     def protected(self, path: str) -> bool:
-        return _listed(path, PROTECTED) and not self._open(path)
+        return self._listed(path, PROTECTED) and not self._open(path)
 
     def _open(self, path: str) -> bool:
-        return bool(self._allow) and _listed(path, self._allow)
+        return bool(self._allow) and self._listed(path, self._allow)
+
+    def _listed(self, path: str, patterns: tuple[str, ...]) -> bool:
+        """Names above the workspace do not count: a project may well lie in a folder like `.claude/worktrees`."""
+        inside = self._jail.from_root(path) if self._jail is not None else path
+        return _listed(inside, patterns)
+
+    def search_exclusions(self) -> list[str]:
+        """Globs of secret files for a search program; the paths it finds are checked again with `secret`."""
+        # What the user has opened cannot be taken out of a glob; then the second check decides alone.
+        return [] if self._allow else [f"**/{pattern}" for pattern in SECRET]
 
     def check_read(self, path: str) -> None:
         """Raise for a secret file."""
@@ -98,11 +110,6 @@ class Guard:
                 code="writing-protected-file",
                 path=path,
             )
-
-
-def search_exclusions() -> list[str]:
-    """Globs of secret files for a search program; the paths it finds are checked again with `Guard.secret`."""
-    return [f"**/{pattern}" for pattern in SECRET]
 
 
 def _plain(name: str) -> str:

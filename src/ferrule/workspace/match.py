@@ -35,10 +35,6 @@ class Found(NamedTuple):
     lines: tuple[tuple[int, int], ...]
     """For each place, the first and last line of its new text in the file as it will be, from 1."""
 
-    @property
-    def places(self) -> int:
-        return len(self.lines)
-
 
 class Ambiguous(NamedTuple):
     """The old text fits more than one place."""

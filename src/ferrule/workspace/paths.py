@@ -141,6 +141,13 @@ class Jail:
                 return Place(root, tuple(relative.split(os.sep)) if relative else (), real)
         raise Outside(real)
 
+    def from_root(self, real: str) -> str:
+        """The path from the outermost root that holds it; the path itself where none does."""
+        for root in sorted((root.path for root in self.roots), key=len):
+            if within(real, root):
+                return real[len(root) :].lstrip(os.sep)
+        return real
+
     def shown(self, real: str) -> str:
         """The path relative to the workspace where it lies inside, for words and diffs.
 

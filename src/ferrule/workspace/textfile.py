@@ -125,11 +125,6 @@ def lines(text: str) -> list[str]:
     return pieces
 
 
-def line_at(text: str, offset: int) -> int:
-    """The number of the line, from 1, in which the character at `offset` stands."""
-    return text.count(line_mark(text), 0, offset) + 1
-
-
 class Page:
     """A text as lines, split when they are asked for."""
 

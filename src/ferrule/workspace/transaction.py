@@ -92,7 +92,8 @@ class Writer:
         except OSError as error:
             named = isinstance(error.filename, str) and os.path.isabs(error.filename)
             path = error.filename if named else paths[0]
-            raise ToolFailure(f"{describe(error)}: {path}. Nothing was changed.", path=paths[0]) from error
+            whose = "" if self._jail.holds(path) else " (Ferrule's own folder; FERRULE_STATE chooses another)"
+            raise ToolFailure(f"{describe(error)}: {path}{whose}. Nothing was changed.", path=paths[0]) from error
 
     def _write(
         self, targets: Sequence[_Target], *, kind: str, call_id: str, of: str | None

@@ -29,19 +29,20 @@ class Undo:
 
     def back(self, path: str | None = None) -> Undone:
         """Undo the last write that is not undone yet, of one file or of all."""
-        undoable, _ = self.history(path)
-        if not undoable:
-            where = f"file '{path}'" if path else "this workspace"
-            raise ToolFailure(f"No edit history found for {where}.", code="no-history", path=path)
-        return self._step(undoable[-1], kind="undo", forward=False)
+        return self._last(path, forward=False)
 
     def again(self, path: str | None = None) -> Undone:
         """Redo the last write that was undone, of one file or of all."""
-        _, redoable = self.history(path)
-        if not redoable:
+        return self._last(path, forward=True)
+
+    def _last(self, path: str | None, *, forward: bool) -> Undone:
+        undoable, redoable = self.history(path)
+        entries = redoable if forward else undoable
+        if not entries:
+            nothing = "Nothing to redo" if forward else "No edit history found"
             where = f"file '{path}'" if path else "this workspace"
-            raise ToolFailure(f"Nothing to redo for {where}.", code="no-history", path=path)
-        return self._step(redoable[-1], kind="redo", forward=True)
+            raise ToolFailure(f"{nothing} for {where}.", code="no-history", path=path)
+        return self._step(entries[-1], kind="redo" if forward else "undo", forward=forward)
 
     def history(self, path: str | None = None) -> tuple[list[Entry], list[Entry]]:
         """The writes that can be undone and those that can be redone, the next one last."""

@@ -134,7 +134,7 @@ def _listing(folder: Folder) -> Listing:
 
 def _suggestion(path: str) -> str:
     """Names near the missing one, from the nearest folder that exists."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake pays for it
+    from ferrule.support.near import near  # noqa: PLC0415 - only a mistake pays for it
 
     folder, name = os.path.split(path)
     while not os.path.isdir(folder):
@@ -143,8 +143,5 @@ def _suggestion(path: str) -> str:
         names = os.listdir(folder)[:10_000]
     except OSError:
         return ""
-    lower = {known.lower(): known for known in names}
-    near = [lower[match] for match in get_close_matches(name.lower(), lower, n=3, cutoff=0.6)]
-    if not near:
-        return ""
-    return f". Did you mean {' or '.join(os.path.join(folder, one) for one in near)}?"
+    meant = [os.path.join(folder, one) for one in near(name, names)]
+    return f". Did you mean {' or '.join(meant)}?" if meant else ""

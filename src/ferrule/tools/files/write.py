@@ -1,7 +1,10 @@
 """Write a whole file."""
 
+import os
+
 from ferrule.core.access import Access
 from ferrule.core.args import Args
+from ferrule.core.errors import ToolFailure
 from ferrule.core.outcomes import Created
 from ferrule.core.tool import Context, Tool
 from ferrule.support.threads import Threads
@@ -33,6 +36,8 @@ class Write(Tool[WriteArgs, Created]):
 
 def _write(args: WriteArgs, ctx: Context, writer: Writer, guidance: Guidance) -> Created:
     path = ctx.path(args.path)
+    if args.path.endswith(("/", os.sep)):
+        raise ToolFailure(f"{args.path} names a folder, not a file. Give the file's name too.", path=path)
     text = args.content
     if args.final_newline and text and not text.endswith("\n"):
         text += "\n"

@@ -1,7 +1,6 @@
 """Find files by name."""
 
 import os
-import re
 
 from ferrule.core.access import Access
 from ferrule.core.args import Args
@@ -9,7 +8,7 @@ from ferrule.core.errors import BadArguments
 from ferrule.core.outcomes import Found
 from ferrule.core.tool import Context, Tool
 from ferrule.support import ripgrep
-from ferrule.support.globs import BadGlob, expand, literal_prefix, names_hidden, select
+from ferrule.support.globs import BadGlob, escape, expand, literal_prefix, names_hidden, select
 from ferrule.tools.search.program import rg
 from ferrule.workspace.paths import Jail
 
@@ -30,8 +29,10 @@ class Glob(Tool[GlobArgs, Found]):
         return (Access.read(_start(args.pattern, ctx)[0]),)
 
     async def run(self, args: GlobArgs, ctx: Context) -> Found:
-        if args.limit < 1 or args.offset < 0:
-            raise BadArguments("limit: must be at least 1; offset: must be at least 0.")
+        least = (("limit", args.limit, 1), ("offset", args.offset, 0))
+        wrong = [f"{ctx.param(name)}: must be at least {low}." for name, value, low in least if value < low]
+        if wrong:
+            raise BadArguments("\n".join(wrong))
         folder, rests = _start(args.pattern, ctx)
         root = ctx.need(Jail).place(folder).root.path
         below = "" if folder == root else os.path.relpath(folder, root)
@@ -64,8 +65,3 @@ def _start(pattern: str, ctx: Context) -> tuple[str, list[str]]:
     if absolute and not prefix.startswith("/"):
         prefix, skip = "/" + prefix, skip + 1
     return ctx.path(prefix or "."), ["/".join(names[skip:]) for names in whole]
-
-
-def escape(text: str) -> str:
-    """A path as a pattern that matches nothing else."""
-    return re.sub(r"([*?\[\]{}\\!,])", r"\\\1", text)

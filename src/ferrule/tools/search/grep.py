@@ -11,7 +11,7 @@ from ferrule.support import ripgrep
 from ferrule.support.beneath import describe
 from ferrule.support.globs import BadGlob
 from ferrule.tools.search.program import rg
-from ferrule.workspace.guarded import READABLE, Guard, search_exclusions
+from ferrule.workspace.guarded import READABLE, Guard
 from ferrule.workspace.paths import Jail
 
 
@@ -46,6 +46,8 @@ class Grep(Tool[GrepArgs, Hits]):
         real = ctx.path(args.path or ".")
         if not os.path.exists(real):
             raise ToolFailure(f"{real} is not there.", code="not-found", path=real)
+        if not os.access(real, os.R_OK):
+            raise ToolFailure(f"EACCES: permission denied: {real}", path=real)
         root = real if os.path.isdir(real) else os.path.dirname(real)
         try:
             hits = await ripgrep.search(
@@ -58,7 +60,7 @@ class Grep(Tool[GrepArgs, Hits]):
                 literal=args.literal,
                 per_file=args.per_file,
                 limit=args.limit,
-                exclude=search_exclusions(),
+                exclude=guard.search_exclusions(),
                 spare=READABLE,
             )
         except ripgrep.BadPattern as error:

@@ -1,0 +1,76 @@
+"""What a command finds around it: its variables, and the programs that are taken for it."""
+
+import os
+
+import pytest
+
+from ferrule.support.process import program, quiet_environment, shell
+
+
+@pytest.mark.parametrize(
+    ("name", "stays"),
+    [
+        pytest.param("PATH", True, id="path"),
+        pytest.param("HOME", True, id="home"),
+        pytest.param("PWD", True, id="working-directory"),
+        pytest.param("OLDPWD", True, id="earlier-directory"),
+        pytest.param("KEYBOARD", True, id="key-inside-a-word"),
+        pytest.param("XKB_DEFAULT_LAYOUT", True, id="keyboard-layout"),
+        pytest.param("GIT_AUTHOR_NAME", True, id="auth-inside-a-word"),
+        pytest.param("TOKENIZERS_PARALLELISM", True, id="token-inside-a-word"),
+        pytest.param("PASSENGER_COUNT", True, id="pass-inside-a-word"),
+        pytest.param("MONKEY", True, id="key-at-the-end-of-a-word"),
+        pytest.param("OPENAI_API_KEY", False, id="key"),
+        pytest.param("AWS_ACCESS_KEY_ID", False, id="key-in-the-middle"),
+        pytest.param("GITHUB_TOKEN", False, id="token"),
+        pytest.param("github_token", False, id="lower-case"),
+        pytest.param("SECRET", False, id="secret-alone"),
+        pytest.param("DB_PASSWORD", False, id="password"),
+        pytest.param("MYSQL_PWD", False, id="pwd-of-something"),
+        pytest.param("PGPASSWORD", False, id="password-at-the-end-of-a-word"),
+        pytest.param("GOOGLE_APPLICATION_CREDENTIALS", False, id="credentials"),
+        pytest.param("npm_config_//registry.example/:_authToken", False, id="npm"),
+        pytest.param("SSH_AUTH_SOCK", False, id="agent"),
+        pytest.param("BASH_ENV", False, id="start-up-file"),
+        pytest.param("ENV", False, id="start-up-file-of-sh"),
+        pytest.param("PROMPT_COMMAND", False, id="prompt-command"),
+        pytest.param("PS4", False, id="trace-prompt"),
+        pytest.param("SHELLOPTS", False, id="shell-options"),
+        pytest.param("BASH_FUNC_ls%%", False, id="exported-function"),
+        pytest.param("CDPATH", False, id="cdpath"),
+        pytest.param("LD_PRELOAD", False, id="preload"),
+        pytest.param("LD_LIBRARY_PATH", True, id="library-path"),
+    ],
+)
+def test_which_variables_a_command_inherits(name, stays):
+    assert (name in quiet_environment({name: "x"})) is stays
+
+
+def test_variables_can_be_kept_but_not_those_that_run_code():
+    kept = quiet_environment({"A_TOKEN": "t", "BASH_ENV": "x"}, keep={"A_TOKEN", "BASH_ENV"})
+
+    assert (kept.get("A_TOKEN"), kept.get("BASH_ENV")) == ("t", None)
+
+
+def test_a_program_is_taken_from_absolute_and_trusted_folders_only(tmp_path, monkeypatch):
+    for folder in ("workspace/bin", "system"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "tool").write_text("#!/bin/sh\n")
+        (tmp_path / folder / "tool").chmod(0o755)
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "tool").symlink_to(tmp_path / "workspace/bin/tool")
+    monkeypatch.chdir(tmp_path / "system")
+    monkeypatch.setenv(
+        "PATH", os.pathsep.join([".", "", f"{tmp_path}/links", f"{tmp_path}/workspace/bin", f"{tmp_path}/system"])
+    )
+
+    assert program("tool") == f"{tmp_path}/links/tool"
+    assert program("tool", outside=[f"{tmp_path}/workspace"]) == f"{tmp_path}/system/tool"
+    assert program("tool", outside=[str(tmp_path)]) is None
+    assert program("missing") is None
+
+
+def test_without_bash_there_is_sh(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert shell() == "/bin/sh"

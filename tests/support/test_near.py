@@ -1,0 +1,24 @@
+"""Names that a mistyped one may have been meant as."""
+
+import pytest
+
+from ferrule.support.near import near
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "expected"),
+    [
+        pytest.param("raed", ["Read", "Grep"], ["Read"], id="swapped-letters"),
+        pytest.param("READ", ["Grep", "Read"], ["Read"], id="another-case"),
+        pytest.param("zzz", ["Read", "Grep"], [], id="nothing-like-it"),
+        pytest.param("", ["Read"], [], id="no-name"),
+        pytest.param("Read", [], [], id="nothing-known"),
+        pytest.param("reads", ["rea", "reads1", "Read", "read12"], ["reads1", "Read", "rea"], id="the-nearest-three"),
+    ],
+)
+def test_the_names_most_like_it_come_first(name, known, expected):
+    assert near(name, known) == expected
+
+
+def test_no_more_are_given_than_are_wanted():
+    assert near("name", ["name1", "name2", "name"], most=1) == ["name"]
