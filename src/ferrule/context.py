@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ferrule.core.call import Call
 from ferrule.core.errors import FerruleError
 from ferrule.core.events import Event, Progress
+from ferrule.output.clean import clean
 from ferrule.services import Services
 from ferrule.workspace.paths import Jail
 
@@ -39,6 +40,7 @@ class CallContext:
         "log",
         "name",
         "notes",
+        "spelled",
         "started",
         "tracked",
     )
@@ -59,6 +61,8 @@ class CallContext:
         """The arguments in canonical names and in their final form."""
         self.face: Face | None = None
         """The face that the call was made in."""
+        self.spelled: dict[str, str] = {}
+        """Real path → the same as the caller spelled it, with its links."""
         self.started = 0.0
         self.notes: list[str] = []
         self.tracked: list[str] = []
@@ -82,6 +86,7 @@ class CallContext:
         real = self._paths.get(path)
         if real is None:
             real = self._paths[path] = self._jail.real(path)
+            self.spelled[real] = os.path.normpath(os.path.join(self._jail.folder, os.path.expanduser(path)))
         return real
 
     def need(self, service: type[S]) -> S:
@@ -100,7 +105,7 @@ class CallContext:
         return self.face.shown_param(canonical) if self.face is not None else canonical
 
     def note(self, sentence: str) -> None:
-        self.notes.append(sentence)
+        self.notes.append(clean(sentence))
 
     def track(self, path: str) -> None:
         self.tracked.append(path)
@@ -112,6 +117,9 @@ class CallContext:
             self.note(f"The full output will not be kept: {error}")
             return None
         return self.log[1]
+
+    def drop_log(self) -> None:
+        self.kept = None
 
     def keep_log(self, size_bytes: int) -> None:
         self.kept = size_bytes

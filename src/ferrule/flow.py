@@ -22,6 +22,7 @@ from ferrule.core.reply import Failure, Reply, Status
 from ferrule.core.tool import AnyTool
 from ferrule.execute.runner import Runner
 from ferrule.output.bounds import Bounds
+from ferrule.output.clean import clean
 from ferrule.permissions.gate import Case, Gate
 from ferrule.registry.registry import Registry
 from ferrule.schedule.scheduler import Scheduler
@@ -126,7 +127,7 @@ class Flow:
             ctx.face = face
             args = self.arguments.understand(face, tool, call.input, ctx)
             touches = declared(tool.access(args, ctx))
-            self.gate.forbid(touches)
+            self.gate.forbid(touches, ctx.spelled)
         except Exception as error:  # noqa: BLE001 - a bug in a tool harms its own call only
             return Unready(ctx, face, error)
         return Ready(call, face, tool, args, touches, ctx)
@@ -136,8 +137,11 @@ class Flow:
         call, face, tool, args, _, ctx, ticket = ready
         assert ticket is not None
         try:
-            await self.gate.admit(self._case(ready), lambda question: self._blocked(call, question))
+            said_yes = await self.gate.admit(self._case(ready), lambda question: self._blocked(call, question))
             await self.scheduler.turn(ticket)
+            if not said_yes:
+                # Calls that ran meanwhile may have changed what made the question needless.
+                await self.gate.admit(self._case(ready), lambda question: self._blocked(call, question))
             ctx.started = self.clock()
             self.emit(Started(id=call.id, name=call.name, at=ctx.started))
             outcome = await self.runner.run(tool, args, ctx)
@@ -195,6 +199,11 @@ def declared(touches: Iterable[Access]) -> tuple[Access, ...]:
     return every
 
 
+def _clean(failure: Failure) -> Failure:
+    """Words of files and programs may be part of it; none of them steers a terminal."""
+    return Failure(clean(failure.message), failure.error_code, failure.absolute_path)
+
+
 def _refusal(call: Call, ctx: CallContext, face: Face | None, error: BaseException, now: float) -> Reply:
     """A reply for a call that did not end well."""
     status: Status
@@ -211,7 +220,7 @@ def _refusal(call: Call, ctx: CallContext, face: Face | None, error: BaseExcepti
         id=call.id,
         name=call.name,
         status=status,
-        error=failure,
+        error=_clean(failure),
         track_files=tuple(ctx.tracked),
         notes=tuple(ctx.notes),
         started=ctx.started,

@@ -213,7 +213,7 @@ async def test_a_call_is_in_progress_until_it_is_done_failed_or_cancelled(tmp_pa
         running.set()
         await asyncio.Event().wait()
 
-    async with Engine(tmp_path, tools=[forever], on_event=heard.append) as engine:
+    async with asyncio.timeout(20), Engine(tmp_path, tools=[forever], on_event=heard.append) as engine:
         calls = [Call("glob", {"filePattern": "*"}, "1"), Call("Read", {"path": "x"}, "2"), Call("forever", {}, "3")]
         task = asyncio.create_task(engine.run(calls))
         await running.wait()

@@ -314,7 +314,7 @@ async def test_cancel_answers_every_call(tmp_path):
         await asyncio.Event().wait()
         return ""
 
-    async with Engine(tmp_path, tools=[forever]) as engine:
+    async with asyncio.timeout(20), Engine(tmp_path, tools=[forever]) as engine:
         running = asyncio.create_task(engine.run([Call("glob", {"filePattern": "*"}), Call("forever")]))
         await started.wait()
         engine.cancel()
@@ -337,10 +337,12 @@ async def test_closing_the_engine_stops_its_calls(tmp_path):
     engine = Engine(tmp_path, tools=[forever])
     await engine.__aenter__()
     running = asyncio.create_task(engine.run([Call("forever")]))
-    await started.wait()
-    await engine.close()
+    async with asyncio.timeout(20):
+        await started.wait()
+        await engine.close()
+        replies = await running
 
-    assert [reply.status for reply in await running] == ["cancelled"]
+    assert [reply.status for reply in replies] == ["cancelled"]
 
 
 async def test_an_alias_is_understood(tmp_path):

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.scripted import ALWAYS, Scripted
 
 from ferrule.cli.terminal import Terminal
 from ferrule.core.access import Access
 from ferrule.permissions.asker import NO, YES, Answer, Asker, Everybody, Listener, Nobody, Question
+from tests.scripted import ALWAYS, Scripted
 
 LIMIT_SECONDS = 10
 

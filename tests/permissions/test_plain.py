@@ -227,7 +227,9 @@ def test_without_a_path_of_its_own_the_environment_s_counts(place, monkeypatch):
         pytest.param([], None, False, id="no-repository"),
         pytest.param(["HEAD", "objects/x", "refs/x", "config"], None, True, id="files-that-look-like-a-repository"),
         pytest.param(["../HEAD", "../objects/x", "../refs/x"], None, True, id="above-the-folder"),
-        pytest.param(["HEAD", "objects/x"], None, False, id="not-quite-a-repository"),
+        pytest.param(["HEAD", "objects/x"], None, True, id="half-a-repository"),
+        pytest.param(["HEAD", "commondir"], None, True, id="a-pointer-to-another"),
+        pytest.param(["HEAD"], None, False, id="a-file-of-that-name"),
         pytest.param([".git/HEAD", "HEAD", "objects/x", "refs/x"], None, False, id="a-real-one-comes-first"),
         pytest.param([], "gitdir: ../../main/.git/worktrees/x", False, id="work-tree"),
         pytest.param([], "gitdir: ../.git/modules/x", False, id="submodule"),
@@ -263,3 +265,28 @@ def test_modules_begin_in_the_workspace(place):
     assert not asks(place, "python -m unittest tests.test_a")
     assert asks(place, "python -m unittest tests2.test_a")
     assert not asks(place, "python -m unittest test_a", cwd="work/tests")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["black .", "ruff format", "ruff check --fix src", "eslint --fix src", "gofmt -w src", "prettier --write ."],
+)
+def test_a_formatter_that_would_follow_a_link_out_asks(tmp_path, command):
+    top = tmp_path.resolve()
+    for program in PROGRAMS:
+        executable(top / "bin" / program)
+    (top / "work" / "src").mkdir(parents=True)
+    (top / "work" / "src" / "a.py").write_text("")
+    assert not asks(top, command)
+    (top / "outside.py").write_text("")
+    (top / "work" / "src" / "l.py").symlink_to(top / "outside.py")
+
+    assert asks(top, command)
+
+
+@pytest.mark.parametrize("command", ["git diff a b", "git diff"])
+def test_a_comparison_without_a_repository_asks(tmp_path, command):
+    executable(tmp_path.resolve() / "bin" / "git")
+    (tmp_path / "work").mkdir()
+
+    assert asks(tmp_path.resolve(), command)

@@ -127,7 +127,11 @@ def test_the_directories_that_a_pattern_names(pattern, prefix):
 
 def test_too_many_braces_are_refused_before_they_are_expanded():
     with pytest.raises(BadGlob, match="512"):
-        matcher("{a,b}" * 40)
+        matcher("{a,b}" * 12)
+    with pytest.raises(BadGlob, match="32 braces"):
+        matcher("{" * 4000)
+    with pytest.raises(BadGlob, match=r"long patterns|characters of patterns"):
+        matcher("{a,b}" * 9 + "*a" * 1900)
     with pytest.raises(BadGlob, match="characters"):
         matcher("a" * 5000)
 

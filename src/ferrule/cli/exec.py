@@ -54,6 +54,7 @@ def read_calls(text: str) -> list[Call]:
     """The calls of all lines. Nothing runs when a line is wrong; every wrong line is named."""
     calls: list[Call] = []
     wrong: list[str] = []
+    taken: set[str] = set()
     for number, line in enumerate((line for line in text.split("\n") if line.strip()), 1):
         try:
             read = msgspec.json.decode(line, type=Line)
@@ -62,9 +63,11 @@ def read_calls(text: str) -> list[Call]:
         except (msgspec.DecodeError, RecursionError) as error:
             wrong.append(f"line {number}: not JSON: {error}.")
         else:
-            calls.append(Call(read.name, read.input, str(number if read.id in (None, "") else read.id)))
-            if sum(call.id == calls[-1].id for call in calls) > 1:
-                wrong.append(f"line {number}: the id {calls[-1].id!r} is taken already.")
+            call_id = str(number if read.id in (None, "") else read.id)
+            if call_id in taken:
+                wrong.append(f"line {number}: the id {call_id!r} is taken already.")
+            taken.add(call_id)
+            calls.append(Call(read.name, read.input, call_id))
     if wrong:
         raise click.UsageError("\n".join(wrong))
     return calls
@@ -92,7 +95,8 @@ async def _run(calls: list[Call], session: dict[str, Any], *, timing: bool) -> l
         if isinstance(event, Done) and not timing:
             ended[event.id] = event.reply
             while waiting and waiting[0] in ended:
-                _print({"id": waiting[0], **ended[waiting.pop(0)].as_dict()})
+                _print({"id": waiting[0], **ended[waiting[0]].as_dict()})
+                waiting.pop(0)
 
     async with open_engine(**session, on_event=heard) as engine:
         replies = await engine.run(calls)

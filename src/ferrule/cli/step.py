@@ -11,6 +11,7 @@ from ferrule.cli.options import open_engine
 from ferrule.cli.show import paint_diff
 from ferrule.core.errors import ToolFailure
 from ferrule.engine import Engine
+from ferrule.output.clean import clean
 from ferrule.support.diff import diff
 from ferrule.workspace.journal import Entry
 from ferrule.workspace.textfile import is_binary
@@ -34,7 +35,7 @@ async def _step(which: str, path: str | None, session: dict[str, Any], *, listin
             return
         done = await (engine.undo(path) if which == "undo" else engine.redo(path))
         for text in diffs(done, engine):
-            click.echo(paint_diff(text), nl=False)
+            click.echo(paint_diff(clean(text)), nl=False)
         click.echo(f"{'Undone' if which == 'undo' else 'Redone'}: {_line(done.entry, engine)}")
 
 
@@ -63,4 +64,4 @@ async def _list(engine: Engine, path: str | None) -> None:
 
 def _line(entry: Entry, engine: Engine) -> str:
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.time))
-    return f"{entry.kind} of {', '.join(engine.jail.shown(file.path) for file in entry.files)} at {when}"
+    return clean(f"{entry.kind} of {', '.join(engine.jail.shown(file.path) for file in entry.files)} at {when}")

@@ -8,6 +8,7 @@ from typing import TextIO
 from ferrule.permissions.asker import NO, Answer, Question, visible
 
 _MOST_LINES = 24
+_MOST_CHARS = 1600
 _YES, _ALWAYS, _NO = ("y", "yes"), ("a", "always"), ("n", "no")
 
 
@@ -34,13 +35,14 @@ class Terminal:
         """Typed ahead of the question; Python's own buffer would hide it from the event loop."""
 
     async def ask(self, question: Question) -> Answer:
-        _say(f"\n{question.summary}")
+        self._forget_typed()
+        _say(f"\n{_bounded(question.summary)}")
         for line in preview(question):
             _say(f"  {line}")
         folder = question.kind == "folder"
         offer = "Open this folder for the session? " if folder else "Allow? "
         always = self._many and not folder
-        choices = "[y]es, [a]lways in this session, [n]o: " if always else "[y]es, [n]o: "
+        choices = f"[y]es, [a]lways ({self._covers(question)}), [n]o: " if always else "[y]es, [n]o: "
         while True:
             print(offer + choices, end="", file=sys.stderr, flush=True)
             line = await self._line()
@@ -52,6 +54,20 @@ class Terminal:
                 return Answer(allow=True, always=said in _ALWAYS)
             if said in (*_NO, ""):
                 return NO
+
+    @staticmethod
+    def _covers(question: Question) -> str:
+        """What "always" would allow."""
+        commands = any(access.kind == "command" for access in question.touches)
+        return "this command" if commands else f"every {question.name} in this session"
+
+    def _forget_typed(self) -> None:
+        """What was typed before a question was shown is no answer to it."""
+        self._typed = b""
+        if self._source.isatty():
+            import termios  # noqa: PLC0415 - not on Windows, and only at a terminal
+
+            termios.tcflush(self._source.fileno(), termios.TCIFLUSH)
 
     async def _line(self) -> str:
         """One line; the end of input ends it too, without a newline."""
@@ -67,16 +83,24 @@ class Terminal:
 async def _piece(descriptor: int) -> bytes:
     """What was typed, when something was; the event loop goes on meanwhile."""
     loop = asyncio.get_running_loop()
-    ready: asyncio.Future[None] = loop.create_future()
+    ready = asyncio.Event()
     try:
-        loop.add_reader(descriptor, lambda: ready.done() or ready.set_result(None))
+        loop.add_reader(descriptor, ready.set)
     except (NotImplementedError, OSError):
         return await asyncio.to_thread(os.read, descriptor, 4096)
     try:
-        await ready
+        await ready.wait()
     finally:
         loop.remove_reader(descriptor)
     return os.read(descriptor, 4096)
+
+
+def _bounded(summary: str) -> str:
+    """A long command with its beginning and its end in sight."""
+    if len(summary) <= _MOST_CHARS:
+        return summary
+    half = _MOST_CHARS // 2
+    return f"{summary[:half]}\n… {len(summary) - 2 * half:,} more characters …\n{summary[-half:]}"
 
 
 def preview(question: Question) -> list[str]:

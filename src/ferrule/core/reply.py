@@ -7,6 +7,11 @@ import msgspec
 Status = Literal["in-progress", "done", "error", "cancelled", "rejected-by-user", "blocked-on-user"]
 
 
+def sayable(path: str) -> str:
+    """A path as JSON can hold it: bytes that are no text become question marks."""
+    return path.encode(errors="replace").decode()
+
+
 class Failure(msgspec.Struct, frozen=True):
     """Why a call did not end well."""
 
@@ -18,7 +23,7 @@ class Failure(msgspec.Struct, frozen=True):
         pairs = (
             ("message", self.message),
             ("errorCode", self.error_code),
-            ("absolutePath", self.absolute_path),
+            ("absolutePath", self.absolute_path and sayable(self.absolute_path)),
         )
         return {key: value for key, value in pairs if value is not None}
 
@@ -50,7 +55,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         elif self.status == "done":
             out["result"] = self.result
         if self.track_files:
-            out["trackFiles"] = list(self.track_files)
+            out["trackFiles"] = [sayable(path) for path in self.track_files]
         if self.notes:
             out["notes"] = list(self.notes)
         if self.output_id:

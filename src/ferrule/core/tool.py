@@ -43,6 +43,9 @@ class Context(Protocol):
     def new_log(self) -> str | None:
         """The path of a file, not made yet, for a full output that is too long for memory; None where none can be."""
 
+    def drop_log(self) -> None:
+        """Say that the log is not worth keeping after all."""
+
     def keep_log(self, size_bytes: int) -> None:
         """Say that the log holds more than the outcome does: the engine keeps it, and the reply names it."""
 

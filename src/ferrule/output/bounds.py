@@ -1,5 +1,6 @@
 """The one place that bounds: every result is cleaned, cut to its face's limit, and kept whole when it was cut."""
 
+import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from ferrule.output.store import Store
 
 
+_SMALL = 200_000
+"""Characters, items or members."""
+
+
 class Told(Protocol):
     """What bounding needs of a call's context."""
 
@@ -23,6 +28,8 @@ class Told(Protocol):
     kept: int | None
 
     def note(self, sentence: str) -> None: ...
+
+    def drop_log(self) -> None: ...
 
 
 class Bounded(NamedTuple):
@@ -43,21 +50,17 @@ class Bounds:
         if isinstance(result, str) and len(result) * 4 <= limit_bytes:
             return Bounded(clean_value(result), await self._logged(ctx))
         try:
-            # Values of other types become the JSON values that they stand for, so that nothing hides inside them.
-            cleaned = clean_value(msgspec.to_builtins(result, str_keys=True))
-            size = len(msgspec.json.encode(cleaned))
+            if _is_small(result):
+                kept, whole, omitted = _shape(result, limit_bytes)
+            else:
+                kept, whole, omitted = await asyncio.to_thread(_shape, result, limit_bytes)
         except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise ToolFailure(
                 f"{ctx.name} returned something that is not a JSON value ({type(result).__name__}).", code="bad-result"
             ) from error
         output_id = await self._logged(ctx)
-        if size <= limit_bytes:
-            return Bounded(cleaned, output_id)
-        from ferrule.output.cut import cut_value  # noqa: PLC0415 - most outputs fit
-
-        kept, omitted = cut_value(cleaned, limit_bytes)
         if omitted and output_id is None:
-            output_id = await self._kept(self._store().put(spoken(cleaned), call_id=ctx.call_id, tool=ctx.name), ctx)
+            output_id = await self._kept(self._store().put(spoken(whole), call_id=ctx.call_id, tool=ctx.name), ctx)
         return Bounded(kept, output_id)
 
     async def _logged(self, ctx: Told) -> str | None:
@@ -72,6 +75,24 @@ class Bounds:
             output_id = await keeping
         except FerruleError as error:
             ctx.note(f"The full output could not be kept: {error}")
+            ctx.drop_log()
             return None
         ctx.note(f"The full output is kept as {output_id}: ferrule output {output_id}")
         return output_id
+
+
+def _is_small(result: Any) -> bool:
+    """Is it shaped before anybody would notice? What is large is shaped away from the event loop."""
+    return not isinstance(result, (str, list, tuple, dict)) or len(result) < _SMALL
+
+
+def _shape(result: Any, limit_bytes: int) -> tuple[Any, Any, int]:
+    """The result within the limit, the whole of it, and how many bytes were left out."""
+    # Values of other types become the JSON values that they stand for, so that nothing hides inside them.
+    cleaned = clean_value(msgspec.to_builtins(result, str_keys=True))
+    if len(msgspec.json.encode(cleaned)) <= limit_bytes:
+        return cleaned, cleaned, 0
+    from ferrule.output.cut import cut_value  # noqa: PLC0415 - most outputs fit
+
+    kept, omitted = cut_value(cleaned, limit_bytes)
+    return kept, cleaned, omitted

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ferrule.core.access import Access, within
@@ -61,15 +62,18 @@ class Gate:
         self._granted: set[str] = set()
         self._one_at_a_time = asyncio.Lock()
 
-    def forbid(self, touches: Sequence[Access]) -> None:
-        """Raise for what no answer can allow: secret and protected files, and the engine's own."""
+    def forbid(self, touches: Sequence[Access], spelled: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Raise for what no answer can allow: secret and protected files, and the engine's own.
+
+        `spelled` gives the paths as they were written: a guarded name counts also where it is only a link.
+        """
         for access in touches:
             if access.kind != "path":
                 continue
+            for path in {access.key, spelled.get(access.key, access.key)}:
+                (self._guard.check_read if access.mode == "read" else self._guard.check_write)(path)
             if access.mode == "read":
-                self._guard.check_read(access.key)
                 continue
-            self._guard.check_write(access.key)
             if any(within(access.key, one) for one in self._own):
                 raise ToolFailure(
                     f"Refusing to write {os.path.basename(access.key)}: it belongs to Ferrule itself. "
@@ -86,16 +90,16 @@ class Gate:
         if not includes(self._mode, case.name, subagent_types=case.subagent_types, canonical=self._canonical):
             raise Denied(f"{case.name} is not part of this mode.", code="not-in-mode")
 
-    async def admit(self, case: Case, blocked: Blocked) -> None:
-        """Return when the call may run; raise `Denied` when it may not."""
+    async def admit(self, case: Case, blocked: Blocked) -> bool:
+        """Return when the call may run, and whether a person has said so; raise `Denied` when it may not."""
         self.check_mode(case)
         for folder, path in self._outside(case.touches):
             await self._widen(case, folder, path, blocked)
         if self.passes(case):
-            return
+            return False
         key = _likeness(case)
         if key in self._granted:
-            return
+            return True
         question = Question(
             kind="call",
             call_id=case.call_id,
@@ -107,6 +111,7 @@ class Gate:
         answer = await self._ask(question, blocked, key)
         if not answer.allow:
             raise Denied(answer.message or f"The user did not allow this: {question.summary}.", code="not-allowed")
+        return True
 
     async def _ask(self, question: Question, blocked: Blocked, key: str) -> Answer:
         blocked(question.summary)

@@ -14,10 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ferrule.core.access import within
+from ferrule.permissions.repository import known_repository
 
 # Patterns stay text until the first use: compiling them would be paid by every start of the program.
 _PLAIN = r"[A-Za-z0-9_./:@+,=-]+( [A-Za-z0-9_./:@+,=-]+)*"
 _MOST_CHARS = 1000
+_MOST_ENTRIES = 20_000
+"""In a folder with more, looking for links takes longer than a question."""
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_.:-]*"
 _COUNT = r"\d{1,6}"
@@ -118,7 +121,10 @@ TABLE: Mapping[str, Form] = {
     "isort --diff": _form("--check --quiet -q", words=_PATH),
     "tsc --noEmit": _form("--pretty"),
     "eslint": _form("--fix --quiet", values={"--max-warnings": _COUNT}, words=_PATH),
-    "prettier": _form("--check --write --list-different", words=_PATH),
+    # Without one of these first words prettier prints whole files.
+    "prettier --check": _form(words=_PATH),
+    "prettier --list-different": _form(words=_PATH),
+    "prettier --write": _form(words=_PATH),
     "jest": _form("--ci --runInBand --watch=false", values={"-t": _NAME}, words=_PATH),
     "vitest run": _form(values={"-t": _NAME}, words=_PATH),
     "make": _form(words=_TASK),
@@ -169,7 +175,9 @@ def auto_allowed(
     if not _covered(meant) or not _trusted(words[0], roots, os.environ.get("PATH") if path is None else path):
         return False
     here = os.path.realpath(cwd)
-    if not _inside(here, roots) or off_limits(here) or (words[0] == "git" and not _own_repository(here)):
+    if not _inside(here, roots) or off_limits(here) or (words[0] == "git" and not known_repository(here, meant)):
+        return False
+    if _writes(meant) and not all(_stays_inside(os.path.join(here, word), roots) for word in _operands(meant)):
         return False
     if "unittest" in words[2:3] and not all(_begins_here(word, here) for word in words[3:]):
         return False
@@ -193,6 +201,38 @@ def _covered(words: Sequence[str]) -> bool:
         if form is not None:
             return _fits(words[count:], form)
     return False
+
+
+_WRITERS = {"ruff format": ("--check", "--diff"), "black": ("--check", "--diff")}
+"""Formatters, and the flags with which they write nothing."""
+_WRITING = {"ruff check": "--fix", "eslint": "--fix", "gofmt": "-w", "prettier --write": "--write"}
+"""Programs, and the flags with which they write."""
+
+
+def _writes(words: Sequence[str]) -> bool:
+    """Does the command change the files that it is given?"""
+    first = (words[0], " ".join(words[:2]))
+    by_default = any(name in first and not set(flags) & set(words) for name, flags in _WRITERS.items())
+    return by_default or any(name in first and flag in words for name, flag in _WRITING.items())
+
+
+def _stays_inside(path: str, roots: Sequence[str]) -> bool:
+    """Is it a file, or a folder without a link out of the workspace, which a formatter would follow?"""
+    folders, seen = [path] if os.path.isdir(path) else [], 0
+    for folder in folders:  # grows on the way
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                seen += 1
+                if seen > _MOST_ENTRIES or (entry.is_symlink() and not _inside(os.path.realpath(entry.path), roots)):
+                    return False
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+    return True
+
+
+def _operands(words: Sequence[str]) -> list[str]:
+    """The words that name files; a formatter without any takes the whole folder."""
+    return [word for word in words[1:] if not word.startswith("-") and word not in {"format", "check"}] or ["."]
 
 
 def _fits(words: Sequence[str], form: Form) -> bool:
@@ -243,28 +283,3 @@ def _begins_here(word: str, cwd: str) -> bool:
     first = re.split(r"[./]", word, maxsplit=1)[0]
     names = (first, f"{first}.py")
     return word.startswith("-") or word == "discover" or any(os.path.exists(os.path.join(cwd, name)) for name in names)
-
-
-def _own_repository(cwd: str) -> bool:
-    """Will git find its settings in a `.git`, which no tool may write, and not in files that look like a repository?"""
-    folder = cwd
-    while True:
-        git = os.path.join(folder, ".git")
-        if os.path.isdir(git):
-            return True
-        if os.path.lexists(git):
-            return _leads_to_git(git)
-        if all(os.path.exists(os.path.join(folder, name)) for name in ("HEAD", "objects", "refs")):
-            return False
-        if os.path.dirname(folder) == folder:
-            return True
-        folder = os.path.dirname(folder)
-
-
-def _leads_to_git(file: str) -> bool:
-    """Does the pointer of a work tree or a submodule lead into a `.git` folder?"""
-    if not os.path.isfile(file):
-        return False
-    with open(file, encoding="utf-8", errors="replace") as pointer:
-        target = pointer.read(4096).removeprefix("gitdir:").strip()
-    return ".git" in os.path.realpath(os.path.join(os.path.dirname(file), target)).split(os.sep)

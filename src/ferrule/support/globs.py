@@ -10,6 +10,9 @@ from functools import lru_cache
 
 _ALTERNATIVES = 512
 _LENGTH = 4096
+_BRACES = 32
+_EXPANDED = 16_384
+"""Of all alternatives together; compiling more would hold up the event loop."""
 
 
 class BadGlob(ValueError):  # noqa: N818 - the reader is a model
@@ -120,7 +123,12 @@ def expand(pattern: str) -> tuple[str, ...]:
     """
     if len(pattern) > _LENGTH:
         raise BadGlob(f"The pattern has {len(pattern)} characters; at most {_LENGTH} are possible.")
-    return tuple(dict.fromkeys(_tidy(alternative) for alternative in _braces(pattern)))
+    if pattern.count("{") > _BRACES:
+        raise BadGlob(f"The pattern has more than {_BRACES} braces; use fewer of them, or `*`.")
+    alternatives = tuple(dict.fromkeys(_tidy(alternative) for alternative in _braces(pattern)))
+    if sum(map(len, alternatives)) > _EXPANDED:
+        raise BadGlob(f"The braces stand for more than {_EXPANDED:,} characters of patterns; use fewer, or `*`.")
+    return alternatives
 
 
 def _tidy(pattern: str) -> str:
@@ -139,8 +147,12 @@ def _braces(pattern: str) -> list[str]:
         options = _options(pattern, at) if pattern[at] == "{" else None
         if options is None:
             size = 2 if pattern[at] == "\\" else 1
+            while at + size < len(pattern) and pattern[at + size] not in "{\\":
+                size += 1
             whole = [head + pattern[at : at + size] for head in whole]
             at += size
+            if len(whole) * len(whole[0]) > _EXPANDED * 4:
+                raise BadGlob("The braces stand for too many long patterns; use fewer of them, or `*`.")
             continue
         parts, at = options
         tails = [tail for part in parts for tail in _braces(part)]

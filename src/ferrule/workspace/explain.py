@@ -106,7 +106,8 @@ def _slip(file: TextFile, old: str) -> str:
     """What was only added to a text that is in the file, if that is the trouble."""
     pieces = old.split("\n")
     if all(_NUMBERED.match(piece) or not piece.strip() for piece in pieces):
-        number = _line_of(file, "\n".join(_NUMBERED.sub("", piece, count=1) for piece in pieces))
+        bare = (piece[m.end() :] if (m := _NUMBERED.match(piece)) else piece for piece in pieces)
+        number = _line_of(file, "\n".join(bare))
         if number:
             return (
                 "The lines of the old text begin with line numbers, which are not in the file. "

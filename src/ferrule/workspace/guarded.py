@@ -19,7 +19,10 @@ READABLE = (".env.example", ".env.sample", ".env.template")
 SECRET = (
     ".env",
     ".env.*",
+    ".env{-,_}*",
+    ".env~",
     ".envrc",
+    ".flaskenv",
     "*.env",
     "credentials",
     "credentials.*",
@@ -29,6 +32,10 @@ SECRET = (
     "client_secret*.json",
     "service-account*.json",
     "id_{rsa,dsa,ecdsa,ed25519,ecdsa_sk,ed25519_sk}",
+    "id_{rsa,dsa,ecdsa,ed25519}.{bak,old,orig,key}",
+    ".vault-token",
+    "*.tfvars",
+    ".aws/**",
     "*.{pem,key,p12,pfx,jks,keystore,kdbx,ppk}",
     ".{netrc,npmrc,pypirc,pgpass,htpasswd,git-credentials,dockercfg}",
     "_netrc",
@@ -41,6 +48,7 @@ SECRET = (
 PROTECTED = (
     ".git",
     ".git/**",
+    "git~1/**",
     ".ferrule",
     ".ferrule/**",
     ".amp/settings*.json*",
@@ -49,11 +57,13 @@ PROTECTED = (
     ".{claude,codex,gemini,cursor,opencode}/**",
     ".mcp.json",
     ".{vscode,idea,zed,devcontainer}/**",
-    ".{bashrc,bash_profile,bash_login,bash_logout,profile,zshrc,zshenv,zprofile,zlogin,inputrc}",
+    ".{bash_aliases,bashrc,bash_profile,bash_login,bash_logout,profile,zshrc,zshenv,zprofile,zlogin,inputrc}",
     ".config/{fish,git}/**",
     ".{gitconfig,gitmodules,envrc,npmrc,yarnrc,yarnrc.yml,pnpmfile.cjs,pypirc}",
     ".{husky,githooks}/**",
     ".pre-commit-config.yaml",
+    "lefthook.{yml,yaml}",
+    "*.pth",
     "{sitecustomize,usercustomize}.py",
 )
 
@@ -73,7 +83,7 @@ class Guard:
         return self._listed(path, SECRET) and _plain(os.path.basename(path)) not in READABLE and not self._open(path)
 
     def protected(self, path: str) -> bool:
-        return self._listed(path, PROTECTED) and not self._open(path)
+        return (self._listed(path, PROTECTED) or _steers_git(path)) and not self._open(path)
 
     def _open(self, path: str) -> bool:
         return bool(self._allow) and self._listed(path, self._allow)
@@ -110,6 +120,16 @@ class Guard:
                 code="writing-protected-file",
                 path=path,
             )
+
+
+def _steers_git(path: str) -> bool:
+    """Is it the settings or a hook of a repository that lies in a folder of another name?"""
+    folder, name = os.path.split(path)
+    if name not in {"config", "config.worktree"}:
+        if os.path.basename(folder) != "hooks":
+            return False
+        folder = os.path.dirname(folder)
+    return all(os.path.lexists(os.path.join(folder, part)) for part in ("HEAD", "objects", "refs"))
 
 
 def _plain(name: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ferrule.core.errors import ToolFailure
-from ferrule.support.beneath import remove_empty, write_all
+from ferrule.support.beneath import is_regular, remove_empty, write_all
 from ferrule.support.locks import Locks, LockTimeoutError, try_lock
 from ferrule.workspace.ledger import fingerprint_at
 from ferrule.workspace.sealed import DamagedError, read_both, read_head, sealed
@@ -207,11 +207,12 @@ class Journal:
         for name in _listed(self._pending):
             path = os.path.join(self._pending, name)
             try:
-                descriptor = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
-            except (FileNotFoundError, PermissionError):
-                continue
+                flags = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+                descriptor = os.open(path, os.O_RDWR | flags)
+            except OSError:
+                continue  # gone meanwhile, or nothing that a write of ours would leave
             try:
-                if try_lock(descriptor) and os.path.exists(path):
+                if is_regular(descriptor) and try_lock(descriptor) and os.path.exists(path):
                     yield path
             finally:
                 os.close(descriptor)

@@ -141,6 +141,12 @@ class Jail:
                 return Place(root, tuple(relative.split(os.sep)) if relative else (), real)
         raise Outside(real)
 
+    def check(self, real: str) -> None:
+        """Raise when a folder on the way became a link since the path was resolved, or the workspace another folder."""
+        self.place(real).root.open()
+        if os.path.realpath(real) != real:
+            raise ToolFailure(f"{real} was replaced by a link meanwhile; nothing was done.", path=real)
+
     def from_root(self, real: str) -> str:
         """The path from the outermost root that holds it; the path itself where none does."""
         for root in sorted((root.path for root in self.roots), key=len):

@@ -10,6 +10,12 @@ from ferrule.workspace.textfile import Binary, is_binary, lines, parse
 WHOLE_BYTES = 8 << 20
 """Files up to this size are read and decoded as a whole; larger ones are streamed and taken for UTF-8."""
 _CHUNK = 1 << 20
+LIMIT_SCAN_BYTES = 1 << 30
+"""How far a file is read to find a line; a reader that is not wanted any more must come to an end."""
+
+
+class TooFarError(ValueError):
+    """The window lies too deep in the file."""
 
 
 class Window(NamedTuple):
@@ -51,8 +57,11 @@ def window_in(descriptor: int, first: int, last: int, *, line_bytes: int, most_b
 
 def _lines(descriptor: int, line_bytes: int) -> Iterator[bytes]:
     """Lines at LF; of a line that is too long only the beginning, so that one line cannot fill the memory."""
-    rest, keep = b"", line_bytes + 8
+    rest, keep, read = b"", line_bytes + 8, 0
     while chunk := os.read(descriptor, _CHUNK):
+        read += len(chunk)
+        if read > LIMIT_SCAN_BYTES:
+            raise TooFarError(f"The lines lie beyond the first {LIMIT_SCAN_BYTES >> 20} MiB of the file.")
         pieces = (rest + chunk).split(b"\n")
         rest = pieces.pop()[:keep]
         for piece in pieces:

@@ -12,7 +12,7 @@ from ferrule.support.threads import Threads
 from ferrule.workspace.ledger import Ledger
 from ferrule.workspace.paths import Jail, Place
 from ferrule.workspace.textfile import Binary
-from ferrule.workspace.window import WHOLE_BYTES, Window, window_in, window_of
+from ferrule.workspace.window import WHOLE_BYTES, TooFarError, Window, window_in, window_of
 
 PICTURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -69,6 +69,8 @@ def _read(place: Place, args: ReadArgs, ctx: Context) -> FileText | Listing | Pi
         raise ToolFailure(f"{place.path} is neither a file nor a folder that can be read.", path=place.path) from error
     except Binary as error:
         raise ToolFailure("The file is binary.", code="binary", path=place.path) from error
+    except TooFarError as error:
+        raise ToolFailure(f"{error} Use Bash with tail or sed.", code="too-far", path=place.path) from error
     except BlockingIOError as error:
         raise ToolFailure(
             f"{place.path} has nothing to read yet; it is not an ordinary file.", path=place.path

@@ -9,8 +9,12 @@ from ferrule.core.outcomes import Found
 from ferrule.core.tool import Context, Tool
 from ferrule.support import ripgrep
 from ferrule.support.globs import BadGlob, escape, expand, literal_prefix, names_hidden, select
+from ferrule.support.threads import Threads
 from ferrule.tools.search.program import rg
 from ferrule.workspace.paths import Jail
+
+_MANY = 20_000
+"""So many names are matched away from the event loop."""
 
 
 class GlobArgs(Args, frozen=True, kw_only=True):
@@ -39,14 +43,22 @@ class Glob(Tool[GlobArgs, Found]):
         above = escape(below) + "/" if below else ""
         patterns = [above + rest for rest in rests]
         hidden = any(map(names_hidden, patterns))
+        ctx.need(Jail).check(root)
         listed = await ripgrep.files(rg(ctx), root, hidden=hidden, below=below)
-        names = select(patterns[0], listed)
-        if patterns[1:]:
-            names = list({*names, *(name for pattern in patterns[1:] for name in select(pattern, listed))})
-        names.sort()
+        if len(listed) < _MANY:
+            names = _matching(patterns, listed)
+        else:
+            names = await ctx.need(Threads).run(_matching, patterns, listed)
         page = names[args.offset : args.offset + args.limit]
         start = root.rstrip(os.sep) + os.sep
         return Found(tuple([start + name for name in page]), max(0, len(names) - args.offset - len(page)))
+
+
+def _matching(patterns: list[str], listed: list[str]) -> list[str]:
+    names = select(patterns[0], listed)
+    if patterns[1:]:
+        names = list({*names, *(name for pattern in patterns[1:] for name in select(pattern, listed))})
+    return sorted(names)
 
 
 def _start(pattern: str, ctx: Context) -> tuple[str, list[str]]:

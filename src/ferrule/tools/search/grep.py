@@ -48,6 +48,7 @@ class Grep(Tool[GrepArgs, Hits]):
             raise ToolFailure(f"{real} is not there.", code="not-found", path=real)
         if not os.access(real, os.R_OK):
             raise ToolFailure(f"EACCES: permission denied: {real}", path=real)
+        jail.check(real)
         root = real if os.path.isdir(real) else os.path.dirname(real)
         try:
             hits = await ripgrep.search(
@@ -74,7 +75,7 @@ class Grep(Tool[GrepArgs, Hits]):
             for hit in hits.lines
             if not guard.secret(path := os.path.join(root, hit.path))
         )
-        if hits.total > len(lines):
+        if hits.total > len(lines) == len(hits.lines):  # what was held back is not counted aloud
             ctx.note(f"Showing {len(lines)} of {hits.total} lines found. Narrow the pattern or the search.")
         if hits.capped:
             ctx.note(

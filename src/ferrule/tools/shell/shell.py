@@ -9,6 +9,7 @@ from ferrule.core.outcomes import Ran
 from ferrule.core.tool import Context, Tool
 from ferrule.settings import Settings
 from ferrule.support import process
+from ferrule.support.beneath import describe
 from ferrule.workspace.paths import Jail
 
 
@@ -36,6 +37,7 @@ class Shell(Tool[ShellArgs, Ran]):
         cwd, roots = ctx.path(args.cwd), [root.path for root in ctx.need(Jail).roots]
         if not args.command.strip():
             raise ToolFailure("The command is empty.")
+        ctx.need(Jail).check(cwd)
         try:
             ended = await process.run(
                 [process.shell(outside=roots), "-c", args.command],
@@ -47,8 +49,8 @@ class Shell(Tool[ShellArgs, Ran]):
                 on_output=lambda text: ctx.progress(_last_line(text)),
                 seconds=settings.seconds,
             )
-        except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
-            raise ToolFailure(f"Cannot run in {cwd}: {error.strerror}.", path=cwd) from error
+        except OSError as error:
+            raise ToolFailure(f"Cannot run it in {cwd}: {describe(error)}.", path=cwd) from error
         text = ended.text
         if len(text) * 4 > args.tail_bytes:
             text = text.encode()[-args.tail_bytes :].decode(errors="ignore")
@@ -56,6 +58,7 @@ class Shell(Tool[ShellArgs, Ran]):
             ctx.keep_log(ended.logged_bytes)
             ctx.note(f"Only the last {len(text):,} of {ended.total_chars:,} characters of output are shown.")
         if ended.log_error:
+            ctx.drop_log()
             ctx.note(f"The full output could not be kept: {ended.log_error}.")
         elif ended.logged_bytes < ended.total_bytes:
             ctx.note(f"Only the first {ended.logged_bytes:,} of {ended.total_bytes:,} bytes of output were kept.")

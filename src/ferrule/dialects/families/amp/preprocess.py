@@ -5,9 +5,14 @@ from typing import Any
 
 from ferrule.core.tool import Context
 
+_LIMIT_CHARS = 65_536
+"""A longer command runs as it is: reading it would hold up everything else."""
+
 
 def command(values: dict[str, Any], ctx: Context) -> dict[str, Any]:
     """A shell call as it will run: no trailing `&`, and a leading `cd folder &&` as the working directory."""
+    if len(values["command"]) > _LIMIT_CHARS:
+        return values
     from ferrule.support.command import split_cd, strip_background  # noqa: PLC0415 - only commands pay for it
 
     line = strip_background(values["command"])

@@ -1,0 +1,32 @@
+"""Whose settings git would obey in a folder."""
+
+import os
+from collections.abc import Sequence
+
+
+def known_repository(cwd: str, words: Sequence[str]) -> bool:
+    """Will git find its settings in a `.git`, which no tool may write, and not in files that look like a repository?"""
+    folder = cwd
+    while True:
+        git = os.path.join(folder, ".git")
+        if os.path.isdir(git):
+            return True
+        if os.path.lexists(git):
+            return _leads_to_git(git)
+        # Git takes a HEAD that leads nowhere too, and may find the rest through a pointer in `commondir`.
+        if os.path.lexists(os.path.join(folder, "HEAD")) and any(
+            os.path.lexists(os.path.join(folder, name)) for name in ("objects", "refs", "commondir", "config")
+        ):
+            return False
+        if os.path.dirname(folder) == folder:
+            return "diff" not in words  # without a repository it compares any two folders, and prints them
+        folder = os.path.dirname(folder)
+
+
+def _leads_to_git(file: str) -> bool:
+    """Does the pointer of a work tree or a submodule lead into a `.git` folder?"""
+    if not os.path.isfile(file):
+        return False
+    with open(file, encoding="utf-8", errors="replace") as pointer:
+        target = pointer.read(4096).removeprefix("gitdir:").strip()
+    return ".git" in os.path.realpath(os.path.join(os.path.dirname(file), target)).split(os.sep)

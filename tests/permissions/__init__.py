@@ -1,0 +1,1 @@
+"""Tests of the stage that decides whether a call may run."""
