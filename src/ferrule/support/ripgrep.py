@@ -59,9 +59,11 @@ async def files(rg: str, root: str, *, hidden: bool, below: str = "") -> list[st
         return []
     argv = [rg, "--files", *_QUIET, *_ignoring(root, parents=False), *["--hidden"] * hidden, *_siblings(root, below)]
     listed = await capture([*argv, "--", "./"], cwd=root, limit_bytes=_LIST_BYTES)
-    names = os.fsdecode(listed.stdout).split("\0")[:-1]  # at once: name by name costs as much as the listing
-    start = f"./{below}/" if below else "./"
-    return [name[2:] for name in names if name.startswith(start)]
+    # All at once, the `./` of each with it: name by name costs as much as the listing.
+    names = os.fsdecode(listed.stdout)[2:].removesuffix("\0").split("\0./")
+    if names == [""]:
+        return []
+    return [name for name in names if name.startswith(below + "/")] if below else names
 
 
 def _ignoring(root: str, *, parents: bool) -> list[str]:

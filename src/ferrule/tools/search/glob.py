@@ -46,18 +46,18 @@ class Glob(Tool[GlobArgs, Found]):
         ctx.need(Jail).check(root)
         listed = await ripgrep.files(rg(ctx), root, hidden=hidden, below=below)
         if len(listed) < _MANY:
-            names = _matching(patterns, listed)
+            names = _matching(patterns, listed, hidden=hidden)
         else:
-            names = await ctx.need(Threads).run(_matching, patterns, listed)
+            names = await ctx.need(Threads).run(_matching, patterns, listed, hidden=hidden)
         page = names[args.offset : args.offset + args.limit]
         start = root.rstrip(os.sep) + os.sep
         return Found(tuple([start + name for name in page]), max(0, len(names) - args.offset - len(page)))
 
 
-def _matching(patterns: list[str], listed: list[str]) -> list[str]:
-    names = select(patterns[0], listed)
-    if patterns[1:]:
-        names = list({*names, *(name for pattern in patterns[1:] for name in select(pattern, listed))})
+def _matching(patterns: list[str], listed: list[str], *, hidden: bool) -> list[str]:
+    names = select(patterns[0], listed, hidden=hidden)
+    for pattern in patterns[1:]:
+        names = list({*names, *select(pattern, listed, hidden=hidden)})
     return sorted(names)
 
 

@@ -1,6 +1,7 @@
 """How Amp reads what came back."""
 
 import base64
+import contextlib
 from typing import Any
 
 import msgspec
@@ -46,8 +47,9 @@ def ran(outcome: Ran) -> str:
 def files_and_remaining(outcome: Found) -> dict[str, Any]:
     """A page that would be too long gives up its end, and says so by counting it as remaining."""
     room, files = GENERAL_LIMIT_BYTES - 100, []
-    if sum(map(len, outcome.paths)) < room // 8:  # however they are written, they fit
-        return {"files": list(outcome.paths), "remaining": outcome.remaining}
+    with contextlib.suppress(UnicodeEncodeError):
+        if len(msgspec.json.encode(outcome.paths)) < room:
+            return {"files": list(outcome.paths), "remaining": outcome.remaining}
     for path in outcome.paths:
         # Bytes that are no text count as more than they become; quotes and backslashes count as they are written.
         room -= len(msgspec.json.encode(path.encode(errors="backslashreplace").decode())) + 1
