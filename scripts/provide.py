@@ -41,7 +41,7 @@ def there(program: str) -> bool:
 
 def install(packages: list[str]) -> None:
     """Quietly; what goes wrong shows in what is still missing afterwards."""
-    import subprocess  # noqa: PLC0415 - seldom needed
+    import subprocess
 
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     update = ["apt-get", "update"]

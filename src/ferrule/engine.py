@@ -164,7 +164,7 @@ class Engine:
         Raises `ToolFailure` for a call that could not run at all.
         """
         self._check_open()
-        from ferrule.schedule.batches import batches  # noqa: PLC0415 - only plans need it
+        from ferrule.schedule.batches import batches  # only plans need it
 
         looked = [(call, self._flow.look(call)) for call in map(self._named, calls)]
         for call, ready in looked:

@@ -89,31 +89,31 @@ class Services:
             self.journal().sweep()
 
     def _make_guidance(self) -> object:
-        from ferrule.workspace.guidance import Guidance  # noqa: PLC0415 - for sessions that write
+        from ferrule.workspace.guidance import Guidance  # for sessions that write
 
         return Guidance(self._jail)
 
     def _make_journal(self) -> object:
-        from ferrule.workspace.journal import Journal  # noqa: PLC0415 - for sessions that write
+        from ferrule.workspace.journal import Journal  # for sessions that write
 
         undo = self._settings.undo
         return Journal(self.journal_folder(), keep_bytes=undo.keep_mb << 20, keep_days=undo.keep_days)
 
     def _make_store(self) -> object:
-        from ferrule.output.store import Store  # noqa: PLC0415 - for outputs that are cut
+        from ferrule.output.store import Store  # for outputs that are cut
 
         output = self._settings.output
         folder = os.path.join(self._state, "outputs")
         return Store(folder, keep_days=output.keep_days, keep_bytes=output.keep_mb << 20)
 
     def _make_undo(self) -> object:
-        from ferrule.workspace.undo import Undo  # noqa: PLC0415 - for sessions that go back
+        from ferrule.workspace.undo import Undo  # for sessions that go back
 
         return Undo(self.journal(), self._one("Writer"))
 
     def _make_writer(self) -> object:
-        from ferrule.support.locks import Locks  # noqa: PLC0415 - for sessions that write
-        from ferrule.workspace.transaction import Writer  # noqa: PLC0415
+        from ferrule.support.locks import Locks  # for sessions that write
+        from ferrule.workspace.transaction import Writer
 
         return Writer(self._jail, self.journal(), Locks(os.path.join(self._state, "locks")))
 

@@ -68,7 +68,7 @@ def state_folder() -> str:
     chosen = os.environ.get("FERRULE_STATE")
     if chosen:
         return os.path.abspath(os.path.expanduser(chosen))
-    from platformdirs import user_state_dir  # noqa: PLC0415 - only who does not choose a folder pays for it
+    from platformdirs import user_state_dir  # only who does not choose a folder pays for it
 
     return user_state_dir("ferrule", appauthor=False)
 
@@ -78,7 +78,7 @@ def settings_path() -> str:
     chosen = os.environ.get("FERRULE_SETTINGS")
     if chosen:
         return os.path.abspath(os.path.expanduser(chosen))
-    from platformdirs import user_config_dir  # noqa: PLC0415 - as above
+    from platformdirs import user_config_dir  # as above
 
     return os.path.join(user_config_dir("ferrule", appauthor=False), "settings.toml")
 

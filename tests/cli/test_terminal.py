@@ -120,7 +120,7 @@ def test_a_signal_that_ends_the_program_ends_its_commands(tmp_path, name):
     ],
 )
 def test_a_question_shows_what_would_be_written(tmp_path, values, lines):
-    from ferrule.cli.terminal import preview  # noqa: PLC0415 - beside its only use
+    from ferrule.cli.terminal import preview  # beside its only use
 
     touches = (Access.write(str(tmp_path / "new")),)
 

@@ -178,7 +178,7 @@ def test_glob_says_files_and_remaining(outcome, said):
 
 
 def test_a_page_that_would_be_too_long_gives_its_end_to_the_rest():
-    found = Found(tuple(f"/work/{'deep/' * 30}file_{number:06}.py" for number in range(1000)), 17)
+    found = Found(tuple(f"/place/{'deep/' * 30}file_{number:06}.py" for number in range(1000)), 17)
     said = says.files_and_remaining(found)
 
     assert said["files"] == list(found.paths[: len(said["files"])])

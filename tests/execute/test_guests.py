@@ -400,5 +400,10 @@ def test_a_loop_that_is_gone_is_not_told():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_GRACE_SECONDS", 0.05)
         asyncio.run(main())
+    threads = [thread for thread in threading.enumerate() if thread.name == "ferrule-guest"]
     release.set()
     guests.close()
+    for thread in threads:
+        thread.join(LIMIT_SECONDS)
+
+    assert not any(thread.is_alive() for thread in threads)

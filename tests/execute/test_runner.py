@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -259,5 +260,8 @@ async def test_a_body_that_is_no_coroutine_fails_alone(own_thread):
         await ran(Runner(seconds=LONG), Rubbish(soon, own_thread=own_thread))
 
 
-async def test_a_runner_that_never_had_a_guest_closes():
+async def test_a_runner_that_never_had_a_guest_closes_and_has_started_no_thread():
+    before = threading.active_count()
     Runner(seconds=LONG).close()
+
+    assert threading.active_count() == before

@@ -193,7 +193,7 @@ async def test_a_log_that_cannot_be_kept_is_not_left_behind(tmp_path, monkeypatc
     async with Engine(tmp_path / ".." / tmp_path.name, ask=lambda _: True, state=tmp_path / "state") as engine:
 
         async def full(*_: object, **__: object) -> str:
-            from ferrule.output.store import StoreError  # noqa: PLC0415 - beside its only use
+            from ferrule.output.store import StoreError  # beside its only use
 
             raise StoreError("The disk is full.")
 

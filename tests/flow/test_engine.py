@@ -55,9 +55,13 @@ async def test_a_closed_engine_says_how_to_open_it(tmp_path):
 async def test_closing_twice_is_fine(tmp_path):
     engine = Engine(tmp_path)
     async with engine:
-        pass
-
+        first = await engine.call("glob", filePattern="*")
     await engine.close()
+    await engine.close()
+
+    assert first.ok
+    with pytest.raises(ConfigError, match="not open"):
+        await engine.call("glob", filePattern="*")
 
 
 def test_a_workspace_that_is_no_folder_is_an_error(tmp_path):

@@ -28,7 +28,7 @@ class Somewhere:
     """A context that only knows paths."""
 
     def path(self, path: str) -> str:
-        return f"/work/{path}"
+        return f"/place/{path}"
 
 
 def yes(_: object) -> bool:
@@ -233,16 +233,16 @@ def from_all(**values: Any) -> list[Access]:
     [
         pytest.param(None, (EVERYTHING,), id="nothing-said-is-everything"),
         pytest.param([], (), id="nothing"),
-        pytest.param([Access.read("a")], (Access.read("/work/a"),), id="list"),
+        pytest.param([Access.read("a")], (Access.read("/place/a"),), id="list"),
         pytest.param((Access.host("h"), EVERYTHING), (Access.host("h"), EVERYTHING), id="only-paths-are-resolved"),
-        pytest.param(Access.write("a"), (Access.write("/work/a"),), id="one-alone"),
-        pytest.param(from_source, (Access.read("/work/here"),), id="function-of-one-argument"),
-        pytest.param(from_all, (Access.write("/work/there"), Access.process("1")), id="function-of-all"),
+        pytest.param(Access.write("a"), (Access.write("/place/a"),), id="one-alone"),
+        pytest.param(from_source, (Access.read("/place/here"),), id="function-of-one-argument"),
+        pytest.param(from_all, (Access.write("/place/there"), Access.process("1")), id="function-of-all"),
         pytest.param(list, (), id="function-of-none"),
         pytest.param(
-            lambda target, source: Access.read(source + target), (Access.read("/work/herethere"),), id="in-any-order"
+            lambda target, source: Access.read(source + target), (Access.read("/place/herethere"),), id="in-any-order"
         ),
-        pytest.param(lambda source: iter([Access.read(source)]), (Access.read("/work/here"),), id="iterator"),
+        pytest.param(lambda source: iter([Access.read(source)]), (Access.read("/place/here"),), id="iterator"),
     ],
 )
 def test_what_a_call_touches_is_what_was_declared(declared, expected):

@@ -41,7 +41,7 @@ def _decoded(text: str) -> Any:
     except (msgspec.DecodeError, UnicodeEncodeError):
         # The standard parser says where and why in better words, and takes NaN and lone surrogates,
         # which are then refused by the name of their parameter.
-        import json  # noqa: PLC0415 - 2 ms that only a broken text costs
+        import json  # 2 ms that only a broken text costs
 
         return json.loads(text)
 

@@ -13,7 +13,7 @@ def judge(schema: dict[str, Any]) -> "Validator":
 
     Raises ConfigError where it is not a schema, or refers to anything but its own parts: nothing is fetched.
     """
-    import jsonschema_rs  # noqa: PLC0415 - 20 ms; only a call that is validated pays for it
+    import jsonschema_rs  # 20 ms; only a call that is validated pays for it
 
     try:
         return jsonschema_rs.validator_for(schema, retriever=_refuse)
@@ -24,7 +24,7 @@ def judge(schema: dict[str, Any]) -> "Validator":
 
 def judge_parts(schema: dict[str, Any]) -> "ValidatorMap":
     """Validators for the schema and for each of its parts, by JSON pointer. Raises ConfigError, as above."""
-    import jsonschema_rs  # noqa: PLC0415 - as above
+    import jsonschema_rs  # as above
 
     judge(schema)  # the map leaves out in silence what cannot be built; this says why
     # Masked, because its messages would otherwise repeat whole values, which nobody reads.

@@ -47,8 +47,8 @@ class Schema:
         return self._mend(came, unknown)
 
     def _mend(self, came: Incoming, unknown: list[str]) -> Fitted:
-        from ferrule.arguments import misfits  # noqa: PLC0415 - only a call that does not fit pays for its repair
-        from ferrule.arguments.coerce import coerce  # noqa: PLC0415
+        from ferrule.arguments import misfits  # only a call that does not fit pays for its repair
+        from ferrule.arguments.coerce import coerce
 
         values, notes, has_whole_floats = came
         for name in unknown:

@@ -40,7 +40,7 @@ class Lazy(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from ferrule.support.near import near  # noqa: PLC0415 - only a mistake pays for it
+            from ferrule.support.near import near  # only a mistake pays for it
 
             meant = near(args[0], COMMANDS, most=1)
             hint = f" Did you mean {meant[0]!r}?" if meant else f" The commands are {', '.join(COMMANDS)}."
@@ -70,7 +70,7 @@ def cli(ctx: click.Context, *, version: bool) -> None:
       ferrule undo
     """
     if version:
-        from ferrule import __version__  # noqa: PLC0415 - as below
+        from ferrule import __version__
 
         click.echo(f"ferrule {__version__}")
     elif ctx.invoked_subcommand is None:

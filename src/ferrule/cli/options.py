@@ -46,7 +46,7 @@ def _asker(answer: str | None, *, many: bool) -> Asker:
     if answer == "yes":
         return Everybody()
     if answer is None and sys.stderr is not None and sys.stderr.isatty():
-        from ferrule.cli.terminal import Terminal, at_a_terminal  # noqa: PLC0415 - only for people
+        from ferrule.cli.terminal import Terminal, at_a_terminal  # only for people
 
         source = at_a_terminal()
         if source is not None:

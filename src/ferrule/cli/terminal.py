@@ -65,7 +65,7 @@ class Terminal:
         """What was typed before a question was shown is no answer to it."""
         self._typed = b""
         if self._source.isatty():
-            import termios  # noqa: PLC0415 - not on Windows, and only at a terminal
+            import termios  # not on Windows, and only at a terminal
 
             termios.tcflush(self._source.fileno(), termios.TCIFLUSH)
 

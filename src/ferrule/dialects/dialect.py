@@ -20,7 +20,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _amp() -> Dialect:
-    from ferrule.dialects.families.amp import amp  # noqa: PLC0415 - a family is loaded when a session speaks it
+    from ferrule.dialects.families.amp import amp  # a family is loaded when a session speaks it
 
     return amp()
 

@@ -61,7 +61,7 @@ class Runner:
         if not tool.own_thread:
             return await tool.run(args, ctx)
         if self._guests is None:
-            from ferrule.execute.guests import Guests  # noqa: PLC0415 - only tools from elsewhere need threads
+            from ferrule.execute.guests import Guests  # only tools from elsewhere need threads
 
             self._guests = Guests()
         return await self._guests.run(lambda: tool.run(args, ctx))

@@ -92,7 +92,7 @@ def _shape(result: Any, limit_bytes: int) -> tuple[Any, Any, int]:
     cleaned = clean_value(msgspec.to_builtins(result, str_keys=True))
     if len(msgspec.json.encode(cleaned)) <= limit_bytes:
         return cleaned, cleaned, 0
-    from ferrule.output.cut import cut_value  # noqa: PLC0415 - most outputs fit
+    from ferrule.output.cut import cut_value  # most outputs fit
 
     kept, omitted = cut_value(cleaned, limit_bytes)
     return kept, cleaned, omitted

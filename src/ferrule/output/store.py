@@ -165,14 +165,14 @@ class Store:
         if self._closed:
             raise StoreError("The store of full outputs is closed.")
         if self._threads is None:
-            from ferrule.support.threads import Threads  # noqa: PLC0415 - most sessions store nothing
+            from ferrule.support.threads import Threads  # most sessions store nothing
 
             # One thread, because SQLite lets one writer in at a time anyway.
             self._threads = Threads(1)
         return await self._threads.run(self._explained, work, *args)
 
     def _explained(self, work: Callable[..., T], *args: object) -> T:
-        from ferrule.support.sqlite import Database, UnusableError  # noqa: PLC0415 - loads SQLite
+        from ferrule.support.sqlite import Database, UnusableError  # loads SQLite
 
         if self._database is None:
             self._database = Database(
@@ -246,7 +246,7 @@ class Store:
 
     def _sweep(self, database: "Database") -> None:
         """Remove what is too old or too much, at most once an hour over all processes."""
-        from ferrule.support.sqlite import UnusableError  # noqa: PLC0415 - loads SQLite
+        from ferrule.support.sqlite import UnusableError  # loads SQLite
 
         now = self._clock()
         if self._swept is not None and 0 <= now - self._swept < _SWEEP_SECONDS:

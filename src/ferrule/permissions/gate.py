@@ -163,7 +163,7 @@ class Gate:
         if access.kind == "path":
             return access.mode == "read" or self._agents_own(access.key)
         if access.kind == "command":
-            from ferrule.permissions.plain import auto_allowed  # noqa: PLC0415 - only commands need it
+            from ferrule.permissions.plain import auto_allowed  # only commands need it
 
             return auto_allowed(
                 access.key,

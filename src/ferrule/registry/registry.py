@@ -93,7 +93,7 @@ class Registry:
             raise UnknownTool(
                 f"{name} means {self._aliases[name]}, which is not among this session's tools: {self._list()}."
             )
-        from ferrule.support.near import near  # noqa: PLC0415 - only a mistake pays for it
+        from ferrule.support.near import near  # only a mistake pays for it
 
         meant = dict.fromkeys(self._names[known].name for known in near(name[:_NAME_CHARS], self._names))
         hint = f" Did you mean {' or '.join(meant)}?" if meant else f" The tools are {self._list()}."

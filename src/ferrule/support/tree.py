@@ -148,7 +148,7 @@ class Tree:
         if sys.platform != "linux":
             yield
             return
-        import resource  # noqa: PLC0415 - not on Windows, and only commands need it
+        import resource  # not on Windows, and only commands need it
 
         with _STARTING, contextlib.ExitStack() as stack:
             # Refused in some sandboxes: the session and the mark are left then.
@@ -213,7 +213,7 @@ class Tree:
 
     def _owns(self, pid: int) -> bool:
         if sys.platform == "linux":
-            import resource  # noqa: PLC0415 - not on Windows, and only commands need it
+            import resource  # not on Windows, and only commands need it
 
             with contextlib.suppress(OSError):
                 if os.getsid(pid) == self._leader:

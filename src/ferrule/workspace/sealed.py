@@ -42,7 +42,7 @@ def _encoded(struct: msgspec.Struct) -> bytes:
     try:
         return msgspec.json.encode(struct)
     except UnicodeEncodeError:
-        import json  # noqa: PLC0415 - only a path that is not UTF-8 needs it
+        import json  # only a path that is not UTF-8 needs it
 
         return json.dumps(msgspec.to_builtins(struct)).encode()
 
@@ -51,7 +51,7 @@ def _decoded(head: bytes, kind: type[S]) -> S:
     try:
         return msgspec.json.decode(head, type=kind)
     except msgspec.DecodeError:
-        import json  # noqa: PLC0415 - as above
+        import json  # as above
 
         try:
             return msgspec.convert(json.loads(head), kind)

@@ -136,7 +136,7 @@ def _listing(folder: Folder) -> Listing:
 
 def _suggestion(path: str) -> str:
     """Names near the missing one, from the nearest folder that exists."""
-    from ferrule.support.near import near  # noqa: PLC0415 - only a mistake pays for it
+    from ferrule.support.near import near  # only a mistake pays for it
 
     folder, name = os.path.split(path)
     while not os.path.isdir(folder):

@@ -13,7 +13,7 @@ def command(values: dict[str, Any], ctx: Context) -> dict[str, Any]:
     """A shell call as it will run: no trailing `&`, and a leading `cd folder &&` as the working directory."""
     if len(values["command"]) > _LIMIT_CHARS:
         return values
-    from ferrule.support.command import split_cd, strip_background  # noqa: PLC0415 - only commands pay for it
+    from ferrule.support.command import split_cd, strip_background  # only commands pay for it
 
     line = strip_background(values["command"])
     cwd = values.get("cwd") or "."
