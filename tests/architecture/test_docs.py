@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 import ferrule
+from ferrule.cli import codes
 from ferrule.cli.main import COMMANDS, cli
 from ferrule.dialects.dialect import FAMILIES, load_dialect
 from ferrule.permissions.plain import TABLE
@@ -25,6 +26,7 @@ EVERY_PAGE = [pytest.param(path, id=shown(path)) for path in pages(".", "docs", 
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _VARIABLE = re.compile(r"FERRULE_[A-Z]+")
+_CODE = re.compile(r"\bcode ?= ?\"([a-z-]+)\"")
 
 
 def text(name: str) -> str:
@@ -112,6 +114,48 @@ def test_every_public_name_is_documented():
     page = text("library")
 
     assert [name for name in ferrule.__all__ if f"`{name}" not in page and f"`@{name}" not in page] == []
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, id=kind.__name__) for kind in (ferrule.Engine, ferrule.Access, ferrule.Context)]
+)
+def test_every_public_method_is_documented(kind):
+    page = text("library") + text("output")
+    methods = [name for name in vars(kind) if name[0] != "_" and callable(getattr(kind, name))]
+    inside = {"need", "param", "new_log", "drop_log", "keep_log"}  # for the tools that come with the engine
+
+    assert methods
+    assert [name for name in methods if name not in inside and f"{name}(" not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        pytest.param(ferrule.Question, "library", id="Question"),
+        pytest.param(ferrule.Reply, "library", id="Reply"),
+        pytest.param(ferrule.ModeConfig, "permissions", id="ModeConfig"),
+    ],
+)
+def test_every_public_field_is_documented(kind, name):
+    page = text(name)
+
+    assert [field for field in kind.__struct_fields__ if not re.search(rf"`(\w+\.)?{field}`", page)] == []
+
+
+def test_every_failure_code_is_documented():
+    given = {code for path in modules() for code in _CODE.findall(path.read_text(encoding="utf-8"))}
+    every_page = "".join(path.read_text(encoding="utf-8") for path in pages("docs"))
+
+    assert len(given) > 20
+    assert {code for code in given if f"`{code}`" not in every_page} == set()
+
+
+def test_every_exit_code_is_documented():
+    rows = "".join(line.split("|")[1] for line in text("cli").splitlines() if re.match(r"\| \d", line))
+    documented = {int(number) for number in re.findall(r"\d+", rows)}
+    signals = {128 + 1, 128 + 15}
+
+    assert documented == {value for name, value in vars(codes).items() if name.isupper()} | signals
 
 
 def test_the_readme_leads_to_every_page():

@@ -122,7 +122,14 @@ async def test_a_result_that_holds_itself_and_half_a_pair_ends(tmp_path):
     assert reply.status == "error"
 
 
-@pytest.mark.parametrize("cmd", [r"yes $'\xff' | head -c 200000", "for i in $(seq 60000); do printf 界; done"])
+@pytest.mark.parametrize(
+    "cmd",
+    [
+        r"yes $'\xff' | head -c 200000",
+        "for i in $(seq 60000); do printf 界; done",
+        "for i in $(seq 60000); do printf é; done #" + "x" * 5000,
+    ],
+)
 async def test_the_exit_code_of_a_wide_output_is_kept(tmp_path, cmd):
     async with Engine(tmp_path, ask=lambda _: True) as engine:
         reply = await engine.call("Bash", cmd=cmd)

@@ -269,7 +269,16 @@ def test_modules_begin_in_the_workspace(place):
 
 @pytest.mark.parametrize(
     "command",
-    ["black .", "ruff format", "ruff check --fix src", "eslint --fix src", "gofmt -w src", "prettier --write ."],
+    [
+        "black .",
+        "ruff format",
+        "ruff check --fix src",
+        "eslint --fix src",
+        "gofmt -w src",
+        "prettier --write .",
+        "cargo fmt",
+        "go fmt ./src/...",
+    ],
 )
 def test_a_formatter_that_would_follow_a_link_out_asks(tmp_path, command):
     top = tmp_path.resolve()

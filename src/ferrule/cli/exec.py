@@ -104,7 +104,8 @@ async def _run(calls: list[Call], session: dict[str, Any], *, timing: bool) -> l
     for reply in replies[len(calls) - len(waiting) :]:
         line = {"id": reply.id, **reply.as_dict()}
         if timing:
-            line["timing"] = {"start": _ms(reply.started, zero), "end": _ms(reply.ended, zero)}
+            at = (reply.started, reply.ended) if reply.started else (0.0, 0.0)
+            line["timing"] = {"start": _ms(at[0], zero), "end": _ms(at[1], zero)}
         _print(line)
     return replies
 

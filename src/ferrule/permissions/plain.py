@@ -203,7 +203,12 @@ def _covered(words: Sequence[str]) -> bool:
     return False
 
 
-_WRITERS = {"ruff format": ("--check", "--diff"), "black": ("--check", "--diff")}
+_WRITERS = {
+    "ruff format": ("--check", "--diff"),
+    "black": ("--check", "--diff"),
+    "cargo fmt": ("--check",),
+    "go fmt": (),
+}
 """Formatters, and the flags with which they write nothing."""
 _WRITING = {"ruff check": "--fix", "eslint": "--fix", "gofmt": "-w", "prettier --write": "--write"}
 """Programs, and the flags with which they write."""
@@ -232,7 +237,8 @@ def _stays_inside(path: str, roots: Sequence[str]) -> bool:
 
 def _operands(words: Sequence[str]) -> list[str]:
     """The words that name files; a formatter without any takes the whole folder."""
-    return [word for word in words[1:] if not word.startswith("-") and word not in {"format", "check"}] or ["."]
+    named = [word for word in words[1:] if not word.startswith("-") and word not in {"format", "check", "fmt"}]
+    return [word.removesuffix("...") for word in named] or ["."]
 
 
 def _fits(words: Sequence[str], form: Form) -> bool:

@@ -61,10 +61,7 @@ class FunctionTool(Tool[Args, Any]):
         declared = self._touches
         if callable(declared):
             declared = declared(**{name: getattr(args, name) for name in self._touches_by})
-        return tuple(
-            access._replace(key=ctx.path(access.key)) if access.kind == "path" else access
-            for access in ((declared,) if isinstance(declared, Access) else declared)
-        )
+        return tuple(_resolved(access, ctx) for access in ((declared,) if isinstance(declared, Access) else declared))
 
     async def run(self, args: Args, ctx: Context) -> Any:
         values = _values(args)
@@ -115,6 +112,13 @@ def _check(function: Callable[..., Any], name: str, touches: Touches | None) -> 
     listed = given if isinstance(given, (list, tuple)) and not isinstance(given, Access) else (given,)
     if not callable(given) and given is not None and not all(isinstance(access, Access) for access in listed):
         raise ConfigError(f"The tool {name}: touches takes Access values, or a function that returns them.")
+
+
+def _resolved(access: Access, ctx: Context) -> Access:
+    """The access with real paths in it."""
+    if access.kind == "path":
+        return access._replace(key=ctx.path(access.key))
+    return access._replace(folder=ctx.path(access.folder or ".")) if access.kind == "command" else access
 
 
 def _values(args: Args) -> dict[str, Any]:

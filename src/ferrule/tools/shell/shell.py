@@ -18,7 +18,7 @@ class ShellArgs(Args, frozen=True, kw_only=True):
     cwd: str = "."
     tail_chars: int = 50_000
     tail_bytes: int = 100_000
-    """The tail is cut to this too: characters beyond ASCII take up to four bytes, and the exit code must fit behind."""
+    """The tail and the command are cut to this together: the exit code must fit behind them, whatever they hold."""
 
 
 class Shell(Tool[ShellArgs, Ran]):
@@ -52,8 +52,10 @@ class Shell(Tool[ShellArgs, Ran]):
         except OSError as error:
             raise ToolFailure(f"Cannot run it in {cwd}: {describe(error)}.", path=cwd) from error
         text = ended.text
-        if len(text) * 4 > args.tail_bytes:
-            text = text.encode()[-args.tail_bytes :].decode(errors="ignore")
+        room = max(0, args.tail_bytes - len(args.command.encode(errors="replace")) - len(os.fsencode(cwd)))
+        if len(text) * 4 > room:
+            raw = text.encode()
+            text = raw[max(0, len(raw) - room) :].decode(errors="ignore")
         if len(text) < ended.total_chars:
             ctx.keep_log(ended.logged_bytes)
             ctx.note(f"Only the last {len(text):,} of {ended.total_chars:,} characters of output are shown.")
