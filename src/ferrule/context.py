@@ -40,6 +40,7 @@ class CallContext:
         "log",
         "name",
         "notes",
+        "over",
         "spelled",
         "started",
         "tracked",
@@ -64,6 +65,7 @@ class CallContext:
         self.spelled: dict[str, str] = {}
         """Real path → the same as the caller spelled it, with its links."""
         self.started = 0.0
+        self.over = False
         self.notes: list[str] = []
         self.tracked: list[str] = []
         self.log: tuple[str, str] | None = None
@@ -126,6 +128,7 @@ class CallContext:
 
     def finish(self) -> None:
         """The call is over: a log that nobody keeps goes away."""
+        self.over = True
         if self.log is not None and self.kept is None:
             with contextlib.suppress(OSError):
                 os.unlink(self.log[1])

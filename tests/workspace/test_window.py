@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.workspace.textfile import Binary
-from ferrule.workspace.window import Window, window_in, window_of
+from ferrule.workspace.window import TooFarError, Window, window_in, window_of
 
 LINES = st.lists(
     st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0", exclude_categories=["Cc"]), max_size=30)
@@ -21,7 +21,7 @@ def streamed(raw: bytes, first: int, last: int, *, line_bytes: int = 4096, most_
         file.write(raw)
         file.flush()
         file.seek(0)
-        return window_in(file.fileno(), first, last, line_bytes=line_bytes, most_bytes=most_bytes)
+        return window_in(file.fileno(), first, last, line_bytes=line_bytes, most_bytes=most_bytes, over=lambda: False)
 
 
 @given(LINES, st.sampled_from(["\n", "\r\n"]), st.booleans(), st.booleans(), st.integers(1, 12), st.integers(0, 12))
@@ -71,7 +71,7 @@ def test_a_stream_is_not_read_beyond_the_window(tmp_path):
         file.write(b"line\n" * 2000)
         file.truncate(1 << 40)
     descriptor = os.open(path, os.O_RDONLY)
-    window = window_in(descriptor, 10, 12, line_bytes=100, most_bytes=1000)
+    window = window_in(descriptor, 10, 12, line_bytes=100, most_bytes=1000, over=lambda: False)
     read = os.lseek(descriptor, 0, os.SEEK_CUR)
     os.close(descriptor)
 
@@ -83,7 +83,7 @@ def test_one_endless_line_does_not_fill_the_memory(tmp_path):
     path = tmp_path / "long"
     path.write_bytes(b"x" * (5 << 20) + b"\nend\n")
     descriptor = os.open(path, os.O_RDONLY)
-    window = window_in(descriptor, 1, 5, line_bytes=100, most_bytes=1000)
+    window = window_in(descriptor, 1, 5, line_bytes=100, most_bytes=1000, over=lambda: False)
     os.close(descriptor)
 
     assert window == Window(1, ["x" * 100, "end"], 2, 1)
@@ -94,7 +94,7 @@ def test_a_line_across_the_borders_of_chunks_is_whole(tmp_path):
     lines = [b"%07d" % number for number in range(300_000)]
     path.write_bytes(b"\n".join(lines))
     descriptor = os.open(path, os.O_RDONLY)
-    window = window_in(descriptor, 131_070, 131_075, line_bytes=100, most_bytes=1000)
+    window = window_in(descriptor, 131_070, 131_075, line_bytes=100, most_bytes=1000, over=lambda: False)
     os.close(descriptor)
 
     assert window.lines == [f"{number:07d}" for number in range(131_069, 131_075)]
@@ -121,3 +121,12 @@ def test_what_is_no_text_is_not_streamed(raw):
 
 def test_bytes_that_are_not_utf_8_are_marked_as_such():
     assert streamed(b"caf\xe9\n", 1, 1).lines == ["caf\ufffd"]
+
+
+def test_a_stream_stops_when_the_call_is_over(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"line\n" * 1_000_000)
+    looks = iter([False, True])
+
+    with open(path, "rb") as file, pytest.raises(TooFarError):
+        window_in(file.fileno(), 900_000, 900_001, line_bytes=100, most_bytes=1000, over=lambda: next(looks))

@@ -21,6 +21,8 @@ class Context(Protocol):
     """What a running tool may reach."""
 
     call_id: str
+    over: bool
+    """The call has its answer: what still works on it, on some thread, may stop."""
 
     def path(self, path: str) -> str:
         """The absolute real path that `path` names: `~` expanded, relative to the workspace, links resolved."""

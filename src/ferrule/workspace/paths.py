@@ -122,7 +122,7 @@ class Jail:
         if path[0] == "~":
             path = os.path.expanduser(path)
         try:
-            real = os.path.realpath(os.path.join(self.folder, path))
+            real = _real(os.path.join(self.folder, path))
             size = len(os.fsencode(real))
         except UnicodeEncodeError as error:
             raise ToolFailure("A path cannot contain a lone surrogate: no file has such a name.") from error
@@ -144,7 +144,7 @@ class Jail:
     def check(self, real: str) -> None:
         """Raise when a folder on the way became a link since the path was resolved, or the workspace another folder."""
         self.place(real).root.open()
-        if os.path.realpath(real) != real:
+        if _real(real) != real:
             raise ToolFailure(f"{real} was replaced by a link meanwhile; nothing was done.", path=real)
 
     def from_root(self, real: str) -> str:
@@ -166,3 +166,10 @@ class Jail:
     def close(self) -> None:
         for root in self.roots:
             root.close()
+
+
+def _real(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except OSError as error:  # a link that went away between two looks at it
+        raise ToolFailure(f"{path} changed while it was looked at. Try again.", path=path) from error

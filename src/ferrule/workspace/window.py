@@ -2,7 +2,7 @@
 
 import codecs
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ferrule.workspace.textfile import Binary, is_binary, lines, parse
@@ -35,7 +35,9 @@ def window_of(raw: bytes, first: int, last: int, *, line_bytes: int) -> Window:
     return _clip(first, every[first - 1 : last], len(every), line_bytes)
 
 
-def window_in(descriptor: int, first: int, last: int, *, line_bytes: int, most_bytes: int) -> Window:
+def window_in(
+    descriptor: int, first: int, last: int, *, line_bytes: int, most_bytes: int, over: Callable[[], bool]
+) -> Window:
     """The same from an open file that is too large to hold; stops reading where the window ends."""
     head = os.pread(descriptor, 8192, 0)
     if is_binary(head) or head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -43,7 +45,7 @@ def window_in(descriptor: int, first: int, last: int, *, line_bytes: int, most_b
     os.lseek(descriptor, len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0, os.SEEK_SET)
     out: list[str] = []
     size, at, ended = 0, 0, True
-    for line in _lines(descriptor, line_bytes):
+    for line in _lines(descriptor, line_bytes, over):
         at += 1
         if at < first:
             continue
@@ -55,12 +57,12 @@ def window_in(descriptor: int, first: int, last: int, *, line_bytes: int, most_b
     return _clip(first, out, at if ended else None, line_bytes)
 
 
-def _lines(descriptor: int, line_bytes: int) -> Iterator[bytes]:
+def _lines(descriptor: int, line_bytes: int, over: Callable[[], bool]) -> Iterator[bytes]:
     """Lines at LF; of a line that is too long only the beginning, so that one line cannot fill the memory."""
     rest, keep, read = b"", line_bytes + 8, 0
     while chunk := os.read(descriptor, _CHUNK):
         read += len(chunk)
-        if read > LIMIT_SCAN_BYTES:
+        if read > LIMIT_SCAN_BYTES or over():
             raise TooFarError(f"The lines lie beyond the first {LIMIT_SCAN_BYTES >> 20} MiB of the file.")
         pieces = (rest + chunk).split(b"\n")
         rest = pieces.pop()[:keep]

@@ -99,7 +99,9 @@ def _content(descriptor: int, path: str, args: ReadArgs, ctx: Context) -> FileTe
     first = max(1, first)
     last = min(last, first + args.most_lines - 1)
     if size > WHOLE_BYTES:
-        window = window_in(descriptor, first, last, line_bytes=args.line_bytes, most_bytes=args.most_bytes)
+        window = window_in(
+            descriptor, first, last, line_bytes=args.line_bytes, most_bytes=args.most_bytes, over=lambda: ctx.over
+        )
     else:
         raw = read_all(descriptor, max(WHOLE_BYTES, size))
         ctx.need(Ledger).saw(path, raw)
