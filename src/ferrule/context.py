@@ -88,7 +88,7 @@ class CallContext:
         real = self._paths.get(path)
         if real is None:
             real = self._paths[path] = self._jail.real(path)
-            self.spelled[real] = os.path.normpath(os.path.join(self._jail.folder, os.path.expanduser(path)))
+            self.spelled[real] = self._jail.spelled(path)
         return real
 
     def need(self, service: type[S]) -> S:

@@ -390,3 +390,24 @@ def test_closing_lets_go_of_the_folders(ws, tmp_path):
     jail.close()
 
     assert set(os.listdir("/dev/fd")) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "spelled"),
+    [
+        pytest.param("a/b", "{root}/a/b", id="relative"),
+        pytest.param("a/../b", "{root}/b", id="tidied"),
+        pytest.param("link/x", "{root}/link/x", id="links-stay"),
+        pytest.param("{top}/way/link/x", "{root}/link/x", id="through-a-link-to-the-root"),
+        pytest.param("/elsewhere/x", "/elsewhere/x", id="outside"),
+    ],
+)
+def test_a_path_can_be_told_as_it_was_written(tmp_path, path, spelled):
+    root = tmp_path.resolve() / ".claude" / "work"
+    (root / "real").mkdir(parents=True)
+    (root / "link").symlink_to("real")
+    (tmp_path / "way").symlink_to(root)
+    jail = Jail(str(root))
+
+    assert jail.spelled(path.format(top=tmp_path)) == spelled.format(root=root)
+    jail.close()

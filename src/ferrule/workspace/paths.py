@@ -130,6 +130,17 @@ class Jail:
             raise ToolFailure(f"A path cannot have {size:,} bytes; {MOST_BYTES - 1:,} is the most.")
         return real
 
+    def spelled(self, path: str) -> str:
+        """The path as it was written, links and all, but from the real root on where it leads through one."""
+        lexical = os.path.normpath(os.path.join(self.folder, os.path.expanduser(path)))
+        roots = {root.path for root in self.roots}
+        above = lexical
+        while not self.holds(lexical) and above != os.path.dirname(above):
+            above = os.path.dirname(above)
+            if _real(above) in roots:
+                return _real(above) + lexical[len(above) :]
+        return lexical
+
     def holds(self, real: str) -> bool:
         return any(within(real, root.path) for root in self.roots)
 
