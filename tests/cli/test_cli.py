@@ -42,6 +42,7 @@ def typed(monkeypatch, text):
         pytest.param(["call", "Read", '{"path":"/etc/passwd"}'], 3, "", "--add-dir /etc", id="outside"),
         pytest.param(["call", "Read", '{"path":"/etc/passwd"}', "--yes"], 3, "", "--add-dir", id="yes-widens-nothing"),
         pytest.param(["cal"], 2, "", "Did you mean 'call'", id="unknown-command"),
+        pytest.param(["--workspace", ".", "tools"], 2, "", "Options come after the command", id="option-too-early"),
         pytest.param(["call", "Read", "{}", "--dialect", "latin"], 2, "", "no dialect called 'latin'", id="dialect"),
         pytest.param(["call", "Read", "{}", "--workspace", "nowhere"], 2, "", "is not a folder", id="workspace"),
         pytest.param(["tools", "show"], 2, "", "ferrule tools show NAME", id="show-what"),

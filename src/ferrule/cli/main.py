@@ -87,7 +87,7 @@ def run(args: Sequence[str] | None = None) -> int:
     try:
         code = cli.main(args=None if args is None else list(args), prog_name="ferrule", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        _show(error)
         return USAGE
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
@@ -113,3 +113,9 @@ def run(args: Sequence[str] | None = None) -> int:
         click.echo("Set FERRULE_DEBUG=1 to see where, and please report it.", err=True)
         return BUG
     return code if isinstance(code, int) else DONE
+
+
+def _show(error: click.ClickException) -> None:
+    error.show()
+    if isinstance(error, click.NoSuchOption) and error.ctx is not None and error.ctx.parent is None:
+        click.echo(f"Options come after the command: ferrule COMMAND {error.option_name}", err=True)
