@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from bench.measure import Row, commands, milliseconds, ratio
 
 LIBRARIES = "import asyncio, msgspec, click, sqlite3, jsonschema_rs"
+LEAST = "import asyncio, msgspec"
+ENGINE = "from ferrule import Engine, Call, tool"
 
 
 def rows() -> Iterator[Row]:
@@ -19,45 +21,16 @@ def rows() -> Iterator[Row]:
             file.write("hello\n" * 20)
         environment = {**os.environ, "FERRULE_STATE": f"{folder}/state", "FERRULE_SETTINGS": f"{folder}/none.toml"}
         ferrule = os.path.join(os.path.dirname(sys.executable), "ferrule")
-        ours, theirs = commands(
-            [ferrule, "call", "Read", '{"path": "a.txt"}'],
-            [sys.executable, "-c", LIBRARIES],
-            30,
-            cwd=folder,
-            env=environment,
-        )
-        yield Row(
-            "ferrule call Read, against importing its libraries",
-            ratio(ours, theirs),
-            1.6,
-            "×",
-            f"{milliseconds(ours)} and {milliseconds(theirs)}",
-        )
-        ours, theirs = commands(
-            [sys.executable, "-c", "import ferrule"],
-            [sys.executable, "-c", "import asyncio, msgspec"],
-            30,
-            cwd=folder,
-            env=environment,
-        )
-        yield Row(
-            "import ferrule, against importing asyncio and msgspec",
-            ratio(ours, theirs),
-            1.2,
-            "×",
-            f"{milliseconds(ours)} and {milliseconds(theirs)}",
-        )
-        ours, theirs = commands(
-            [sys.executable, "-c", "from ferrule import Engine, Call, tool"],
-            [sys.executable, "-c", "import asyncio, msgspec"],
-            20,
-            cwd=folder,
-            env=environment,
-        )
-        yield Row(
-            "from ferrule import Engine, Call, tool, against the same",
-            ratio(ours, theirs),
-            1.8,
-            "×",
-            f"{milliseconds(ours)} and {milliseconds(theirs)}",
-        )
+        read = [ferrule, "call", "Read", '{"path": "a.txt"}']
+        for name, argv, code, limit in (
+            ("ferrule call Read, against importing its libraries", read, LIBRARIES, 1.6),
+            ("import ferrule, against importing asyncio and msgspec", _python("import ferrule"), LEAST, 1.2),
+            ("from ferrule import Engine, Call, tool, against the same", _python(ENGINE), LEAST, 1.8),
+        ):
+            ours, theirs = commands(argv, _python(code), 30, cwd=folder, env=environment)
+            detail = f"{milliseconds(ours)} and {milliseconds(theirs)}"
+            yield Row(name, ratio(ours, theirs), limit, "×", detail)
+
+
+def _python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]

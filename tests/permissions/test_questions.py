@@ -7,6 +7,7 @@ import pytest
 from ferrule.core.access import Access
 from ferrule.core.errors import Denied
 from ferrule.permissions.asker import Answer, Everybody, Nobody, Question
+from ferrule.permissions.gate import Case
 from tests.scripted import ALWAYS, NO, YES, Scripted
 
 from .place import Place
@@ -168,14 +169,18 @@ class Slow:
         return self.answer
 
 
-async def test_one_question_is_asked_at_a_time(tmp_path):
-    asker = Slow(YES)
-    place = Place(tmp_path, asker)
-    calls = [place.case("write", Access.write(f"{number}.txt")) for number in range(5)]
-    waiting = asyncio.gather(*(place.admit(case) for case in calls))
+async def all_at_once(place: Place, asker: Slow, cases: list[Case]) -> None:
+    """Every case asks before the first has its answer."""
+    waiting = asyncio.gather(*(place.admit(case) for case in cases))
     await asyncio.sleep(0)
     asker.go.set()
     await waiting
+
+
+async def test_one_question_is_asked_at_a_time(tmp_path):
+    asker = Slow(YES)
+    place = Place(tmp_path, asker)
+    await all_at_once(place, asker, [place.case("write", Access.write(f"{number}.txt")) for number in range(5)])
 
     assert (asker.most, asker.asked, len(place.blocked)) == (1, 5, 5)
 
@@ -183,11 +188,7 @@ async def test_one_question_is_asked_at_a_time(tmp_path):
 async def test_an_always_answers_the_questions_that_wait_behind_it(tmp_path):
     asker = Slow(ALWAYS)
     place = Place(tmp_path, asker)
-    calls = [place.case("write", Access.write(f"{number}.txt")) for number in range(5)]
-    waiting = asyncio.gather(*(place.admit(case) for case in calls))
-    await asyncio.sleep(0)
-    asker.go.set()
-    await waiting
+    await all_at_once(place, asker, [place.case("write", Access.write(f"{number}.txt")) for number in range(5)])
 
     assert asker.asked == 1
 
@@ -195,11 +196,8 @@ async def test_an_always_answers_the_questions_that_wait_behind_it(tmp_path):
 async def test_a_folder_is_asked_for_once_however_many_calls_wait_for_it(tmp_path):
     asker = Slow(YES)
     place = Place(tmp_path, asker)
-    calls = [place.case("read", Access.read(str(place.top / f"{number}.txt"))) for number in range(5)]
-    waiting = asyncio.gather(*(place.admit(case) for case in calls))
-    await asyncio.sleep(0)
-    asker.go.set()
-    await waiting
+    paths = [str(place.top / f"{number}.txt") for number in range(5)]
+    await all_at_once(place, asker, [place.case("read", Access.read(path)) for path in paths])
 
     assert asker.asked == 1
 

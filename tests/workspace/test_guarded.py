@@ -129,7 +129,7 @@ SPELLINGS = [
 @pytest.mark.parametrize("spell", SPELLINGS)
 @pytest.mark.parametrize("name", SECRETS)
 def test_a_secret_file_is_neither_read_nor_written(name, spell):
-    path = "/work/space/" + spell(name)
+    path = "/some/space/" + spell(name)
     guard = Guard()
 
     assert guard.secret(path)
@@ -145,7 +145,7 @@ def test_a_secret_file_is_neither_read_nor_written(name, spell):
 @pytest.mark.parametrize("spell", SPELLINGS)
 @pytest.mark.parametrize("name", PROTECTEDS)
 def test_a_protected_file_is_not_written(name, spell):
-    path = "/work/space/" + spell(name)
+    path = "/some/space/" + spell(name)
     guard = Guard()
 
     assert guard.protected(path)
@@ -156,7 +156,7 @@ def test_a_protected_file_is_not_written(name, spell):
 
 @pytest.mark.parametrize("name", FREE)
 def test_other_names_are_free(name):
-    path = "/work/space/" + name
+    path = "/some/space/" + name
     guard = Guard()
     guard.check_read(path)
     guard.check_write(path)
@@ -167,15 +167,15 @@ def test_other_names_are_free(name):
 
 @pytest.mark.parametrize("name", [".git/config", ".vscode/settings.json", ".claude/settings.json", ".gitmodules"])
 def test_protected_files_can_be_read(name):
-    Guard().check_read("/work/space/" + name)
+    Guard().check_read("/some/space/" + name)
 
 
 @pytest.mark.parametrize("spell", SPELLINGS[:5])
 @pytest.mark.parametrize("name", READABLE)
 def test_samples_of_secret_files_are_meant_to_be_shared(name, spell):
     guard = Guard()
-    guard.check_read("/work/space/" + spell(name))
-    guard.check_write("/work/space/" + spell(name))
+    guard.check_read("/some/space/" + spell(name))
+    guard.check_write("/some/space/" + spell(name))
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20))

@@ -10,9 +10,11 @@ import contextvars
 import queue
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Literal
 
 Body = Callable[[], Coroutine[Any, Any, Any]]
+How = Literal["cancel", "set_result", "set_exception"]
+"""How a future ends."""
 
 _GRACE_SECONDS = 1.0
 _IDLE_MOST = 16
@@ -28,12 +30,12 @@ class _Job:
         self.context = contextvars.copy_context()
         self.stopped = False
 
-    def tell(self, act: Callable[["asyncio.Future[Any]"], object]) -> None:
+    def tell(self, how: How, *what: Any) -> None:
         """Settle the answer, on the loop that waits for it."""
 
         def settle() -> None:
             if not self.answer.done():
-                act(self.answer)
+                getattr(self.answer, how)(*what)
 
         with contextlib.suppress(RuntimeError):  # the engine's loop is gone, and with it whoever waited
             self.home.call_soon_threadsafe(settle)
@@ -96,22 +98,20 @@ class _Guest:
     def _do(self, loop: asyncio.AbstractEventLoop, job: _Job) -> None:
         with self._starting:
             if job.stopped:
-                job.tell(lambda answer: answer.cancel())
+                job.tell("cancel")
                 return
             task = self._task = job.context.run(loop.create_task, _calmly(job.body))
+        end: tuple[How, *tuple[Any, ...]]
         try:
-            value = loop.run_until_complete(task)
+            end = ("set_result", loop.run_until_complete(task))
         except asyncio.CancelledError:
-            act: Callable[[asyncio.Future[Any]], object] = lambda answer: answer.cancel()  # noqa: E731
+            end = ("cancel",)
         except BaseException as raised:  # noqa: BLE001 - whatever a guest raises ends its call and nothing else
-            error = _calm(raised)
-            act = lambda answer: answer.set_exception(error)  # noqa: E731
-        else:
-            act = lambda answer: answer.set_result(value)  # noqa: E731
+            end = ("set_exception", _calm(raised))
         with self._starting:
             self._task = None
         self._clear(loop)
-        job.tell(act)
+        job.tell(*end)
 
     def _clear(self, loop: asyncio.AbstractEventLoop) -> None:
         """End what the body has left running."""
