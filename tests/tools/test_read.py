@@ -209,7 +209,14 @@ async def test_ranges(engine, root, span, result):
 
 
 @pytest.mark.parametrize(
-    "span", [pytest.param([3, 1], id="backwards"), pytest.param([1], id="one"), pytest.param([1.5, 2], id="half")]
+    "span",
+    [
+        pytest.param([3, 1], id="backwards"),
+        pytest.param([1], id="one"),
+        pytest.param([1.5, 2], id="half"),
+        pytest.param("x", id="a-word"),
+        pytest.param(5, id="a-number"),
+    ],
 )
 async def test_wrong_ranges_name_the_parameter(engine, root, span):
     (root / "a.txt").write_text("a\nb\n")
@@ -218,6 +225,7 @@ async def test_wrong_ranges_name_the_parameter(engine, root, span):
 
     assert reply.status == "error"
     assert reply.error.message.startswith("read_range")
+    assert reply.error.message.count("\n") == 0
 
 
 @pytest.mark.contract("read.expands-home", "read.relative-paths")

@@ -95,7 +95,10 @@ class _Mender:
                 mended = Coerced(mended.value, (f"{spelled(place.path)}: {note}.", *mended.notes))
                 if self._fits(mended.value, place):
                     return mended
-                first = first or mended
+                # Unpacked text that does not fit is worth a word about its inside; an array of the caller's one
+                # value is not: the complaint would be about something that the caller never wrote.
+                if guess != [value]:
+                    first = first or mended
         return first or Coerced(value)
 
     def _guesses(self, value: Any, kind: str, schema: dict[str, Any], place: _Place) -> Iterator[tuple[Any, str]]:
