@@ -1,0 +1,1 @@
+"""Wire formats: tool definitions out, calls in, replies out, for every model API, and in both directions."""

@@ -1,0 +1,298 @@
+"""Answers of the Messages API as they arrive: events into deltas, and deltas into events."""
+
+from typing import Any
+
+import msgspec
+
+from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
+from ferrule.wire.sse import Event, event
+from ferrule.wire.stream import StreamReader, StreamWriter, encode, json_text, made_id
+from ferrule.wire.thinking import carried
+from ferrule.wire.turn import Reason, Thinking, Usage
+
+WIRE = "anthropic"
+
+_REASONS: dict[str, Reason] = {
+    "end_turn": "end",
+    "pause_turn": "end",
+    "tool_use": "tools",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "stop_sequence": "stopped",
+    "refusal": "refused",
+}
+_STOPS: dict[Reason, str] = {
+    "end": "end_turn",
+    "tools": "tool_use",
+    "length": "max_tokens",
+    "stopped": "stop_sequence",
+    "refused": "refusal",
+}
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+
+
+class _Message(msgspec.Struct):
+    id: str = ""
+    model: str = ""
+    usage: _Usage | None = None
+
+
+class _Block(msgspec.Struct):
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    data: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Any = None
+
+
+class _Change(msgspec.Struct):
+    type: str = ""
+    partial_json: str | None = None
+    text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    stop_reason: str | None = None
+
+
+class _Error(msgspec.Struct):
+    type: str | None = None
+    message: str | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str = ""
+    index: int = 0
+    delta: _Change | None = None
+    content_block: _Block | None = None
+    message: _Message | None = None
+    usage: _Usage | None = None
+    error: _Error | None = None
+
+
+_LEAD = b'{"type":"content_block_delta","index":%d,"delta":{"type":"input_json_delta","partial_json":'
+_string = msgspec.json.Decoder(str).decode
+_DECODER = msgspec.json.Decoder(_Event, strict=False)
+
+
+class AnthropicReader(StreamReader):
+    """Reads the events of a Messages stream.
+
+    What the API's own tools did on its side is not part of the answer here.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(_DECODER)
+        self._uses: dict[int, int] = {}
+        """Block index → the number of the call that it is."""
+        self._inputs: dict[int, str] = {}
+        """Input that came whole with the start of its block, in case that no piece of it follows."""
+        self._counted = _Usage()
+        self._lead, self._at = b"{", -1
+        """How an event begins that brings more input for the call that began last, and the number of that call."""
+
+    def read(self, event: Event) -> list[Delta]:
+        data = event.data
+        # Nearly all events of a long answer are such pieces. What does not look exactly like one takes the long way.
+        if data.startswith(self._lead) and data.endswith(b"}}") and self._at in self._open:
+            try:
+                text = _string(data[len(self._lead) : -2])
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                return super().read(event)
+            if text and not self._inputs:
+                return [UsePiece(self._at, text)]
+        return super().read(event)
+
+    def _take(self, value: _Event) -> list[Delta]:
+        change = value.delta
+        match value.type:
+            case "content_block_delta" if change is not None:
+                return self._change(value.index, change)
+            case "content_block_start" if value.content_block is not None:
+                return self._block(value.index, value.content_block)
+            case "content_block_stop":
+                return self._stop(value.index)
+            case "message_start" if value.message is not None:
+                self._count(value.message.usage)
+                return [] if self._begun else [Begun(value.message.id, value.message.model)]
+            case "message_delta":
+                if change is not None and change.stop_reason:
+                    self._reason = _REASONS.get(change.stop_reason, "end")
+                self._count(value.usage)
+            case "message_stop":
+                return self._close(whole=True)
+            case "error":
+                error = value.error or _Error()
+                return [Broke(error.message or "The API reported an error.", error.type or "")]
+        return []
+
+    def _change(self, index: int, change: _Change) -> list[Delta]:
+        if change.type == "input_json_delta":
+            at = self._uses.get(index)
+            if at is None or not change.partial_json:
+                return []
+            if self._inputs:
+                self._inputs.pop(index, None)
+            return [UsePiece(at, change.partial_json)]
+        if change.type == "text_delta" and change.text:
+            return [TextPiece(change.text)]
+        if change.type == "thinking_delta" and change.thinking:
+            return [ThinkingPiece(change.thinking, wire=WIRE)]
+        if change.type == "signature_delta" and change.signature:
+            return [ThinkingPiece("", signature=change.signature, wire=WIRE)]
+        return []
+
+    def _block(self, index: int, block: _Block) -> list[Delta]:
+        self._uses.pop(index, None)
+        self._lead, self._at = b"{", -1
+        if block.type == "tool_use":
+            begun = self._use(block.name or "", block.id or "")
+            self._uses[index] = self._at = begun.at
+            self._lead = _LEAD % index
+            if block.input:
+                self._inputs[index] = block.input if isinstance(block.input, str) else json_text(block.input)
+            return [begun]
+        if block.type == "text" and block.text:
+            return [TextPiece(block.text)]
+        if block.type == "thinking" and (block.thinking or block.signature):
+            return [ThinkingPiece(block.thinking or "", signature=block.signature or "", wire=WIRE)]
+        if block.type == "redacted_thinking" and block.data:
+            return [ThinkingPiece("", sealed=block.data, wire=WIRE)]
+        return []
+
+    def _stop(self, index: int) -> list[Delta]:
+        at = self._uses.pop(index, None)
+        if at is None:
+            return []
+        whole = self._inputs.pop(index, None)
+        return [*([UsePiece(at, whole)] if whole else ()), *self._used(at)]
+
+    def _count(self, usage: _Usage | None) -> None:
+        """Later counts replace earlier ones; what is not counted again stays."""
+        if usage is None:
+            return
+        for name in _Usage.__struct_fields__:
+            if (value := getattr(usage, name)) is not None:
+                setattr(self._counted, name, value)
+        counted = self._counted
+        read, written = counted.cache_read_input_tokens or 0, counted.cache_creation_input_tokens or 0
+        self._usage = Usage((counted.input_tokens or 0) + read + written, counted.output_tokens or 0, read, written)
+
+
+class AnthropicWriter(StreamWriter):
+    """Writes the events of a Messages stream: one block open at a time, usage at the very end.
+
+    Another API's thinking is signed with what that API wants to have back, packed, so that it comes back with the next
+    call.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._index = -1
+        self._kind = ""
+        """What the open block is; empty if none is open."""
+        self._head = b""
+        self._foreign = ""
+        """The wire whose thinking the open block is, if it is another API's."""
+
+    def _begin(self, delta: Begun, out: list[Event]) -> None:
+        message: dict[str, Any] = {
+            "id": delta.id or made_id("msg_"),
+            "type": "message",
+            "role": "assistant",
+            "model": delta.model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": {"input_tokens": 0, "output_tokens": 0},
+        }
+        out.append(event("message_start", {"type": "message_start", "message": message}))
+        out.append(event("ping", {"type": "ping"}))
+
+    def _text(self, delta: TextPiece, out: list[Event]) -> None:
+        if self._kind != "text":
+            self._start("text", {"text": ""}, "text_delta", "text", out)
+        self._change(delta.text, out)
+
+    def _thinking(self, delta: ThinkingPiece, out: list[Event]) -> None:
+        foreign = "" if delta.wire == WIRE else delta.wire
+        sealed = delta.sealed and not foreign
+        if delta.text or delta.signature or foreign:
+            if self._kind != "thinking" or self._foreign != foreign:
+                self._start("thinking", {"thinking": "", "signature": ""}, "thinking_delta", "thinking", out)
+                self._foreign = foreign
+            if delta.text:
+                self._change(delta.text, out)
+        if delta.signature or (delta.sealed and foreign):
+            self._sign(delta.signature, delta.sealed, out)
+            # The signature holds for what was thought until here.
+            self._stop(out)
+        if sealed:
+            self._start("redacted_thinking", {"data": delta.sealed}, "", "", out)
+            self._stop(out)
+
+    def _sign(self, signature: str, sealed: str, out: list[Event]) -> None:
+        if self._foreign:
+            signature, self._foreign = carried(Thinking("", signature, sealed, self._foreign)), ""
+        value = {"type": "signature_delta", "signature": signature}
+        out.append(event("content_block_delta", {"type": "content_block_delta", "index": self._index, "delta": value}))
+
+    def _use(self, delta: UseBegun, out: list[Event]) -> None:
+        block = {"id": delta.id, "name": delta.name, "input": {}}
+        self._start("tool_use", block, "input_json_delta", "partial_json", out)
+
+    def _piece(self, delta: UsePiece, out: list[Event]) -> None:
+        self._change(delta.text, out)
+
+    def _used(self, _: UseEnded, out: list[Event]) -> None:
+        self._stop(out)
+
+    def _broke(self, delta: Broke, out: list[Event]) -> None:
+        error = {"type": delta.kind or "api_error", "message": delta.message}
+        out.append(event("error", {"type": "error", "error": error}))
+
+    def _end(self, delta: Ended, out: list[Event]) -> None:
+        self._stop(out)
+        usage = delta.usage
+        value = {
+            "type": "message_delta",
+            "delta": {"stop_reason": _STOPS[delta.reason], "stop_sequence": None},
+            "usage": {
+                "input_tokens": max(0, usage.input - usage.cache_read - usage.cache_write),
+                "cache_creation_input_tokens": usage.cache_write,
+                "cache_read_input_tokens": usage.cache_read,
+                "output_tokens": usage.output,
+            },
+        }
+        out.append(event("message_delta", value))
+        out.append(event("message_stop", {"type": "message_stop"}))
+
+    def _start(self, kind: str, block: dict[str, Any], change: str, field: str, out: list[Event]) -> None:
+        self._stop(out)
+        self._index += 1
+        self._kind = kind
+        value = {"type": "content_block_start", "index": self._index, "content_block": {"type": kind, **block}}
+        out.append(event("content_block_start", value))
+        self._head = b'{"type":"content_block_delta","index":%d,"delta":{"type":"%b","%b":' % (
+            self._index,
+            change.encode(),
+            field.encode(),
+        )
+
+    def _change(self, text: str, out: list[Event]) -> None:
+        out.append(Event("content_block_delta", self._head + encode(text) + b"}}"))
+
+    def _stop(self, out: list[Event]) -> None:
+        if self._kind:
+            if self._foreign:
+                self._sign("", "", out)
+            out.append(event("content_block_stop", {"type": "content_block_stop", "index": self._index}))
+            self._kind = ""

@@ -1,0 +1,92 @@
+"""The stream of one API as the stream of another: bytes in, bytes out, as they come."""
+
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from ferrule.wire.delta import Broke, Delta
+from ferrule.wire.sse import Event, EventReader, EventTooLongError, text
+from ferrule.wire.stream import StreamReader, StreamWriter
+
+
+class Through(Protocol):
+    """Something that deltas go through on their way, such as `GrokCalls`."""
+
+    def put(self, delta: Delta) -> Sequence[Delta]: ...
+
+
+class Translator:
+    """Reads one API's stream and writes another's. An event that is too long breaks the answer off, legally."""
+
+    def __init__(self, reader: StreamReader, writer: StreamWriter, *, through: Through | None = None) -> None:
+        self._events = EventReader()
+        self._reader = reader
+        self._writer = writer
+        self._through = through
+        self._over = False
+
+    def feed(self, chunk: bytes) -> bytes:
+        """What these bytes become; often nothing."""
+        if self._over:
+            return b""
+        out: list[bytes] = []
+        try:
+            self._hear(self._events.feed(chunk), out)
+        except EventTooLongError as error:
+            self._say([Broke(str(error), "event-too-long")], out)
+            self._finish(out)
+        return b"".join(out)
+
+    def end(self) -> bytes:
+        """What the answer still needs, to be complete."""
+        if self._over:
+            return b""
+        out: list[bytes] = []
+        self._hear(self._events.end(), out)
+        self._finish(out)
+        return b"".join(out)
+
+    def _finish(self, out: list[bytes]) -> None:
+        self._over = True
+        self._say(self._reader.end(), out)
+
+    def _hear(self, events: list[Event], out: list[bytes]) -> None:
+        read = self._reader.read
+        for event in events:
+            if deltas := read(event):
+                self._say(deltas, out)
+
+    def _say(self, deltas: list[Delta], out: list[bytes]) -> None:
+        if self._through is not None:
+            deltas = [after for delta in deltas for after in self._through.put(delta)]
+        write = self._writer.write
+        for delta in deltas:
+            for event in write(delta):
+                if event.name:
+                    out.append(text(event))
+                else:
+                    # What `text` does, without making bytes that are joined right after.
+                    out += (b"data: ", event.data, b"\n\n")
+
+
+def translate(
+    reader: StreamReader, writer: StreamWriter, chunks: Iterable[bytes], *, through: Through | None = None
+) -> Iterator[bytes]:
+    """The chunks of one API's stream as another API would have sent them. The last ones make the answer complete."""
+    translator = Translator(reader, writer, through=through)
+    for chunk in chunks:
+        if given := translator.feed(chunk):
+            yield given
+    if given := translator.end():
+        yield given
+
+
+async def translate_live(
+    reader: StreamReader, writer: StreamWriter, chunks: AsyncIterable[bytes], *, through: Through | None = None
+) -> AsyncIterator[bytes]:
+    """The same for chunks that have to be waited for."""
+    translator = Translator(reader, writer, through=through)
+    async for chunk in chunks:
+        if given := translator.feed(chunk):
+            yield given
+    if given := translator.end():
+        yield given
