@@ -9,6 +9,7 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ferrule.core.errors import ToolFailure
@@ -44,6 +45,7 @@ class _Target(NamedTuple):
     before: bytes | None
     after: bytes | None
     status: os.stat_result | None
+    """Of the file itself, or of the one that moves here."""
     marks: Mapping[str, bytes]
     mode: int | None
     """The permission bits of a file that is brought back."""
@@ -67,11 +69,19 @@ class Writer:
         self._locks = locks
 
     def apply(
-        self, paths: Sequence[str], plan: Plan, *, kind: str, call_id: str = "", of: Entry | None = None
+        self,
+        paths: Sequence[str],
+        plan: Plan,
+        *,
+        kind: str,
+        call_id: str = "",
+        of: Entry | None = None,
+        moved: Mapping[str, str] = MappingProxyType({}),
     ) -> Written:
         """Lock the real paths, hand their bytes to `plan`, and make what it returns so: all of it or nothing.
 
-        `of` is the entry that an undo or redo is about; what the bytes do not say is taken from it.
+        `of` is the entry that an undo or redo is about; what the bytes do not say is taken from it. `moved` names for
+        new paths the one, also among `paths`, whose file moves there: it takes its mode and owner along.
         """
         places = [self._jail.place(path) for path in paths]
         try:
@@ -84,7 +94,11 @@ class Writer:
                     # An undo that was done by hand is noted, or the next one would be the same again.
                     return Written(before, after, self._journal.note(kind, of=of.id) if of else "", ())
                 known = {file.path: file for file in of.files} if of else {}
-                targets = [_look(at, before[at.path], after[at.path], known.get(at.path)) for at in changed]
+                origin = {new: self._jail.place(old) for new, old in moved.items()}
+                targets = [
+                    _look(at, before[at.path], after[at.path], known.get(at.path), origin.get(at.path, at))
+                    for at in changed
+                ]
                 entry_id, notes = self._write(targets, kind=kind, call_id=call_id, of=of.id if of else None)
                 return Written(before, after, entry_id, notes)
         except LockTimeoutError as error:
@@ -158,15 +172,15 @@ def _read_in(folder: Folder, place: Place) -> bytes | None:
     return raw
 
 
-def _look(place: Place, before: bytes | None, after: bytes | None, known: FileChange | None) -> _Target:
+def _look(place: Place, before: bytes | None, after: bytes | None, known: FileChange | None, origin: Place) -> _Target:
     """What has to be known about a target before the write is announced; nothing is touched yet."""
     status, found = None, {}
-    if before is not None:
-        with place.folder() as folder:
-            status = folder.status(place.name)
-            if after is not None and not (status.st_mode & 0o222 and folder.writable(place.name)):
+    if before is not None or origin is not place:
+        with origin.folder() as folder:
+            status = folder.status(origin.name)
+            if None not in (before, after) and not (status.st_mode & 0o222 and folder.writable(place.name)):
                 raise PermissionError(errno.EACCES, "the file is read-only", place.path)
-            descriptor = folder.open(place.name)
+            descriptor = folder.open(origin.name)
             try:
                 found = marks(descriptor)
             finally:
@@ -177,7 +191,7 @@ def _look(place: Place, before: bytes | None, after: bytes | None, known: FileCh
 
 
 def _hard_links(target: _Target) -> Iterator[str]:
-    links = target.status.st_nlink if target.status else 1
+    links = target.status.st_nlink if target.status and target.before is not None else 1
     if links > 1 and target.after is not None:
         yield f"{target.place.path} had {links} hard links; this name now has a copy of its own."
 

@@ -1,0 +1,214 @@
+"""Apply a patch to many files at once."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ferrule.core.access import Access
+from ferrule.core.args import Args
+from ferrule.core.errors import BadArguments, ToolFailure
+from ferrule.core.outcomes import PatchApplied, Patched
+from ferrule.core.tool import Context, Tool
+from ferrule.support.diff import diff, diff_of_splices
+from ferrule.support.threads import Threads
+from ferrule.workspace import textfile
+from ferrule.workspace.hunks import Placed, place
+from ferrule.workspace.ledger import Ledger
+from ferrule.workspace.patch import Malformed, Parsed, Section, parse
+from ferrule.workspace.paths import Jail
+from ferrule.workspace.textfile import Binary, Splice, TextFile, Unencodable
+from ferrule.workspace.transaction import Contents, Writer
+from ferrule.workspace.unplaced import explain_unplaced
+
+_NEW = TextFile(b"", "", "utf-8", b"")
+
+
+class PatchArgs(Args, frozen=True, kw_only=True):
+    patch: str
+
+
+class Patch(Tool[PatchArgs, PatchApplied]):
+    """Files added, deleted, changed and moved, all of them or none; no hunk is placed on a guess."""
+
+    name = "patch"
+    args = PatchArgs
+
+    def access(self, args: PatchArgs, ctx: Context) -> tuple[Access, ...]:
+        targets = _targets(_parsed(args, ctx), ctx)
+        return tuple(Access.write(path) for target in targets for path in target.paths())
+
+    async def run(self, args: PatchArgs, ctx: Context) -> PatchApplied:
+        return await ctx.need(Threads).finish(_patch, args, ctx, ctx.need(Writer))
+
+
+class _Target(NamedTuple):
+    """One section of the patch, and the real paths that it means."""
+
+    section: Section
+    path: str
+    moved_to: str | None
+
+    def paths(self) -> Iterator[str]:
+        yield self.path
+        if self.moved_to is not None:
+            yield self.moved_to
+
+
+class _Draft(NamedTuple):
+    """What becomes of one target."""
+
+    after: bytes | None
+    diff: str
+    notes: tuple[str, ...] = ()
+
+
+def _parsed(args: PatchArgs, ctx: Context) -> Parsed:
+    try:
+        return parse(args.patch)
+    except Malformed as error:
+        raise BadArguments(f"{ctx.param('patch')}: {error}") from error
+
+
+def _targets(parsed: Parsed, ctx: Context) -> list[_Target]:
+    """Each section with its real paths; two names of one file are one name too many."""
+    found: list[_Target] = []
+    named: dict[str, int] = {}
+    for section in parsed.sections:
+        real = _real(section.path, section.line, ctx)
+        goal = _real(section.moved_to, section.line, ctx) if section.moved_to is not None else None
+        target = _Target(section, real, goal if goal != real else None)
+        for path in target.paths():
+            if path in named:
+                raise BadArguments(
+                    f"{ctx.param('patch')}: line {section.line}: {ctx.need(Jail).shown(path)} is named a second time, "
+                    f"after line {named[path]}; name each file once, with all of its hunks."
+                )
+            named[path] = section.line
+        found.append(target)
+    return found
+
+
+def _real(path: str, line: int, ctx: Context) -> str:
+    if path.endswith("/"):
+        raise BadArguments(f"{ctx.param('patch')}: line {line}: expected the path of a file, not of a folder ({path}).")
+    return ctx.path(path)
+
+
+def _patch(args: PatchArgs, ctx: Context, writer: Writer) -> PatchApplied:
+    parsed = _parsed(args, ctx)
+    targets = _targets(parsed, ctx)
+    drafts: list[_Draft] = []
+
+    def plan(found: Contents) -> Contents:
+        drafts[:] = [_draft(target, found, ctx) for target in targets]
+        after: dict[str, bytes | None] = {}
+        for target, draft in zip(targets, drafts, strict=True):
+            after[target.path] = None if target.moved_to else draft.after
+            if target.moved_to:
+                after[target.moved_to] = draft.after
+        return after
+
+    written = writer.apply(
+        [path for target in targets for path in target.paths()],
+        plan,
+        kind="patch",
+        call_id=ctx.call_id,
+        moved={target.moved_to: target.path for target in targets if target.moved_to},
+    )
+    ledger = ctx.need(Ledger)
+    for path, raw in written.after.items():
+        if raw is None:
+            ledger.forget(path)
+        else:
+            ledger.saw(path, raw)
+        if raw != written.before[path]:
+            ctx.track(path)
+    for note in (*parsed.notes, *(note for draft in drafts for note in draft.notes), *written.notes):
+        ctx.note(note)
+    if not written.entry_id:
+        ctx.note("The files read like this already; nothing was written.")
+    return PatchApplied(
+        tuple(
+            Patched(target.section.kind, target.path, target.moved_to, draft.diff)
+            for target, draft in zip(targets, drafts, strict=True)
+        )
+    )
+
+
+def _draft(target: _Target, found: Contents, ctx: Context) -> _Draft:
+    """What the section makes of the file as it is; raises where that is not clear."""
+    section, path, goal = target
+    shown, raw = ctx.need(Jail).shown(path), found[path]
+    taken = path if section.kind == "add" else goal
+    if raw is None and section.kind != "add":
+        raise ToolFailure(
+            f"There is no file {shown} to {section.kind} (line {section.line} of the patch). Nothing was changed.",
+            code="not-found",
+            path=path,
+        )
+    if taken is not None and found[taken] is not None:
+        how = "Update it instead" if section.kind == "add" else "Choose another name, or delete it before"
+        raise ToolFailure(
+            f"{ctx.need(Jail).shown(taken)} exists already (line {section.line} of the patch). Nothing was changed. "
+            f"{how}.",
+            code="exists",
+            path=taken,
+        )
+    if raw is None:
+        return _added(section, path, shown)
+    if section.kind == "delete":
+        return _Draft(None, _deletion(raw, shown))
+    same = (f"{shown} was to be moved to itself; it stays where it is.",) if section.moved_to and not goal else ()
+    if not section.hunks:
+        return _Draft(raw, "", same)
+    draft = _updated(target, raw, ctx)
+    return draft._replace(notes=same + draft.notes)
+
+
+def _added(section: Section, path: str, shown: str) -> _Draft:
+    text = "".join(f"{line}\n" for line in section.lines)
+    empty = () if section.lines else (f"{shown} is empty: the patch has no lines for it.",)
+    return _Draft(_spliced(_NEW, (Splice(0, 0, text),), path, shown), diff(shown, None, text), empty)
+
+
+def _deletion(raw: bytes, shown: str) -> str:
+    try:
+        return diff(shown, textfile.parse(raw).text, None)
+    except Binary:
+        return f"Binary files a/{shown} and /dev/null differ\n"
+
+
+def _updated(target: _Target, raw: bytes, ctx: Context) -> _Draft:
+    section, path, goal = target
+    jail, stale = ctx.need(Jail), ctx.need(Ledger).stale(path, raw)
+    shown = jail.shown(path)
+    try:
+        file = textfile.parse(raw)
+    except Binary as error:
+        raise ToolFailure(
+            f"{shown} is binary and cannot be changed by lines (line {section.line} of the patch). "
+            "Nothing was changed.",
+            code="binary",
+            path=path,
+        ) from error
+    placed = place(file, section.hunks)
+    if not isinstance(placed, Placed):
+        code = "ambiguous" if placed.reason in ("ambiguous", "nowhere") else "no-match"
+        report = explain_unplaced(file, placed, changed_since_read=stale)
+        raise ToolFailure(f"{shown}: {report}", code=code, path=path, count=len(placed.lines))
+    after = _spliced(file, placed.splices, path, shown)
+    notes = []
+    if placed.loose:
+        rungs = " and ".join(dict.fromkeys(rung for _, rung in placed.loose))
+        lines = ", ".join(str(line) for line, _ in placed.loose[:10]) + (", …" if len(placed.loose) > 10 else "")
+        hunks = f"the hunk at line {lines}" if len(placed.loose) == 1 else f"the hunks at lines {lines}"
+        notes.append(f"{shown}: {hunks} of the patch matched loosely ({rungs}).")
+    if file.encoding not in ("utf-8", "ascii"):
+        notes.append(f"{shown} is encoded as {file.encoding}, and still is.")
+    return _Draft(after, diff_of_splices(jail.shown(goal or path), file.text, placed.splices), tuple(notes))
+
+
+def _spliced(file: TextFile, splices: tuple[Splice, ...], path: str, shown: str) -> bytes:
+    try:
+        return textfile.splice(file, splices)
+    except Unencodable as error:
+        raise ToolFailure(f"{shown}: {error} Nothing was changed.", code="unencodable", path=path) from error
