@@ -1,0 +1,122 @@
+"""Replace, insert or delete a cell of a notebook."""
+
+from typing import Literal
+
+from ferrule.core.access import Access
+from ferrule.core.args import Args
+from ferrule.core.errors import BadArguments, ToolFailure
+from ferrule.core.outcomes import CellEdited
+from ferrule.core.tool import Context, Tool
+from ferrule.support.diff import diff
+from ferrule.support.threads import Threads
+from ferrule.workspace.celledit import AmbiguousCell, Changed, NoCell, edit_cell
+from ferrule.workspace.ledger import Ledger
+from ferrule.workspace.notebook import BadNotebook
+from ferrule.workspace.paths import Jail
+from ferrule.workspace.span import changed_span
+from ferrule.workspace.transaction import Contents, Writer
+
+DIFF_BYTES = 50_000
+"""Of changed lines, beyond which a diff is not worth reading: outputs that go away, and files on one line."""
+
+
+class NotebookEditArgs(Args, frozen=True, kw_only=True):
+    path: str
+    source: str
+    """Of no meaning to a deletion."""
+    cell_id: str | None = None
+    """The cell's own id, or `cell-N` by its place, from 0. A new cell goes behind it, or else to the start."""
+    cell_type: Literal["code", "markdown"] | None = None
+    mode: Literal["replace", "insert", "delete"] = "replace"
+    read_first: bool = False
+    """Must the notebook have been read, and not changed since?"""
+
+
+class NotebookEdit(Tool[NotebookEditArgs, CellEdited]):
+    """One cell of a notebook for another; every other byte of the file stays."""
+
+    name = "notebook_edit"
+    args = NotebookEditArgs
+
+    def access(self, args: NotebookEditArgs, ctx: Context) -> tuple[Access, ...]:
+        return (Access.write(ctx.path(args.path)),)
+
+    async def run(self, args: NotebookEditArgs, ctx: Context) -> CellEdited:
+        if args.mode == "insert" and args.cell_type is None:
+            raise BadArguments(f"{ctx.param('cell_type')}: a new cell needs it; give code or markdown.")
+        if args.mode == "delete" and args.cell_id is None:
+            raise BadArguments(f"{ctx.param('cell_id')}: say which cell is to be deleted.")
+        if not args.path.lower().endswith(".ipynb"):
+            raise ToolFailure(
+                f"{args.path} is not a notebook: its name does not end in .ipynb. Edit it as a text.",
+                code="not-a-notebook",
+                path=ctx.path(args.path),
+            )
+        return await ctx.need(Threads).finish(_edit, args, ctx, ctx.need(Writer))
+
+
+def _edit(args: NotebookEditArgs, ctx: Context, writer: Writer) -> CellEdited:
+    path, ledger = ctx.path(args.path), ctx.need(Ledger)
+    done: list[Changed] = []
+
+    def plan(found: Contents) -> Contents:
+        raw = found[path]
+        if raw is None:
+            raise ToolFailure("There is no such notebook.", code="not-found", path=path)
+        if args.read_first:
+            _check_read(ledger, path, raw)
+        done.append(_changed(args, path, raw))
+        return {path: done[-1].raw}
+
+    written = writer.apply([path], plan, kind="edit", call_id=ctx.call_id)
+    before, changed = written.before[path], done[-1]
+    assert before is not None
+    ledger.saw(path, changed.raw)
+    ctx.track(path)
+    for note in written.notes:
+        ctx.note(note)
+    if not written.entry_id:
+        ctx.note("The notebook reads like this already; nothing was written.")
+    if changed.dropped:
+        ctx.note(f"Code cells have no {' or '.join(changed.dropped)}; the cell lost what it had of them.")
+    shown = _diff(ctx, ctx.need(Jail).shown(path), before, changed, deleted=args.mode == "delete")
+    return CellEdited(path, changed.cell_id, args.mode, changed.source, shown)
+
+
+def _check_read(ledger: Ledger, path: str, raw: bytes) -> None:
+    if not ledger.knows(path):
+        raise ToolFailure("The notebook has not been read yet. Read it first.", code="not-read", path=path)
+    if ledger.stale(path, raw):
+        raise ToolFailure("The notebook changed since it was read. Read it again.", code="stale", path=path)
+
+
+def _changed(args: NotebookEditArgs, path: str, raw: bytes) -> Changed:
+    try:
+        return edit_cell(raw, cell_id=args.cell_id, source=args.source, cell_type=args.cell_type, mode=args.mode)
+    except BadNotebook as error:
+        raise ToolFailure(str(error), code="bad-notebook", path=path) from error
+    except NoCell as error:
+        raise ToolFailure(str(error), code="no-cell", path=path) from error
+    except AmbiguousCell as error:
+        raise ToolFailure(str(error), code="ambiguous-cell", path=path) from error
+
+
+def _diff(ctx: Context, shown: str, before: bytes, changed: Changed, *, deleted: bool) -> str:
+    """The file's diff, or the cell's source's where that would be too long."""
+    if _changed_bytes(before, changed.raw) <= DIFF_BYTES:
+        return diff(shown, before.decode(), changed.raw.decode())
+    after = "" if deleted else changed.source
+    if len(changed.before) + len(after) > DIFF_BYTES:
+        ctx.note("The diff is too long to be shown.")
+        return ""
+    ctx.note("The diff of the whole file is too long to be shown; this is the diff of the cell's source.")
+    return diff(shown, changed.before, after)
+
+
+def _changed_bytes(before: bytes, after: bytes) -> int:
+    """How long the lines are that differ, in both files."""
+    start, old, new = changed_span(before, after)
+    first = before.rfind(b"\n", 0, start) + 1
+    return sum(
+        (raw.find(b"\n", end) + 1 or len(raw)) - first for raw, end in ((before, start + old), (after, start + new))
+    )
