@@ -11,11 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferrule.support import hits
+from ferrule.support.contents import BadPattern, Query, search
 from ferrule.support.globs import BadGlob
 from ferrule.support.hits import Gathering, Hit, Hits
-from ferrule.support.ripgrep import BadPattern, files, find_rg, search
+from ferrule.support.ripgrep import files, find_rg
 
 RG = find_rg() or "rg"
+PAGING = {"per_file", "most", "offset", "before", "after", "line_bytes"}
 
 
 def plant(root, tree: dict[str, str | bytes]) -> None:
@@ -25,16 +28,9 @@ def plant(root, tree: dict[str, str | bytes]) -> None:
 
 
 async def grep(root, pattern: str = "needle", **options) -> Hits:
-    options = {
-        "path": None,
-        "glob": None,
-        "ignore_case": False,
-        "literal": False,
-        "per_file": 10,
-        "limit": 100,
-    } | options
+    paging = {"per_file": 10, "most": 100} | {name: options.pop(name) for name in PAGING & options.keys()}
     async with asyncio.timeout(60):
-        return await search(RG, str(root), pattern, **options)
+        return await search(RG, str(root), Query(pattern, **options), **paging)
 
 
 async def paths(root, **options) -> list[str]:
@@ -255,10 +251,8 @@ async def test_what_is_excluded_is_not_even_opened(tmp_path):
     wrapper = tmp_path / "rg"
     wrapper.write_text(f'#!/bin/sh\nexec strace -f -e trace=open,openat -o "{tmp_path}/trace" "{RG}" "$@"\n')
     wrapper.chmod(0o755)
-    await search(
-        str(wrapper), str(tmp_path / "w"), "needle", path=None, glob=None, ignore_case=False, literal=False,
-        per_file=10, limit=10, hidden=True, exclude=[".env"],
-    )  # fmt: skip
+    query = Query("needle", hidden=True, exclude=[".env"])
+    await search(str(wrapper), str(tmp_path / "w"), query, per_file=10, most=10)
     traced = (tmp_path / "trace").read_text()
 
     assert "a.txt" in traced
@@ -315,7 +309,7 @@ async def test_binary_files_give_no_lines_and_disturb_no_others(tmp_path):
 async def test_the_first_lines_are_the_same_in_every_run(tmp_path):
     plant(tmp_path, {f"{number % 7}/{number}.txt": "needle\n" * 20 for number in range(400)})
     expected = sorted(f"{number % 7}/{number}.txt" for number in range(400))
-    runs = [await grep(tmp_path, per_file=3, limit=50) for _ in range(5)]
+    runs = [await grep(tmp_path, per_file=3, most=50) for _ in range(5)]
 
     assert all(run == runs[0] for run in runs)
     assert runs[0].total == 1200
@@ -348,9 +342,7 @@ async def test_files_that_rg_cannot_read_do_not_hide_the_others(tmp_path):
     stand_in = tmp_path / "rg"
     stand_in.write_text("#!/bin/sh\nprintf './b\\0001:needle\\n'\necho 'rg: ./a: cannot be read' >&2\nexit 2\n")
     stand_in.chmod(0o755)
-    found = await search(
-        str(stand_in), str(tmp_path), "x", path=None, glob=None, ignore_case=False, literal=False, per_file=1, limit=1
-    )
+    found = await search(str(stand_in), str(tmp_path), Query("x"), per_file=1, most=1)
 
     assert found == Hits([Hit("b", 1, "needle")], 1)
 
@@ -367,9 +359,7 @@ async def test_an_rg_that_dies_is_an_error_and_not_an_empty_answer(tmp_path):
     dying.write_text("#!/bin/sh\nkill -9 $$\n")
     dying.chmod(0o755)
     with pytest.raises(OSError, match="exit code 137"):
-        await search(
-            str(dying), str(tmp_path), "x", path=None, glob=None, ignore_case=False, literal=False, per_file=1, limit=1
-        )
+        await search(str(dying), str(tmp_path), Query("x"), per_file=1, most=1)
 
 
 def test_rg_is_found_on_path_but_not_in_the_workspace(tmp_path, monkeypatch):
@@ -413,6 +403,58 @@ def test_the_first_hits_are_found_in_any_order_and_however_the_output_is_cut(nam
 
     lines = [Hit(name, line, f"t{line}") for name, line in wanted[:limit]]
     assert gathered.hits() == Hits(lines, len(wanted), sum(count > 5 for _, count in kept))
+
+
+@given(
+    st.dictionaries(st.text("ab", min_size=1, max_size=2), st.lists(st.booleans(), max_size=9), max_size=5),
+    *[st.integers(min_value=0, max_value=3)] * 3,
+    st.integers(min_value=0, max_value=9),
+    st.data(),
+)
+def test_context_is_kept_for_the_hits_that_are_shown(tree, before, after, per_file, most, data):
+    output = b""
+    for name in data.draw(st.permutations(sorted(tree))):
+        hits = [number for number, hit in enumerate(tree[name]) if hit]
+        for number, hit in enumerate(tree[name]):
+            if any(-after <= other - number <= before for other in hits):
+                output += f"./{name}\0{number}{':' if hit else '-'}t{number}\n".encode()
+    gathered = Gathering(most, per_file, lambda _: True, before=before, after=after)
+    while output:
+        size = data.draw(st.integers(min_value=1, max_value=40))
+        gathered.feed(output[:size])
+        output = output[size:]
+        if data.draw(st.booleans()):
+            gathered._trim()
+    offset = data.draw(st.integers(min_value=0, max_value=4))
+    every = [
+        (name, number)
+        for name in sorted(tree)
+        for number in [number for number, hit in enumerate(tree[name]) if hit][: per_file or None]
+    ]
+    shown = set(every[offset:most])
+    expected = [
+        Hit(name, number, f"t{number}", (name, number) not in shown)
+        for name in sorted(tree)
+        for number in range(len(tree[name]))
+        if any((name, number + step) in shown for step in range(-after, before + 1))
+    ]
+
+    assert gathered.hits(offset) == Hits(expected, len(every), sum(sum(hits) > per_file > 0 for hits in tree.values()))
+
+
+@pytest.mark.parametrize("context", [0, 2])
+def test_the_memory_for_hits_is_bounded_and_what_is_kept_is_a_beginning(monkeypatch, context):
+    monkeypatch.setattr(hits, "_KEPT_BYTES", 50_000)
+    gathered = Gathering(100_000, 0, lambda _: True, after=context)
+    for name in ("c", "a", "d", "b"):
+        for number in range(1, 2000):
+            gathered.feed(f"./{name}\0{number}:{'x' * 50}\n".encode())
+            assert gathered._held_bytes < 4 * 50_000
+    found = gathered.hits()
+
+    assert found.total == 4 * 1999
+    assert 300 < len(found.lines) < 1000
+    assert [(hit.path, hit.line) for hit in found.lines] == [("a", number + 1) for number in range(len(found.lines))]
 
 
 def test_hits_that_come_too_late_are_not_kept():

@@ -4,6 +4,10 @@ import os
 import subprocess
 
 import pytest
+from tests.direct import Direct
+
+from ferrule.core.errors import ToolFailure
+from ferrule.tools.search.glob import Glob
 
 
 @pytest.fixture
@@ -109,6 +113,87 @@ async def test_glob_shows_odd_names(engine, root):
     reply = await engine.call("glob", filePattern="*.txt")
 
     assert len(reply.result["files"]) == 2
+
+
+@pytest.fixture
+def found(root, tree):
+    """Paths that glob finds by its canonical arguments."""
+    direct = Direct(root)
+
+    async def paths(pattern, **values):
+        outcome = await direct(Glob(), pattern=pattern, **values)
+        real = os.path.realpath(root)
+        assert all(os.path.isabs(path) != values.get("relative", False) for path in outcome.paths)
+        return [path if values.get("relative") else os.path.relpath(path, real) for path in outcome.paths]
+
+    yield paths
+    direct.close()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "values", "files"),
+    [
+        pytest.param("*.ts", {"path": "src"}, ["src/app.ts"], id="in-a-folder"),
+        pytest.param(
+            "**/*.ts", {"path": "src"}, ["src/Upper/x.ts", "src/app.ts", "src/deep/util.ts"], id="below-a-folder"
+        ),
+        pytest.param("deep/*", {"path": "src"}, ["src/deep/util.js", "src/deep/util.ts"], id="pattern-with-a-folder"),
+        pytest.param("*", {"path": "."}, ["package.json"], id="the-workspace"),
+        pytest.param("*", {"path": ".github"}, [".github/flow.yml"], id="hidden-folder-by-path"),
+        pytest.param("**/*.TS", {}, [], id="case-matters"),
+        pytest.param(
+            "**/*.TS", {"case_sensitive": False}, ["src/Upper/x.ts", "src/app.ts", "src/deep/util.ts"], id="any-case"
+        ),
+        pytest.param("SRC/upper/*", {"case_sensitive": False}, ["src/Upper/x.ts"], id="folders-in-any-case"),
+        pytest.param(
+            "upper/*", {"path": "src", "case_sensitive": False}, ["src/Upper/x.ts"], id="any-case-in-a-folder"
+        ),
+        pytest.param("**/*.log", {"ignored": True}, ["debug.log"], id="ignored-too"),
+        pytest.param("**/index.js", {"ignored": True}, ["node_modules/dep/index.js"], id="ignored-folders-too"),
+        pytest.param("*", {"path": "node_modules/dep"}, [], id="ignored-folder"),
+        pytest.param(
+            "*", {"path": "node_modules/dep", "ignored": True}, ["node_modules/dep/index.js"], id="not-ignored-folder"
+        ),
+        pytest.param("**/*.js", {"path": "src", "relative": True}, ["deep/util.js"], id="relative-to-the-folder"),
+        pytest.param("src/*.ts", {"relative": True}, ["src/app.ts"], id="relative-to-the-workspace"),
+    ],
+)
+async def test_glob_by_its_canonical_arguments(found, pattern, values, files):
+    assert await found(pattern, **values) == files
+
+
+async def test_glob_gives_what_was_changed_last_first(root, found):
+    for name, seconds in {"src/app.ts": 10, "src/Upper/x.ts": 30, "src/deep/util.ts": 30, "package.json": 20}.items():
+        os.utime(root / name, (seconds, seconds))
+    ordered = ["src/Upper/x.ts", "src/deep/util.ts", "package.json", "src/app.ts"]
+
+    assert await found("**/*.{ts,json}", by_time=True) == ordered
+    assert await found("**/*.{ts,json}", by_time=True, limit=2, offset=1) == ordered[1:3]
+
+
+async def test_glob_says_where_it_searched(root):
+    (root / "sub").mkdir()
+    direct = Direct(root)
+    try:
+        folders = [(await direct(Glob(), pattern="*", path=path)).folder for path in (None, "sub")]
+    finally:
+        direct.close()
+
+    assert folders == [os.path.realpath(root), os.path.realpath(root / "sub")]
+
+
+@pytest.mark.parametrize(("path", "code"), [("nowhere", "not-found"), ("package.json", "not-a-folder")])
+async def test_glob_in_what_is_no_folder_is_a_clear_failure(found, path, code):
+    with pytest.raises(ToolFailure) as caught:
+        await found("*", path=path)
+
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize("values", [{"path": ".."}, {"path": "/etc"}, {"path": "src/../.."}])
+async def test_glob_does_not_search_outside(found, values):
+    with pytest.raises(ToolFailure, match="outside"):
+        await found("*", **values)
 
 
 @pytest.mark.contract("grep.result-lines", "grep.case-insensitive")

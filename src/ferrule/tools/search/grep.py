@@ -1,33 +1,63 @@
 """Search the contents of files."""
 
+import functools
 import os
+import re
+from collections.abc import Callable
+from typing import Literal
 
 from ferrule.core.access import Access
 from ferrule.core.args import Args
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.outcomes import Hit, Hits
+from ferrule.core.outcomes import Hit, Hits, Matching
 from ferrule.core.tool import Context, Tool
-from ferrule.support import ripgrep
+from ferrule.support import contents
 from ferrule.support.beneath import describe
 from ferrule.support.globs import BadGlob
+from ferrule.support.threads import Threads
 from ferrule.tools.search.program import rg
 from ferrule.workspace.guarded import READABLE, Guard
 from ferrule.workspace.paths import Jail
+
+MOST = 100_000
+"""Lines or files, where no limit is wanted and where more are."""
+_ODD = re.compile(r"[^ -~]|:|[. ](?:/|\Z)")
+"""In paths that a lax file system may take for others; the globs that ripgrep gets compare only what is written."""
 
 
 class GrepArgs(Args, frozen=True, kw_only=True):
     pattern: str
     path: str | None = None
+    """A file, or the folder to search in."""
     glob: str | None = None
+    exclude: str | None = None
+    """A glob of files to leave out."""
+    kind: str | None = None
+    """One of ripgrep's types of files."""
+    mode: Literal["lines", "files", "count"] = "lines"
     case_sensitive: bool = False
     literal: bool = False
+    multiline: bool = False
+    """May a match reach over line ends? Each of its lines is a hit then."""
+    before: int = 0
+    after: int = 0
     per_file: int = 10
+    """Matching lines of one file; 0 for all of them."""
     limit: int = 100
+    """Matching lines, or files; 0 for as many as there are, within reason."""
+    offset: int = 0
+    """How many of those are skipped first."""
     line_chars: int = 200
+    ignored: bool = False
+    """Search also what `.gitignore` hides?"""
+    by_time: bool = False
+    """Files changed last come first, or their lines."""
+    relative: bool = False
+    """Paths from the folder of the search, and not from the workspace."""
 
 
-class Grep(Tool[GrepArgs, Hits]):
-    """Lines that match an expression, by path and line, from files that are neither ignored nor secret."""
+class Grep(Tool[GrepArgs, Hits | Matching]):
+    """Lines that match an expression, or their files, by path and line; never from a file that is secret."""
 
     name = "grep"
     args = GrepArgs
@@ -35,13 +65,8 @@ class Grep(Tool[GrepArgs, Hits]):
     def access(self, args: GrepArgs, ctx: Context) -> tuple[Access, ...]:
         return (Access.read(ctx.path(args.path or ".")),)
 
-    async def run(self, args: GrepArgs, ctx: Context) -> Hits:
-        if args.path is not None and args.glob is not None:
-            raise BadArguments(
-                f"{ctx.param('path')}: cannot be used together with {ctx.param('glob')}; give one of them."
-            )
-        if not args.pattern:
-            raise BadArguments("pattern: is empty; give the text or expression to look for.")
+    async def run(self, args: GrepArgs, ctx: Context) -> Hits | Matching:
+        _check(args, ctx)
         jail, guard = ctx.need(Jail), ctx.need(Guard)
         real = ctx.path(args.path or ".")
         if not os.path.exists(real):
@@ -50,39 +75,139 @@ class Grep(Tool[GrepArgs, Hits]):
             raise ToolFailure(f"EACCES: permission denied: {real}", path=real)
         jail.check(real)
         root = real if os.path.isdir(real) else os.path.dirname(real)
+        query = contents.Query(
+            args.pattern,
+            path=None if real == root else os.path.basename(real),
+            glob=args.glob,
+            leave_out=args.exclude,
+            kind=args.kind,
+            ignore_case=not args.case_sensitive,
+            literal=args.literal,
+            multiline=args.multiline,
+            ignored=args.ignored,
+            exclude=guard.search_exclusions(),
+            spare=READABLE,
+            allowed=_allowed(ctx, root),
+        )
         try:
-            hits = await ripgrep.search(
-                rg(ctx),
-                root,
-                args.pattern,
-                path=None if real == root else os.path.basename(real),
-                glob=args.glob,
-                ignore_case=not args.case_sensitive,
-                literal=args.literal,
-                per_file=args.per_file,
-                limit=args.limit,
-                exclude=guard.search_exclusions(),
-                spare=READABLE,
-            )
-        except ripgrep.BadPattern as error:
+            return await (_lines if args.mode == "lines" else _files)(args, ctx, root, query)
+        except contents.BadPattern as error:
             raise ToolFailure(f"{error}", code="bad-pattern") from error
+        except contents.UnknownKind as error:
+            raise BadArguments(await _unknown_kind(args.kind or "", ctx)) from error
         except BadGlob as error:
-            raise BadArguments(f"{ctx.param('glob')}: {error}") from error
+            raise BadArguments(f"{ctx.param(_bad_glob(args))}: {error}") from error
         except OSError as error:
             raise ToolFailure(f"{describe(error)}: {real}", path=real) from error
-        lines = tuple(
-            Hit(jail.shown(path), hit.line, _short(hit.text, args.line_chars))
-            for hit in hits.lines
-            if not guard.secret(path := os.path.join(root, hit.path))
-        )
-        if hits.total > len(lines) == len(hits.lines):  # what was held back is not counted aloud
-            ctx.note(f"Showing {len(lines)} of {hits.total} lines found. Narrow the pattern or the search.")
-        if hits.capped:
-            ctx.note(
-                f"{hits.capped} files have more than {args.per_file} matching lines; only those are shown of each."
-            )
-        return Hits(lines, hits.total)
+
+
+def _check(args: GrepArgs, ctx: Context) -> None:
+    wrong = [] if args.pattern else [f"{ctx.param('pattern')}: is empty; give the text or expression to look for."]
+    least = {"before": 0, "after": 0, "per_file": 0, "limit": 0, "offset": 0, "line_chars": 1}
+    wrong += [f"{ctx.param(name)}: must be at least {low}." for name, low in least.items() if getattr(args, name) < low]
+    if wrong:
+        raise BadArguments("\n".join(wrong))
+
+
+async def _lines(args: GrepArgs, ctx: Context, root: str, query: contents.Query) -> Hits:
+    most = min(args.limit or MOST, MOST)
+    found = await contents.search(
+        rg(ctx),
+        root,
+        query,
+        per_file=min(args.per_file, MOST),
+        most=args.offset + most,
+        offset=args.offset,
+        before=min(args.before, MOST),
+        after=min(args.after, MOST),
+        # As many bytes as the characters can have, and the line's end.
+        line_bytes=4 * min(args.line_chars, MOST) + 8,
+        rank=_newest_first(root) if args.by_time else None,
+    )
+    shown = _shown(args, ctx, root)
+    paths = ((shown(hit.path), hit) for hit in found.lines)
+    lines = tuple(
+        Hit(path, hit.line, _short(hit.text, args.line_chars), hit.context) for path, hit in paths if path is not None
+    )
+    _tell(args, ctx, sum(not hit.context for hit in lines), found.total, "lines")
+    if found.capped:
+        ctx.note(f"{found.capped} files have more than {args.per_file} matching lines; only those are shown of each.")
+    return Hits(lines, found.total)
+
+
+async def _files(args: GrepArgs, ctx: Context, root: str, query: contents.Query) -> Matching:
+    found = await contents.matching(rg(ctx), root, query, counted=args.mode == "count")
+    if args.by_time:
+        from ferrule.support.newest import newest_first  # only this order needs it
+
+        names = await ctx.need(Threads).run(newest_first, root, found)
+    else:
+        names = sorted(found)
+    page = names[args.offset : args.offset + min(args.limit or MOST, MOST)]
+    shown = _shown(args, ctx, root)
+    paths = ((shown(os.fsencode(name).decode(errors="replace")), found[name]) for name in page)
+    files = tuple((path, number) for path, number in paths if path is not None)
+    _tell(args, ctx, len(files), len(found), "files")
+    return Matching(files, len(found), sum(found.values()))
+
+
+def _newest_first(root: str) -> Callable[[str], int]:
+    from ferrule.support.newest import age  # only this order needs it
+
+    return lambda name: age(os.path.join(root, name))
+
+
+def _tell(args: GrepArgs, ctx: Context, shown: int, total: int, things: str) -> None:
+    """Say which part of what was found this is."""
+    if total and args.offset >= total:
+        ctx.note(f"{ctx.param('offset')}: {args.offset} lies past the end; there are {total} {things}.")
+    elif args.offset and shown:
+        ctx.note(f"Showing {args.offset + 1} to {args.offset + shown} of {total} {things} found.")
+    elif total > shown:
+        ctx.note(f"Showing {shown} of {total} {things} found. Narrow the pattern or the search.")
+
+
+def _allowed(ctx: Context, root: str) -> Callable[[str], bool]:
+    """May a path from the root of the search be told of?"""
+    guard, jail = ctx.need(Guard), ctx.need(Jail)
+    # From the top, ripgrep has kept out of whatever has a secret name. Asking once more costs as much as reading it.
+    kept_out = bool(guard.search_exclusions()) and jail.from_root(root) == ""
+    return lambda path: (kept_out and not _ODD.search(path)) or not guard.secret(os.path.join(root, path))
+
+
+def _shown(args: GrepArgs, ctx: Context, root: str) -> Callable[[str], str | None]:
+    """Paths from the root of the search, as the caller wants to see them; None for what nobody may see after all."""
+    guard, jail = ctx.need(Guard), ctx.need(Jail)
+
+    @functools.lru_cache(maxsize=1)
+    def shown(path: str) -> str | None:
+        real = os.path.join(root, path)
+        if guard.secret(real):
+            return None
+        return path if args.relative else jail.shown(real)
+
+    return shown
 
 
 def _short(text: str, most: int) -> str:
     return text if len(text) <= most else text[:most] + "..."
+
+
+def _bad_glob(args: GrepArgs) -> str:
+    from ferrule.support.globs import expand  # only a mistake pays for it
+
+    try:
+        expand(args.glob or "")
+    except BadGlob:
+        return "glob"
+    return "exclude"
+
+
+async def _unknown_kind(kind: str, ctx: Context) -> str:
+    from ferrule.support.near import near  # only a mistake pays for it
+
+    known = await contents.kinds(rg(ctx))
+    ending = "*." + kind.rpartition(".")[2]
+    meant = list(dict.fromkeys([name for name, globs in known.items() if ending in globs] + near(kind, known)))[:3]
+    hint = f" Did you mean {' or '.join(meant)}?" if meant else " Use a glob of file names instead."
+    return f"{ctx.param('kind')}: there is no file type {kind!r}.{hint}"

@@ -1,0 +1,194 @@
+"""List a folder, and the folders below it."""
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ferrule.core.access import Access
+from ferrule.core.args import Args
+from ferrule.core.errors import BadArguments, ToolFailure
+from ferrule.core.outcomes import Listed, Tree
+from ferrule.core.tool import Context, Tool
+from ferrule.support import ripgrep
+from ferrule.support.beneath import Folder, describe
+from ferrule.support.globs import BadGlob, matcher
+from ferrule.support.threads import Threads
+from ferrule.tools.search.program import rg
+from ferrule.workspace.paths import Jail, Place
+
+MOST = 100_000
+"""Names that are looked at, in all folders together."""
+
+
+class ListDirArgs(Args, frozen=True, kw_only=True):
+    path: str = "."
+    depth: int = 1
+    """How many levels, the folder's own names being the first."""
+    offset: int = 1
+    """The first entry to give, from 1."""
+    limit: int | None = None
+    ignore: tuple[str, ...] = ()
+    """Globs of names to leave out; with a slash in them, of paths from the folder."""
+    ignored: bool = True
+    """List also what `.gitignore` hides? Links and empty folders are listed anyway."""
+    hidden: bool = True
+    folders_first: bool = False
+
+
+class ListDir(Tool[ListDirArgs, Tree]):
+    """The names in a folder in their order, each folder followed by what it holds. No link is followed."""
+
+    name = "list_dir"
+    args = ListDirArgs
+
+    def access(self, args: ListDirArgs, ctx: Context) -> tuple[Access, ...]:
+        return (Access.read(ctx.path(args.path)),)
+
+    async def run(self, args: ListDirArgs, ctx: Context) -> Tree:
+        least = {"depth": args.depth, "offset": args.offset, "limit": 1 if args.limit is None else args.limit}
+        wrong = [f"{ctx.param(name)}: must be at least 1." for name, value in least.items() if value < 1]
+        try:
+            unwanted = [_unwanted(pattern) for pattern in args.ignore if pattern]
+        except BadGlob as error:
+            wrong.append(f"{ctx.param('ignore')}: {error}")
+        if wrong:
+            raise BadArguments("\n".join(wrong))
+        place = ctx.need(Jail).place(ctx.path(args.path))
+        # Looked at before ripgrep is: a missing folder is not an empty one.
+        await ctx.need(Threads).run(_opened, place)
+        seen = None if args.ignored else await _seen_by_git(place, ctx)
+        walk = _Walk(place, args, unwanted, seen, ctx)
+        entries = await ctx.need(Threads).run(walk.entries)
+        first = args.offset - 1
+        page = entries[first : None if args.limit is None else first + args.limit]
+        if entries and not page:
+            ctx.note(f"{ctx.param('offset')}: {args.offset} lies past the end; there are {len(entries)} entries.")
+        return Tree(place.path, tuple(page), max(0, len(entries) - first - len(page)))
+
+
+class _Seen(NamedTuple):
+    """What ignore files leave, from the folder that is listed."""
+
+    files: set[str]
+    folders: set[str]
+
+
+async def _seen_by_git(place: Place, ctx: Context) -> _Seen:
+    root = place.root.path
+    ctx.need(Jail).check(root)
+    below = "/".join(place.parts)
+    listed = await ripgrep.files(rg(ctx), root, hidden=True, below=below)
+    files = {name[len(below) + 1 :] if below else name for name in listed}
+    folders: set[str] = set()
+    for name in files:
+        folder = name.rpartition("/")[0]
+        while folder and folder not in folders:
+            folders.add(folder)
+            folder = folder.rpartition("/")[0]
+    return _Seen(files, folders)
+
+
+class _Walk:
+    """Goes through the folders by descriptor, each opened from the root anew: however deep, few are open at once."""
+
+    def __init__(
+        self, place: Place, args: ListDirArgs, unwanted: list[Callable[[str], bool]], seen: _Seen | None, ctx: Context
+    ) -> None:
+        self._place = place
+        self._args = args
+        self._unwanted = unwanted
+        self._seen = seen
+        self._ctx = ctx
+        self._visited = 0
+        self._left_out = 0
+
+    def entries(self) -> list[Listed]:
+        out: list[Listed] = []
+        waiting = list(reversed(self._names(())))
+        while waiting and not self._ctx.over:
+            entry = waiting.pop()
+            out.append(entry)
+            parts = tuple(entry.path.split("/"))
+            if entry.kind == "folder" and len(parts) < self._args.depth and self._visited < MOST:
+                try:
+                    waiting += reversed(self._names(parts))
+                except OSError as error:
+                    self._ctx.note(f"{entry.path} could not be listed: {describe(error)}.")
+        if self._visited >= MOST:
+            self._ctx.note(f"Only {MOST:,} names were looked at; list a folder further down for the others.")
+        if self._left_out:
+            self._ctx.note(f"{self._left_out} names are left out because ignore files hide them.")
+        return out
+
+    def _names(self, parts: tuple[str, ...]) -> list[Listed]:
+        """What one folder holds, in order."""
+        above = "".join(f"{part}/" for part in parts)
+        found: list[Listed] = []
+        with _opened(self._place, parts) as folder, os.scandir(_scanned(folder)) as scan:
+            for entry in scan:
+                if self._visited >= MOST:
+                    break
+                self._visited += 1
+                if self._wants(above + entry.name, entry.name) and (listed := _listed(above, entry)) is not None:
+                    found.append(listed)
+        if self._seen is not None:
+            kept = [entry for entry in found if self._is_seen(entry, self._seen)]
+            self._left_out += len(found) - len(kept)
+            found = kept
+        return sorted(found, key=lambda one: (self._args.folders_first and one.kind != "folder", one.path))
+
+    def _wants(self, path: str, name: str) -> bool:
+        if name.startswith(".") and not self._args.hidden:
+            return False
+        return not any(fits(path) for fits in self._unwanted)
+
+    def _is_seen(self, entry: Listed, seen: _Seen) -> bool:
+        """ripgrep lists files only: of a folder without any that git would see, just an empty one is not ignored."""
+        if entry.kind == "file":
+            return entry.path in seen.files
+        if entry.kind != "folder" or entry.path in seen.folders:
+            return True
+        try:
+            with _opened(self._place, tuple(entry.path.split("/"))) as folder, os.scandir(_scanned(folder)) as scan:
+                return next(scan, None) is None
+        except OSError:
+            return False
+
+
+def _opened(place: Place, parts: tuple[str, ...] = ()) -> Folder:
+    """A folder at or below the place. Raises OSError below it."""
+    if parts:
+        return place.root.open().below((*place.parts, *parts))
+    try:
+        return place.root.open().below(place.parts)
+    except FileNotFoundError as error:
+        raise ToolFailure(f"{place.path} is not there.", code="not-found", path=place.path) from error
+    except NotADirectoryError as error:
+        raise ToolFailure(f"{place.path} is not a folder.", code="not-a-folder", path=place.path) from error
+    except OSError as error:
+        raise ToolFailure(f"{describe(error)}: {place.path}", path=place.path) from error
+
+
+def _scanned(folder: Folder) -> int | str:
+    return folder.path if folder.descriptor is None else folder.descriptor
+
+
+def _listed(above: str, entry: "os.DirEntry[str]") -> Listed | None:
+    """The entry as it is at this moment; None where it has just gone."""
+    path = above + entry.name
+    if entry.is_symlink():
+        return Listed(path, "link")
+    if entry.is_dir(follow_symlinks=False):
+        return Listed(path, "folder")
+    if not entry.is_file(follow_symlinks=False):
+        return Listed(path, "other")
+    try:
+        return Listed(path, "file", entry.stat(follow_symlinks=False).st_size)
+    except OSError:
+        return None
+
+
+def _unwanted(pattern: str) -> Callable[[str], bool]:
+    """Does the pattern fit a path from the folder? What is below a folder that fits is never come to."""
+    plain = pattern.strip("/")
+    return matcher(plain if "/" in pattern.rstrip("/") else f"**/{plain}", dots=True)
