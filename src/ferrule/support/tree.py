@@ -25,13 +25,25 @@ _STARTING = threading.RLock()
 
 
 class Child:
-    """One process in a group of its own, with nothing to read and its output on pipes.
+    """One process in a group of its own, with nothing to read or one file, and its output on pipes.
 
     Raises: FileNotFoundError, NotADirectoryError, PermissionError or another OSError when it cannot start.
     """
 
-    def __init__(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | None, apart: bool = False) -> None:
-        """Start it. It has a session and mixes errors into its output, or with `apart` does neither."""
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str] | None,
+        apart: bool = False,
+        stdin: int | None = None,
+        session: bool = False,
+    ) -> None:
+        """Start it. It has a session and mixes errors into its output, or with `apart` does neither.
+
+        `stdin` is the descriptor of a file for it to read; whoever has one has a session, as with `session`.
+        """
         self.ended = False
         """Has the process itself ended? Its pipes may still be held by others."""
         self.pipes: list[Pipe] = []
@@ -39,17 +51,18 @@ class Child:
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
         self._pidfd = -1
+        session = session or stdin is not None or not apart
         try:
             with _STARTING:
                 self._process = Popen(
                     argv,
                     cwd=cwd,
                     env=env,
-                    stdin=DEVNULL,
+                    stdin=DEVNULL if stdin is None else stdin,
                     stdout=PIPE,
                     stderr=PIPE if apart else STDOUT,
-                    start_new_session=not apart,
-                    process_group=0 if apart else None,
+                    start_new_session=session,
+                    process_group=None if session else 0,
                 )
         except ValueError as error:  # a NUL, or a character that no file name can hold
             raise OSError(errno.EINVAL, f"The command cannot be started: {error}") from error

@@ -1,39 +1,291 @@
-"""Guidance files (`AGENTS.md` and its fallbacks) that hold for a folder and were not known before."""
+"""Guidance files (`AGENTS.md` and its fallbacks), the files that they mention, and which of them hold for a path.
 
+A file of the workspace can bring in files of the workspace only, one of a folder above it what lies in that folder, and
+one of the user's own what lies in the home folder; none of them a secret file. Links count by where they lead.
+"""
+
+import itertools
 import os
+import threading
+from codecs import utf_8_decode
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
 
 from ferrule.core.access import within
+from ferrule.core.errors import ToolFailure
+from ferrule.support.beneath import is_regular, open_folder, read_all
+from ferrule.workspace.guarded import Guard
+from ferrule.workspace.mentions import Matches, Walk, condition, mentions, parts
 from ferrule.workspace.paths import Jail
 
 NAMES = ("AGENTS.md", "Agents.md", "agents.md", "AGENT.md", "Agent.md", "agent.md", "CLAUDE.md")
 """Tried in this order; at most one counts in a folder."""
 
+FILE_BYTES = 32_768
+"""What is taken of one file."""
+MOST_FILES = 100
+MOST_BYTES = 1 << 18
+"""Of all files that are told at once."""
+MOST_DEPTH = 5
+"""How far mentions lead: a mentioned file can mention others."""
+_MOST_LOOKS = 1000
+_MOST_ENTRIES = 20_000
+"""Names that are looked at for all patterns of one answer."""
+_MOST_WAITING = 200
+_MOST_TOUCHED = 500
+"""Files with a condition, and paths to compare them with: each is compared with each."""
+
+Kind = Literal["project", "parent", "user", "mentioned"]
+
+
+class Guide(NamedTuple):
+    """A guidance file and what it says."""
+
+    path: str
+    text: str
+    kind: Kind
+
+
+class _Source(msgspec.Struct, frozen=True):
+    """Where a mention stands: the file, how many mentions led to it, and the folders that it may reach into."""
+
+    path: str
+    depth: int
+    reach: tuple[str, ...]
+
+
+class _Waiting(msgspec.Struct, frozen=True):
+    """A mentioned file that holds once a path has been touched that it is about."""
+
+    source: _Source
+    matches: Matches
+
+
+class _Answer:
+    """What is told at once, and what is left of its limits."""
+
+    def __init__(self) -> None:
+        self.guides: list[Guide] = []
+        self.looks = _MOST_LOOKS
+        self.walk = Walk(_MOST_ENTRIES)
+        self.files = MOST_FILES
+        self.bytes = MOST_BYTES
+        self.full = False
+        """Was something left out?"""
+
+    def has_room(self) -> bool:
+        self.full = self.full or self.files <= 0 or self.bytes <= 0 or self.looks <= 0
+        return not self.full
+
+    def told(self) -> tuple[Guide, ...]:
+        if self.full and self.guides:
+            last = self.guides.pop()
+            self.guides.append(last._replace(text=f"{last.text}\n\n[There is more guidance than is included here.]"))
+        return tuple(self.guides)
+
 
 class Guidance:
-    """The workspace's own guidance is known from the start; what lies deeper is found when a tool goes there."""
+    """The guidance of a session. What holds from the start is told first, the rest when a tool goes there; all once."""
 
-    def __init__(self, jail: Jail) -> None:
+    def __init__(self, jail: Jail, guard: Guard, home: str | None = None, config: str | None = None) -> None:
+        """`home` and `config` stand for the user's home folder and the one for configuration."""
         self._jail = jail
-        self._known: set[str] = set()
+        self._guard = guard
+        home = os.path.expanduser("~") if home is None else home
+        chosen = os.environ.get("XDG_CONFIG_HOME", "") if config is None else config
+        self._home = os.path.realpath(home) if os.path.isabs(home) else None
+        if not os.path.isabs(chosen):
+            chosen = os.path.join(self._home, ".config") if self._home else ""
+        self._config = os.path.realpath(chosen) if chosen else None
+        self._lock = threading.Lock()
+        self._begun: tuple[Guide, ...] | None = None
+        self._looked: set[str] = set()
+        """Folders whose own guidance is known."""
+        self._told: set[str] = set()
+        self._waiting: list[_Waiting] = []
+        self._touched: dict[str, str] = {}
+        """Path → the root that holds it."""
+
+    def start(self) -> tuple[Guide, ...]:
+        """What always holds, each with what it mentions: the user's files, the folders above, then the workspace."""
+        with self._lock:
+            return self._begin()
 
     def discover(self, path: str) -> tuple[str, ...]:
-        """New guidance files from the workspace down to the folder of `path`, outermost first; each is told once."""
+        """The paths of what `touched` tells."""
+        return tuple(guide.path for guide in self.touched(path))
+
+    def is_settled(self, path: str) -> bool:
+        """Is it sure, without a look at the disk, that there is nothing to tell about a path?"""
+        folder, name = os.path.split(path)
+        is_known = path in self._touched or len(self._touched) >= _MOST_TOUCHED
+        is_seen = folder in self._looked or path in self._roots()
+        return is_known and is_seen and not self._waiting and name.lower() not in _LOWERED
+
+    def touched(self, path: str) -> tuple[Guide, ...]:
+        """What holds for a real path that a tool has read or written, and was not told before, outermost first."""
         root = next((root.path for root in self._jail.roots if within(path, root.path)), None)
         if root is None:
             return ()
-        found = []
-        folder = os.path.dirname(path)
-        while folder != root and within(folder, root):
-            file = guidance_in(folder)
-            if file is not None and file != path and file not in self._known and self._inside(file):
-                self._known.add(file)
-                found.append(file)
-            folder = os.path.dirname(folder)
-        return tuple(reversed(found))
+        folder, name = os.path.split(path)
+        if name.lower() in _LOWERED:
+            self.forget(folder)  # it may be new
+        with self._lock:
+            self._begin()
+            answer = _Answer()
+            is_new = path not in self._touched
+            if is_new and len(self._touched) < _MOST_TOUCHED:
+                self._touched[path] = root
+            for above in reversed(tuple(_upwards(folder, root))):
+                self._look(above, path, answer)
+            if is_new:
+                self._wake(path, root, answer)
+            return answer.told()
 
-    def _inside(self, file: str) -> bool:
-        """A link that leads out of the workspace is no guidance of the workspace's."""
-        return self._jail.holds(os.path.realpath(file))
+    def forget(self, folder: str) -> None:
+        """Look again for the guidance of a folder: there may be a new file. What was told is not told again."""
+        with self._lock:  # those below it too: who comes to one of them comes through it
+            self._looked = {one for one in self._looked if not within(one, folder)}
+
+    def _begin(self) -> tuple[Guide, ...]:
+        if self._begun is None:
+            answer, workspace = _Answer(), self._jail.folder
+            if self._config is not None:
+                reach = (self._config, self._home) if self._home is not None else (self._config,)
+                for name in (os.path.join("amp", "AGENTS.md"), "AGENTS.md"):
+                    self._tell(os.path.join(self._config, name), "user", reach, answer)
+            for folder in reversed(self._parents(workspace)):
+                self._tell(guidance_in(folder), "parent", (folder, *self._roots()), answer)
+            self._looked.add(workspace)
+            self._tell(guidance_in(workspace), "project", self._roots(), answer)
+            self._begun = answer.told()
+        return self._begun
+
+    def _parents(self, workspace: str) -> list[str]:
+        """The folders above the workspace up to the home folder; none where it does not lie below that."""
+        if self._home is None or workspace == self._home or not within(workspace, self._home):
+            return []
+        return list(_upwards(os.path.dirname(workspace), self._home))
+
+    def _roots(self) -> tuple[str, ...]:
+        return tuple(root.path for root in self._jail.roots)
+
+    def _look(self, folder: str, path: str, answer: _Answer) -> None:
+        if folder in self._looked:
+            return
+        file = guidance_in(folder)
+        # Whoever reads the file itself has it before the eyes; it is told to the next one who comes here.
+        if file == path or not answer.has_room():
+            return
+        self._looked.add(folder)
+        if file not in self._told:
+            self._tell(file, "project", self._roots(), answer)
+
+    def _tell(self, file: str | None, kind: Kind, reach: tuple[str, ...], answer: _Answer) -> None:
+        """Tell a guidance file, which must lie within `reach`, and then what it mentions."""
+        if file is None:
+            return
+        real = os.path.realpath(file)
+        # The user's own may be a link to anywhere, as those of dotfiles are.
+        text = self._text(file, (os.path.dirname(real),) if kind == "user" else reach)
+        if text is not None:
+            self._told.update((file, real))
+            self._add(Guide(file, text, kind), self._source(file, real, 0, reach), answer)
+
+    def _source(self, file: str, real: str, depth: int, reach: tuple[str, ...]) -> _Source:
+        """What stands in the workspace speaks for the workspace alone, whoever led there."""
+        return _Source(file, depth, self._roots() if self._jail.holds(real) else reach)
+
+    def _add(self, guide: Guide, source: _Source, answer: _Answer) -> None:
+        """Tell a file, and then the files that it mentions."""
+        answer.guides.append(guide)
+        answer.files -= 1
+        answer.bytes -= len(guide.text.encode(errors="replace"))
+        if source.depth >= MOST_DEPTH or "@" not in guide.text:
+            return
+        for words in mentions(guide.text):
+            for file in self._meant(words, source, answer):
+                if not answer.has_room():
+                    return
+                self._mention(file, source, answer)
+
+    def _mention(self, file: str, source: _Source, answer: _Answer) -> None:
+        real = os.path.realpath(file)
+        text = None if real in self._told else self._text(file, source.reach)
+        if text is None:
+            return
+        below = self._source(real, real, source.depth + 1, source.reach)
+        globs, body = parts(text)
+        matches = condition(globs, real) if globs else None
+        if matches is not None and not any(itertools.starmap(matches, self._touched.items())):
+            answer.files -= 1  # it was read, and costs as much as one that is told
+            if len(self._waiting) < _MOST_WAITING and all(real != one.source.path for one in self._waiting):
+                self._waiting.append(_Waiting(below, matches))
+            return
+        self._told.add(real)
+        self._add(Guide(real, body, "mentioned"), below, answer)
+
+    def _wake(self, path: str, root: str, answer: _Answer) -> None:
+        """Tell the files that waited for a path like this one."""
+        for one in [one for one in self._waiting if one.matches(path, root)]:
+            if not answer.has_room():
+                return  # the others wait for the next path
+            self._waiting.remove(one)
+            text = self._text(one.source.path, one.source.reach) if one.source.path not in self._told else None
+            if text is not None:
+                self._told.add(one.source.path)
+                self._add(Guide(one.source.path, parts(text)[1], "mentioned"), one.source, answer)
+
+    def _meant(self, words: Sequence[str], source: _Source, answer: _Answer) -> list[str]:
+        """The files that a mention means: the first word that is a file, or a pattern for files."""
+        folder = os.path.dirname(source.path)
+        for word in words:
+            answer.looks -= 1
+            file = os.path.normpath(os.path.join(folder, self._expanded(word)))
+            # Others are not even looked for: that alone can wake a disk or a server.
+            if any(within(file, one) for one in source.reach) and answer.has_room() and os.path.isfile(file):
+                return [file]
+        patterns = (word for word in words if set(word) & set("*?[{") and answer.has_room())
+        found = (answer.walk.files(self._expanded(word), folder, source.reach) for word in patterns)
+        return next(filter(None, found), [])
+
+    def _expanded(self, word: str) -> str:
+        return self._home + word[1:] if word.startswith("~/") and self._home is not None else word
+
+    def _text(self, file: str, allowed: Sequence[str]) -> str | None:
+        """The text of a regular file that may be read from here, cut to size; None for any other."""
+        real = os.path.realpath(file)
+        if not any(within(real, one) for one in allowed) or self._guard.secret(real) or self._guard.secret(file):
+            return None
+        try:
+            inside = self._jail.holds(real)
+            with self._jail.place(real).folder() if inside else open_folder(os.path.dirname(real)) as folder:
+                descriptor = folder.open(os.path.basename(real))
+                try:
+                    size = os.fstat(descriptor).st_size
+                    raw = read_all(descriptor, FILE_BYTES) if is_regular(descriptor) else b"\0"
+                finally:
+                    os.close(descriptor)
+        except (OSError, ToolFailure):  # gone, not ours to read, or no longer where it was
+            return None
+        if b"\0" in raw:
+            return None
+        text = utf_8_decode(raw[:FILE_BYTES], "replace", len(raw) <= FILE_BYTES)[0].removeprefix("\ufeff")
+        if len(raw) > FILE_BYTES:
+            text += f"\n\n[Cut after {FILE_BYTES:,} of {size:,} bytes; read {real} for the rest.]"
+        return text
+
+
+_LOWERED = frozenset(name.lower() for name in NAMES)
+
+
+def _upwards(folder: str, root: str) -> Iterator[str]:
+    while folder != root and within(folder, root):
+        yield folder
+        folder = os.path.dirname(folder)
+    yield root
 
 
 def guidance_in(folder: str) -> str | None:
