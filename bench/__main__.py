@@ -8,7 +8,7 @@ import time
 
 from bench.measure import Row
 
-NAMES = ("search", "overhead", "edits", "start", "shell")
+NAMES = ("search", "overhead", "edits", "start", "shell", "stream")
 
 
 def main() -> int:

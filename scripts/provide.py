@@ -12,11 +12,13 @@ NEEDED = {
     "bwrap": ("bubblewrap", "the sandbox of commands"),
 }
 """Program → its Debian package, and what its absence leaves untested."""
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LIMIT_SECONDS = 300
 
 
 def main() -> None:
     """Look, fetch what is missing where that is possible, and look again."""
+    fetch_wheels()
     absent = missing()
     if absent and os.name == "posix" and os.geteuid() == 0 and there("apt-get"):
         install([NEEDED[program][0] for program in absent])
@@ -26,6 +28,23 @@ def main() -> None:
         print(
             f"{program} is not there (Debian: apt-get install {package}); not tested in full: {lost}.", file=sys.stderr
         )
+
+
+def fetch_wheels() -> None:
+    """Two versions of a package for the replay test, by their hashes; pip takes one version of a package at a time."""
+    folder = os.path.join(ROOT, ".venv", "replay")
+    with open(os.path.join(ROOT, "requirements", "replay.txt"), encoding="utf-8") as file:
+        pins = [line.strip() for line in file if "==" in line and not line.startswith("#")]
+    for pin in pins:
+        name, version = pin.split()[0].split("==")
+        if os.path.exists(os.path.join(folder, f"{name}-{version}-py3-none-any.whl")):
+            continue
+        os.makedirs(folder, exist_ok=True)
+        wanted = os.path.join(folder, "wanted.txt")
+        with open(wanted, "w", encoding="utf-8") as file:
+            file.write(pin + "\n")
+        options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--require-hashes"]
+        run([sys.executable, "-m", "pip", "download", *options, "--dest", folder, "--requirement", wanted])
 
 
 def missing() -> list[str]:
@@ -41,16 +60,19 @@ def there(program: str) -> bool:
 
 def install(packages: list[str]) -> None:
     """Quietly; what goes wrong shows in what is still missing afterwards."""
+    run(["apt-get", "update"])
+    run(["apt-get", "install", "--yes", "--no-install-recommends", *packages])
+
+
+def run(argv: list[str]) -> None:
+    """Run a program without a word; only that it could not be run is said."""
     import subprocess
 
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    update = ["apt-get", "update"]
-    fetch = ["apt-get", "install", "--yes", "--no-install-recommends", *packages]
-    for argv in (update, fetch):
-        try:
-            subprocess.run(argv, env=environment, capture_output=True, timeout=_LIMIT_SECONDS, check=False)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            print(f"{argv[0]} {argv[1]}: {error}", file=sys.stderr)
+    try:
+        subprocess.run(argv, env=environment, capture_output=True, timeout=_LIMIT_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        print(f"{' '.join(argv[:4])}: {error}", file=sys.stderr)
 
 
 if __name__ == "__main__":

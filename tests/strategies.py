@@ -1,5 +1,6 @@
 """Shared hypothesis strategies: texts, paths, and the canonical arguments of a face."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import strategies as st
@@ -20,24 +21,43 @@ wild_paths = st.binary(min_size=1, max_size=20).map(lambda raw: "/" + raw.decode
 _OF_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "string": texts,
     "boolean": st.booleans(),
-    "number": st.integers(0, 10_000),
-    "array": st.lists(st.integers(1, 10_000), min_size=2, max_size=2),
+    "number": st.integers(1, 10_000),
+    "integer": st.integers(1, 10_000),
+    "object": st.dictionaries(texts, texts, max_size=2),
 }
+
+
+def fitting(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    """Values that fit a JSON Schema of the kind that tools have."""
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"])
+    kind = schema.get("type", "string")
+    if kind == "array":
+        items = fitting(schema.get("items", {}))
+        return st.lists(items, min_size=schema.get("minItems", 0), max_size=schema.get("maxItems", 3))
+    if kind == "object" and "properties" in schema:
+        required = set(schema.get("required", ()))
+        values = {name: fitting(about) for name, about in schema["properties"].items()}
+        return st.fixed_dictionaries(
+            {name: value for name, value in values.items() if name in required},
+            optional={name: value for name, value in values.items() if name not in required},
+        )
+    if kind in ("number", "integer"):
+        return st.integers(max(1, schema.get("minimum", 1)), min(10_000, schema.get("maximum", 10_000)))
+    return _OF_TYPE[kind]
 
 
 def advertised_arguments(face: Face) -> st.SearchStrategy[dict[str, Any]]:
     """Arguments in the family's own names: every required parameter, and any of the others."""
-    properties = face.schema["properties"]
-    values = {name: _OF_TYPE[about["type"]] for name, about in properties.items()}
-    required = set(face.schema.get("required", ()))
-    return st.fixed_dictionaries(
-        {name: value for name, value in values.items() if name in required},
-        optional={name: value for name, value in values.items() if name not in required},
-    )
+    if "oneOf" in face.schema:
+        forms = [fitting({**face.schema, "required": form["required"]}) for form in face.schema["oneOf"]]
+        return st.one_of(forms).map(lambda values: _one_form(face.schema["oneOf"], values))
+    arguments: st.SearchStrategy[dict[str, Any]] = fitting(face.schema)
+    return arguments
 
 
-def canonical_arguments(face: Face) -> st.SearchStrategy[dict[str, Any]]:
-    """Arguments as the tool behind a face takes them, with what the face fills in."""
-    properties = face.schema["properties"]
-    values = {face.params.get(name, name): _OF_TYPE[about["type"]] for name, about in properties.items()}
-    return st.fixed_dictionaries({}, optional=values).map(lambda given: {**given, **face.fill})
+def _one_form(forms: list[Any], values: dict[str, Any]) -> dict[str, Any]:
+    """Only one of the names of which the schema wants one."""
+    names = [name for form in forms for name in form["required"]]
+    kept = next(name for name in names if name in values)
+    return {name: value for name, value in values.items() if name == kept or name not in names}

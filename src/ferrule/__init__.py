@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from ferrule.core.reply import Failure, Reply
     from ferrule.core.tool import Context, Tool
     from ferrule.dialects.dialect import Dialect
+    from ferrule.dialects.families.claude.definition import claude_code_definition, is_claude_code_tool
+    from ferrule.dialects.pick import pick
     from ferrule.engine import Engine
     from ferrule.permissions.asker import Answer, Question
     from ferrule.permissions.modes import ModeConfig
@@ -45,6 +47,9 @@ _HOMES = {
     "Started": "core.events",
     "Tool": "core.tool",
     "ToolFailure": "core.errors",
+    "claude_code_definition": "dialects.families.claude.definition",
+    "is_claude_code_tool": "dialects.families.claude.definition",
+    "pick": "dialects.pick",
     "tool": "sources.function",
 }
 
@@ -74,6 +79,9 @@ __all__ = [
     "Tool",
     "ToolFailure",
     "__version__",
+    "claude_code_definition",
+    "is_claude_code_tool",
+    "pick",
     "tool",
 ]
 

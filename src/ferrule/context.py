@@ -4,14 +4,16 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ferrule.core.access import Access
 from ferrule.core.call import Call
 from ferrule.core.errors import FerruleError
 from ferrule.core.events import Event, Progress
 from ferrule.output.clean import clean
 from ferrule.services import Services
+from ferrule.support.threads import Threads
 from ferrule.workspace.paths import Jail
 
 if TYPE_CHECKING:
@@ -38,10 +40,12 @@ class CallContext:
         "input",
         "kept",
         "log",
+        "missing",
         "name",
         "notes",
         "over",
         "spelled",
+        "spoken",
         "started",
         "tracked",
     )
@@ -61,7 +65,11 @@ class CallContext:
         self.input: dict[str, Any] = {}
         """The arguments in canonical names and in their final form."""
         self.face: Face | None = None
-        """The face that the call was made in."""
+        """The face in whose words the call is answered."""
+        self.spoken: Face | None = None
+        """The face in whose words its arguments came."""
+        self.missing = 0
+        """Characters that the tool has left out of the middle of its output."""
         self.spelled: dict[str, str] = {}
         """Real path → the same as the caller spelled it, with its links."""
         self.started = 0.0
@@ -104,13 +112,20 @@ class CallContext:
         self._emit(Progress(id=self.call_id, name=self.name, at=self._clock(), message=message))
 
     def param(self, canonical: str) -> str:
-        return self.face.shown_param(canonical) if self.face is not None else canonical
+        return self.spoken.shown_param(canonical) if self.spoken is not None else canonical
 
     def note(self, sentence: str) -> None:
         self.notes.append(clean(sentence))
 
     def track(self, path: str) -> None:
         self.tracked.append(path)
+
+    async def offer_guidance(self, touches: Iterable[Access]) -> None:
+        """Tell the model, once, what the guidance files say that hold for what the call has touched."""
+        for access in touches:
+            if access.kind == "path" and not (guidance := self._services.guidance()).is_settled(access.key):
+                for guide in await self.need(Threads).run(guidance.touched, access.key):
+                    self.note(f"{guide.path} holds for this folder:\n{guide.text}")
 
     def new_log(self) -> str | None:
         try:
@@ -123,8 +138,9 @@ class CallContext:
     def drop_log(self) -> None:
         self.kept = None
 
-    def keep_log(self, size_bytes: int) -> None:
+    def keep_log(self, size_bytes: int, *, missing: int = 0) -> None:
         self.kept = size_bytes
+        self.missing = missing
 
     def finish(self) -> None:
         """The call is over: a log that nobody keeps goes away."""

@@ -14,13 +14,14 @@ from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.core.events import Event, EventStream
 from ferrule.core.reply import Reply
 from ferrule.core.tool import AnyTool, Tool
-from ferrule.dialects.dialect import Dialect, load_dialect
+from ferrule.dialects.dialect import FAMILIES, Dialect, load_dialect
 from ferrule.execute.runner import Runner
 from ferrule.flow import Flow, Ready
 from ferrule.output.bounds import Bounds
 from ferrule.permissions.asker import Asker, Callback, Listener, Nobody
 from ferrule.permissions.gate import Gate
 from ferrule.permissions.modes import ModeConfig, includes
+from ferrule.registry.foreign import Family
 from ferrule.registry.registry import Later, Registry
 from ferrule.schedule.scheduler import Scheduler
 from ferrule.services import Services
@@ -47,6 +48,7 @@ class Engine:
         workspace: str | os.PathLike[str] = ".",
         *,
         dialect: str | Dialect | None = None,
+        model: str | None = None,
         tools: Iterable[AnyTool] = (),
         ask: Asker | Callback | None = None,
         mode: ModeConfig | None = None,
@@ -65,10 +67,9 @@ class Engine:
         for folder in (self._folders[0], *self._folders[1]):
             if not os.path.isdir(os.path.expanduser(folder)):
                 raise ConfigError(f"{folder} is not a folder.")
-        chosen = dialect if dialect is not None else self.settings.dialect
-        self.dialect = load_dialect(chosen) if isinstance(chosen, str) else chosen
+        self.dialect = _dialect(dialect, model, self.settings)
         known = (Later(name, functools.partial(load, name)) for name in BUILTIN)
-        self.registry = Registry((*known, *tools), self.dialect.faces, self.dialect.aliases)
+        self.registry = Registry((*known, *tools), self.dialect.faces, self.dialect.aliases, self._foreign)
         self._asker: Asker = Nobody() if ask is None else ask if hasattr(ask, "ask") else Listener(ask)
         self._mode = mode or ModeConfig(allow_mcp=True, allow_toolbox=True)
         for name in self._mode.include_tools or ():
@@ -85,6 +86,11 @@ class Engine:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    def _foreign(self) -> list[Family]:
+        """Every other family, in the order in which their words are tried."""
+        others = (load_dialect(name) for name in FAMILIES if name != self.dialect.name)
+        return [Family(other.name, other.faces, other.aliases) for other in others]
 
     def _open(self) -> None:
         settings = self.settings
@@ -137,12 +143,19 @@ class Engine:
         self._check_open()
         return self._services.store()
 
-    def definitions(self) -> list[dict[str, Any]]:
-        """The tools that the mode gives, as a model is shown them: name, description and input schema."""
+    def definitions(self, wire: str | None = None) -> list[dict[str, Any]]:
+        """The tools that the mode gives, as a model is shown them: name, description and input schema.
+
+        With `wire` they are as that model API takes them: anthropic, openai-chat, openai-responses, gemini or mcp.
+        """
         canonical = self.registry.canonical
-        return [
-            face.definition() for face in self.registry.shown() if includes(self._mode, face.name, canonical=canonical)
-        ]
+        faces = [face for face in self.registry.shown() if includes(self._mode, face.name, canonical=canonical)]
+        if wire is None:
+            return [face.definition() for face in faces]
+        from ferrule.wire.wire import definition_of, load_wire  # for programs that talk to a model themselves
+
+        out: list[dict[str, Any]] = load_wire(wire).definitions_out([definition_of(face) for face in faces])
+        return out
 
     async def run(self, calls: Iterable[Call]) -> list[Reply]:
         """One message's calls, scheduled together; the replies come in the order of the calls."""
@@ -237,6 +250,17 @@ class Engine:
     def _check_open(self) -> None:
         if not self._opened:
             raise ConfigError("The engine is not open: use `async with Engine(...) as engine:`.")
+
+
+def _dialect(given: str | Dialect | None, model: str | None, settings: Settings) -> Dialect:
+    """The dialect that was given, else the one that the model speaks best, else the one of the settings."""
+    if isinstance(given, Dialect):
+        return given
+    if given is None and model is not None:
+        from ferrule.dialects.pick import pick  # for sessions with a model
+
+        given = pick(model, settings.dialects)
+    return load_dialect(settings.dialect if given is None else given)
 
 
 def _check(tools: Sequence[object], ask: object, add_dirs: object, settings: object) -> None:

@@ -18,10 +18,10 @@ from ferrule.core.call import Call
 from ferrule.core.errors import Denied, ToolFailure
 from ferrule.core.events import Blocked, Done, Event, Prepared, Started
 from ferrule.core.face import Face
-from ferrule.core.reply import Failure, Reply, Status
+from ferrule.core.reply import Failure, Reply, Status, spoken
 from ferrule.core.tool import AnyTool
 from ferrule.execute.runner import Runner
-from ferrule.output.bounds import Bounds
+from ferrule.output.bounds import Bounded, Bounds
 from ferrule.output.clean import clean
 from ferrule.permissions.gate import Case, Gate
 from ferrule.registry.registry import Registry
@@ -123,9 +123,14 @@ class Flow:
         """Which tool, with which arguments, touching what."""
         ctx, face = self.context(call), None
         try:
-            face, tool = self.registry.resolve(call.name)
+            face = self.registry.resolve(call.name).face
+            ctx.face = ctx.spoken = face
+            came = self.arguments.receive(face, call.input)
+            face, tool, ctx.spoken, values, note = self.registry.hear(call.name, came.values)
             ctx.face = face
-            args = self.arguments.understand(face, tool, call.input, ctx)
+            if note:
+                ctx.note(note)
+            args = self.arguments.understand(face, ctx.spoken, tool, came._replace(values=values), ctx)
             touches = declared(tool.access(args, ctx))
             self.gate.forbid(touches, ctx.spelled)
         except Exception as error:  # noqa: BLE001 - a bug in a tool harms its own call only
@@ -145,18 +150,9 @@ class Flow:
             ctx.started = self.clock()
             self.emit(Started(id=call.id, name=call.name, at=ctx.started))
             outcome = await self.runner.run(tool, args, ctx)
-            bounded = await self.bounds.bound(face.says(outcome), ctx, limit_bytes=face.limit_bytes)
-            end: Reply | BaseException = Reply(
-                id=call.id,
-                name=call.name,
-                status="done",
-                result=bounded.result,
-                track_files=tuple(ctx.tracked),
-                notes=tuple(ctx.notes),
-                output_id=bounded.output_id,
-                started=ctx.started,
-                ended=self.clock(),
-            )
+            await ctx.offer_guidance(ready.touches)
+            bounded = await self.bounds.bound(face.says(outcome), ctx, face.bound, limit_bytes=face.limit_bytes)
+            end: Reply | BaseException = _reply(call, ctx, bounded, failed=face.failed(outcome), now=self.clock())
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - as above; and every call gets its answer
             end = error
         finally:
@@ -197,6 +193,22 @@ def declared(touches: Iterable[Access]) -> tuple[Access, ...]:
         if type(access) is not Access or not all(isinstance(field, str) for field in fields):
             raise TypeError(f"access() must give Access values, not {access!r:.100}")
     return every
+
+
+def _reply(call: Call, ctx: CallContext, bounded: Bounded, *, failed: bool, now: float) -> Reply:
+    """A reply for a call that ran to its end; to some families an outcome may be an error."""
+    return Reply(
+        id=call.id,
+        name=call.name,
+        status="error" if failed else "done",
+        result=None if failed else bounded.result,
+        error=Failure(spoken(bounded.result), "failed") if failed else None,
+        track_files=tuple(ctx.tracked),
+        notes=tuple(ctx.notes),
+        output_id=bounded.output_id,
+        started=ctx.started,
+        ended=now,
+    )
 
 
 def _clean(failure: Failure) -> Failure:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ferrule.output.store import Store
+    from ferrule.workspace.guidance import Guidance
     from ferrule.workspace.journal import Journal
     from ferrule.workspace.undo import Undo
 
@@ -40,6 +41,7 @@ class Services:
         }
         self._factories: dict[str, Callable[[], object]] = {
             "Guidance": self._make_guidance,
+            "Steps": self._make_steps,
             "Journal": self._make_journal,
             "Store": self._make_store,
             "Undo": self._make_undo,
@@ -63,6 +65,10 @@ class Services:
 
     def journal(self) -> "Journal":
         made: Journal = self._one("Journal")
+        return made
+
+    def guidance(self) -> "Guidance":
+        made: Guidance = self._one("Guidance")
         return made
 
     def store(self) -> "Store":
@@ -91,13 +97,18 @@ class Services:
     def _make_guidance(self) -> object:
         from ferrule.workspace.guidance import Guidance  # for sessions that write
 
-        return Guidance(self._jail)
+        return Guidance(self._jail, self._one("Guard"))
 
     def _make_journal(self) -> object:
         from ferrule.workspace.journal import Journal  # for sessions that write
 
         undo = self._settings.undo
         return Journal(self.journal_folder(), keep_bytes=undo.keep_mb << 20, keep_days=undo.keep_days)
+
+    def _make_steps(self) -> object:
+        from ferrule.workspace.steps import Steps  # for sessions that plan
+
+        return Steps()
 
     def _make_store(self) -> object:
         from ferrule.output.store import Store  # for outputs that are cut

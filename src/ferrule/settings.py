@@ -55,7 +55,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """All of them."""
 
     dialect: str = "amp"
-    """The model family whose tools are advertised."""
+    """The model family whose tools are advertised where no model is named."""
+    dialects: dict[str, str] = {}
+    """How a model's id begins → its dialect, where that is not the usual one."""
     limits: Limits = Limits()
     files: Files = Files()
     shell: Shell = Shell()

@@ -9,7 +9,9 @@ import sys
 import pytest
 
 import ferrule.cli.tools
+from ferrule import Engine
 from ferrule.cli.main import COMMANDS, run
+from ferrule.dialects.dialect import FAMILIES
 
 
 @pytest.fixture
@@ -206,14 +208,53 @@ def test_exec_plan_prints_the_batches(workspace, capsys, monkeypatch):
 def test_tools_lists_shows_and_gives_json(workspace, capsys):
     assert run(["tools"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
-        "Read", "edit_file", "create_file", "Bash", "glob", "Grep",
+        "Read", "edit_file", "create_file", "Bash", "glob", "Grep", "delete_file", "undo_edit", "format_file",
     ]  # fmt: skip
     assert run(["tools", "show", "Write"]) == 0
     assert capsys.readouterr().out.startswith("create_file ")
     assert run(["tools", "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)) == 6
+    assert len(json.loads(capsys.readouterr().out)) == 9
     assert run(["tools", "show", "Bash", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["meta"] == {"disableTimeout": True}
+
+
+@pytest.mark.parametrize(
+    ("wire", "names"),
+    [
+        pytest.param("anthropic", lambda said: [tool["name"] for tool in said], id="anthropic"),
+        pytest.param("openai-chat", lambda said: [tool[tool["type"]]["name"] for tool in said], id="openai-chat"),
+        pytest.param("openai-responses", lambda said: [tool["name"] for tool in said], id="openai-responses"),
+        pytest.param("gemini", lambda said: [tool["name"] for tool in said[0]["functionDeclarations"]], id="gemini"),
+        pytest.param("mcp", lambda said: [tool["name"] for tool in said], id="mcp"),
+    ],
+)
+@pytest.mark.parametrize("dialect", FAMILIES)
+def test_tools_prints_exactly_what_a_model_api_is_sent(workspace, capsys, dialect, wire, names):
+    assert run(["tools", "--dialect", dialect, "--wire", wire]) == 0
+    said = json.loads(capsys.readouterr().out)
+    engine = Engine(workspace, dialect=dialect)
+
+    assert said == engine.definitions(wire)
+    assert names(said) == [definition["name"] for definition in engine.definitions()]
+
+
+def test_a_wire_that_there_is_not_is_answered_with_those_that_there_are(workspace, capsys):
+    assert run(["tools", "--wire", "telex"]) == 2
+    assert "anthropic, openai-chat" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("model", "tool"),
+    [("claude-opus-4-5", "NotebookEdit"), ("gpt-5.2-codex", "apply_patch"), ("gemini-3-pro", "replace")],
+)
+def test_a_model_speaks_its_own_dialect(workspace, capsys, model, tool):
+    assert run(["tools", "--model", model]) == 0
+    assert f"\n{tool} " in "\n" + capsys.readouterr().out
+
+
+def test_a_dialect_and_a_model_at_once_are_too_much(workspace, capsys):
+    assert run(["tools", "--model", "gpt-5.2", "--dialect", "amp"]) == 2
+    assert "not both" in capsys.readouterr().err
 
 
 def test_output_prints_what_was_cut(workspace, capsys):

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from ferrule.arguments.incoming import Incoming, receive
 from ferrule.arguments.schema import Schema
 from ferrule.core.args import Args
 from ferrule.core.errors import BadArguments
@@ -26,22 +27,32 @@ class Arguments:
     """The schemas of the faces, compiled when they are first used."""
 
     def __init__(self) -> None:
-        self._schemas: dict[str, Schema] = {}
+        self._schemas: dict[int, tuple[Face, Schema]] = {}
+        """By the face's identity; the face is kept, so that no other can come to have it."""
 
-    def understand(self, face: Face, tool: AnyTool, raw: dict[str, Any] | str, ctx: Understood) -> Args:
-        """The tool's arguments; every repair is a note. Raises `BadArguments`, one line per bad parameter."""
-        schema = self._schemas.get(face.name)
-        if schema is None:
-            schema = self._schemas[face.name] = Schema(face.schema)
-        fitted = schema.fit(raw)
+    def receive(self, face: Face, raw: dict[str, Any] | str) -> Incoming:
+        """The arguments as an object. A face that takes free text has all of a text that is no JSON."""
+        if face.text_param and isinstance(raw, str) and not raw.lstrip().startswith(("{", '"', "```json")):
+            raw = {face.text_param: raw}
+        return receive(raw)
+
+    def understand(self, face: Face, spoken: Face, tool: AnyTool, came: Incoming, ctx: Understood) -> Args:
+        """The tool's arguments, said in the words of `spoken` and answered in those of `face`.
+
+        Every repair is a note. Raises `BadArguments`, one line per bad parameter.
+        """
+        known = self._schemas.get(id(spoken))
+        if known is None:
+            known = self._schemas[id(spoken)] = (spoken, Schema(spoken.schema))
+        fitted = known[1].fit(came)
         for note in fitted.notes:
             ctx.note(note)
-        values = face.preprocess(face.canonical(fitted.values), ctx)
+        values = face.preprocess(face.completed(spoken.heard(fitted.values)), ctx)
         ctx.input = values
         try:
             return msgspec.convert(values, tool.args, strict=False)
         except msgspec.ValidationError as error:
-            raise BadArguments(_line(face, str(error))) from error
+            raise BadArguments(_line(spoken, str(error))) from error
 
 
 def _line(face: Face, message: str) -> str:

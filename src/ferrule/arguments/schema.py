@@ -35,12 +35,12 @@ class Schema:
     def __init__(self, advertised: Mapping[str, Any]) -> None:
         self.advertised = dict(advertised)
 
-    def fit(self, raw: dict[str, Any] | str) -> Fitted:
+    def fit(self, raw: dict[str, Any] | str | Incoming) -> Fitted:
         """The arguments as the schema wants them; parameters that it does not know are left out and noted.
 
         Raises BadArguments, with one line per bad parameter, and ConfigError where the schema itself is bad.
         """
-        came = receive(raw)
+        came = raw if isinstance(raw, Incoming) else receive(raw)
         unknown = [name for name in came.values if name not in self._known] if self._known is not None else []
         if not unknown and not came.has_whole_floats and self._validator.is_valid(came.values):
             return Fitted(came.values, came.notes)

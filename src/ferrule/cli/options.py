@@ -15,6 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
     click.option("--dialect", metavar="NAME", help="The model family whose tools are meant (default: amp)."),
+    click.option("--model", metavar="ID", help="Speak the dialect that this model knows best."),
     click.option("--workspace", metavar="DIR", default=".", help="The folder to work in (default: this one)."),
     click.option("--add-dir", "add_dirs", metavar="DIR", multiple=True, help="One more folder that may be touched."),
     click.option("--yes", "answer", flag_value="yes", help="Allow what would ask. It opens no other folder."),
@@ -23,7 +24,7 @@ _OPTIONS = (
 
 
 def session_options(command: F) -> F:
-    """Add them to a command; they arrive as `dialect`, `workspace`, `add_dirs` and `answer`."""
+    """Add them to a command; they arrive as `dialect`, `model`, `workspace`, `add_dirs` and `answer`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -32,6 +33,7 @@ def session_options(command: F) -> F:
 def open_engine(
     *,
     dialect: str | None,
+    model: str | None,
     workspace: str,
     add_dirs: tuple[str, ...],
     answer: str | None,
@@ -39,7 +41,10 @@ def open_engine(
     **more: Any,
 ) -> Engine:
     """The engine that the options describe, not opened yet; `many` calls may ask more than once."""
-    return Engine(workspace, dialect=dialect, add_dirs=add_dirs, ask=_asker(answer, many=many), **more)
+    if dialect is not None and model is not None:
+        raise click.UsageError("Give --dialect or --model, not both.")
+    asker = _asker(answer, many=many)
+    return Engine(workspace, dialect=dialect, model=model, add_dirs=add_dirs, ask=asker, **more)
 
 
 def _asker(answer: str | None, *, many: bool) -> Asker:

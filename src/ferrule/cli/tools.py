@@ -15,15 +15,20 @@ from ferrule.registry.registry import Registered
 @click.argument("action", type=click.Choice(["list", "show"]), default="list")
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the definitions as JSON.")
+@click.option("--wire", metavar="FORMAT", help="Print them exactly as this model API is sent them.")
 @session_options
-def command(action: str, name: str | None, *, as_json: bool, **session: Any) -> int:
+def command(action: str, name: str | None, *, as_json: bool, wire: str | None, **session: Any) -> int:
     """List the tools of a dialect, or show one of them.
+
+    \b
+    The formats of --wire: anthropic, openai-chat, openai-responses, gemini, mcp.
 
     \b
     Examples:
       ferrule tools
       ferrule tools show edit_file
       ferrule tools --json
+      ferrule tools --dialect codex --wire openai-responses
     """
     if (action == "show") != (name is not None):
         raise click.UsageError("Write `ferrule tools`, or `ferrule tools show NAME`.")
@@ -35,7 +40,12 @@ def command(action: str, name: str | None, *, as_json: bool, **session: Any) -> 
             chosen = [registry.resolve(name)]
         except UnknownTool as error:
             raise click.UsageError(error.message) from error
-    if as_json:
+    if wire is not None:
+        from ferrule.wire.wire import definition_of, load_wire  # for who looks at what goes over a wire
+
+        definitions = load_wire(wire).definitions_out([definition_of(entry.face) for entry in chosen])
+        click.echo(msgspec.json.format(msgspec.json.encode(definitions)))
+    elif as_json:
         value: Any = [entry.spec() for entry in chosen]
         click.echo(msgspec.json.format(msgspec.json.encode(value if name is None else value[0])))
     elif name is None:

@@ -4,7 +4,8 @@ import os
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-Mode = Literal["read", "write"]
+Mode = Literal["read", "write", "restore"]
+"""To restore is to write what the session itself has replaced before: ordered like a write, free like a read."""
 Kind = Literal["path", "process", "host", "command", "everything"]
 
 
@@ -24,6 +25,10 @@ class Access(NamedTuple):
     @classmethod
     def write(cls, path: str | os.PathLike[str]) -> "Access":
         return cls("path", "write", os.fspath(path))
+
+    @classmethod
+    def restore(cls, path: str | os.PathLike[str]) -> "Access":
+        return cls("path", "restore", os.fspath(path))
 
     @classmethod
     def host(cls, name: str, *, mode: Mode = "read") -> "Access":

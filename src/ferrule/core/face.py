@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from ferrule.core.bound import WHOLE, Bound
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Context
 
@@ -13,8 +14,9 @@ Says = Callable[[Any], Any]
 
 GENERAL_LIMIT_BYTES = 102_400
 
+Values = dict[str, Any]
 
-Preprocess = Callable[[dict[str, Any], Context], dict[str, Any]]
+Preprocess = Callable[[Values, Context], Values]
 """Canonical arguments → the ones that will run."""
 
 
@@ -22,8 +24,12 @@ def as_it_is(outcome: Any) -> Any:
     return outcome
 
 
-def as_it_came(values: dict[str, Any], ctx: Context) -> dict[str, Any]:  # noqa: ARG001 - others look around
+def as_it_came(values: Values, ctx: Context) -> Values:  # noqa: ARG001 - others look around
     return values
+
+
+def never(outcome: Any) -> bool:  # noqa: ARG001 - others look at it
+    return False
 
 
 class Face(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,39 +44,89 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
     """The description that the model reads."""
     params: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Advertised parameter → canonical one; others keep their name."""
+    unused: tuple[str, ...] = ()
+    """Advertised parameters that mean nothing to the canonical tool."""
+    per: Mapping[str, int] = msgspec.field(default_factory=dict)
+    """Canonical parameter → how many of the family's units make one: 1000 where it counts milliseconds."""
+    shift: Mapping[str, int] = msgspec.field(default_factory=dict)
+    """Canonical parameter → what is added to the family's number: 1 where it counts lines from 0."""
+    lift: Says = as_it_is
+    """Arguments in canonical names and units → canonical arguments, where a family arranges them differently."""
+    lower: Says = as_it_is
+    """The inverse of `lift`."""
+    usual: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """Canonical arguments where the caller says nothing."""
     fill: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Canonical arguments that this family leaves to the engine."""
     preprocess: Preprocess = as_it_came
     """Puts the arguments into their final form, before anything is decided on them."""
     says: Says = as_it_is
+    failed: Callable[[Any], bool] = never
+    """Is this outcome an error to the family? Then what `says` makes of it is the error's message."""
     errors: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Failure code → this family's sentence, with the failure's `{message}`, `{hint}`, `{path}` and `{count}`."""
+    bound: Bound = WHOLE
+    """Which part of a long text the model gets."""
     limit_bytes: int = GENERAL_LIMIT_BYTES
+    text_param: str = ""
+    """The parameter that takes the whole input of a call which comes as free text."""
+    grammar: str = ""
+    """The grammar (lark) of that text, for model APIs that know such tools."""
+    said_as: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Canonical parameter → what to call it in a sentence, where `lift` leaves no single name."""
     aliases: tuple[str, ...] = ()
     """Other names that mean this face."""
     shown: bool = True
     """Is it advertised, or only accepted?"""
 
-    def canonical(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments in the canonical tool's names. What the engine fills in, a caller cannot change."""
-        return {**{self.params.get(key, key): value for key, value in values.items()}, **self.fill}
+    def heard(self, values: Mapping[str, Any]) -> Values:
+        """What the caller said, in the canonical tool's names, units and arrangement."""
+        named = {self.params.get(key, key): value for key, value in values.items() if key not in self.unused}
+        for key, count in self.per.items():
+            if key in named:
+                named[key] = named[key] / count
+        for key, step in self.shift.items():
+            if key in named:
+                named[key] += step
+        heard: Values = self.lift(named)
+        return heard
 
-    def advertised(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def completed(self, heard: Mapping[str, Any]) -> Values:
+        """The same with what the caller did not say. What the engine fills in, a caller cannot change."""
+        return {**self.usual, **heard, **self.fill}
+
+    def canonical(self, values: Mapping[str, Any]) -> Values:
+        """Arguments as the canonical tool takes them."""
+        return self.completed(self.heard(values))
+
+    def advertised(self, values: Mapping[str, Any]) -> Values:
         """Canonical arguments in this family's names; the inverse of `canonical`."""
+        lowered: Values = self.lower({key: value for key, value in values.items() if key not in self.fill})
+        for key, step in self.shift.items():
+            if key in lowered:
+                lowered[key] -= step
+        for key, count in self.per.items():
+            if key in lowered:
+                exact = lowered[key] * count
+                lowered[key] = round(exact) if round(exact) / count == lowered[key] else exact
         back = {canonical: shown for shown, canonical in self.params.items()}
-        return {back.get(key, key): value for key, value in values.items() if key not in self.fill}
+        unsaid = {name: "" for name in self.schema.get("required", ()) if name in self.unused}
+        return {**unsaid, **{back.get(key, key): value for key, value in lowered.items()}}
 
     def shown_param(self, canonical: str) -> str:
         """The advertised name of a canonical parameter."""
+        if canonical in self.said_as:
+            return self.said_as[canonical]
         return next((shown for shown, name in self.params.items() if name == canonical), canonical)
 
     def definition(self) -> dict[str, Any]:
         """What a model is shown. The caller may change it as its model API needs; the face stays as it is."""
-        return {"name": self.name, "description": self.words, "inputSchema": _copied(self.schema)}
+        out = {"name": self.name, "description": self.words, "inputSchema": _copied(self.schema)}
+        return {**out, "grammar": self.grammar} if self.grammar else out
 
     def sentence(self, failure: ToolFailure) -> str:
         """A failure in this family's words."""
-        words = self.errors.get(failure.code or "")
+        words = self.errors.get(failure.code or "") or self.errors.get("*")
         if words is None:
             return failure.message
         return words.format(message=failure.message, hint=failure.hint, path=failure.path, count=failure.count).rstrip()

@@ -1,6 +1,6 @@
 """What tools come back with, before any family has put it into words."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 
 class FileText(NamedTuple):
@@ -10,6 +10,12 @@ class FileText(NamedTuple):
     first: int
     """The number of the first line given, from 1."""
     lines: tuple[str, ...]
+    total: int | None = None
+    """How many lines the file has; None where the end was not reached."""
+    final_newline: bool = False
+    """Does the last line given end the file, with a line end behind it?"""
+    limited: bool = False
+    """Did the caller ask for no more lines than these?"""
 
 
 class Listing(NamedTuple):
@@ -17,6 +23,14 @@ class Listing(NamedTuple):
 
     path: str
     names: tuple[str, ...]
+
+
+class Unread(NamedTuple):
+    """A file whose content is not given, and why that is no failure."""
+
+    path: str
+    why: Literal["binary", "unchanged"]
+    size_bytes: int
 
 
 class Picture(NamedTuple):
@@ -27,6 +41,58 @@ class Picture(NamedTuple):
     data: bytes
 
 
+class Page(NamedTuple):
+    """One page of a document: its text, and its picture where that was asked for or there is no text."""
+
+    number: int
+    text: str
+    picture: Picture | None = None
+
+
+class Document(NamedTuple):
+    """Pages of a document."""
+
+    path: str
+    pages: tuple[Page, ...]
+    total: int
+
+
+class CellOutput(NamedTuple):
+    """One output of a notebook cell: a text or a picture."""
+
+    text: str
+    picture: Picture | None = None
+
+
+class Cell(NamedTuple):
+    """A cell of a notebook."""
+
+    id: str
+    """Its own id, or `cell-N` by its place (from 0) where the file gives none."""
+    kind: str
+    source: str
+    outputs: tuple[CellOutput, ...] = ()
+    turn: int | None = None
+    """The number of its last execution."""
+
+
+class Notebook(NamedTuple):
+    """A notebook's cells, from the one numbered `first` (from 1)."""
+
+    path: str
+    language: str
+    cells: tuple[Cell, ...]
+    first: int = 1
+    total: int = 0
+
+
+class ManyFiles(NamedTuple):
+    """Several files at once, and those that were left out, each with the reason."""
+
+    files: tuple[FileText | Picture, ...]
+    skipped: tuple[tuple[str, str], ...]
+
+
 class Edited(NamedTuple):
     """A file with some text replaced."""
 
@@ -34,6 +100,10 @@ class Edited(NamedTuple):
     diff: str
     first_line: int
     last_line: int
+    pieces: tuple[tuple[str, str], ...] = ()
+    """Each old text with its new one, as the caller gave them."""
+    places: int = 1
+    """How many places were replaced."""
 
 
 class Created(NamedTuple):
@@ -43,6 +113,58 @@ class Created(NamedTuple):
     existed: bool
     guidance: tuple[str, ...]
     """Guidance files that hold for this path and were not known before."""
+    lines: int = 0
+    size_bytes: int = 0
+    final_newline: bool = False
+    """Does it end with a line end?"""
+
+
+class Deleted(NamedTuple):
+    """A file that is gone."""
+
+    path: str
+
+
+class Restored(NamedTuple):
+    """Files as they were before a write that was taken back."""
+
+    paths: tuple[str, ...]
+    diff: str
+
+
+class Formatted(NamedTuple):
+    """A file after its project's formatter."""
+
+    path: str
+    program: str
+    diff: str
+    """Empty where the formatter had nothing to change."""
+
+
+class CellEdited(NamedTuple):
+    """A notebook with one cell replaced, inserted or deleted."""
+
+    path: str
+    cell_id: str
+    mode: Literal["replace", "insert", "delete"]
+    source: str
+    """The cell's source as it is now; the deleted one for a deletion."""
+    diff: str
+
+
+class Patched(NamedTuple):
+    """One file of a patch."""
+
+    kind: Literal["add", "delete", "update"]
+    path: str
+    moved_to: str | None
+    diff: str
+
+
+class PatchApplied(NamedTuple):
+    """A patch that was applied, file by file, in its order."""
+
+    files: tuple[Patched, ...]
 
 
 class Found(NamedTuple):
@@ -50,21 +172,51 @@ class Found(NamedTuple):
 
     paths: tuple[str, ...]
     remaining: int
+    folder: str = ""
+    """Where the search began."""
+
+
+class Listed(NamedTuple):
+    """One name in a folder."""
+
+    path: str
+    """From the folder that was listed, with slashes."""
+    kind: Literal["file", "folder", "link", "other"]
+    size_bytes: int = 0
+
+
+class Tree(NamedTuple):
+    """A page of a folder and the folders below it, each followed by what it holds."""
+
+    path: str
+    entries: tuple[Listed, ...]
+    remaining: int
 
 
 class Hit(NamedTuple):
-    """A line that matches."""
+    """A line that matches, or one beside it."""
 
     path: str
     line: int
     text: str
+    context: bool = False
 
 
 class Hits(NamedTuple):
-    """The first matching lines, by path and line."""
+    """Matching lines, by path and line."""
 
     lines: tuple[Hit, ...]
     total: int
+
+
+class Matching(NamedTuple):
+    """Files with matches, newest first or by path, with the number of matching lines where those were counted."""
+
+    files: tuple[tuple[str, int], ...]
+    total: int
+    """Files in all."""
+    lines: int = 0
+    """Matching lines in all, where they were counted."""
 
 
 class Ran(NamedTuple):
@@ -74,3 +226,24 @@ class Ran(NamedTuple):
     cwd: str
     output: str
     exit_code: int
+    timed_out_after: float | None = None
+    """Seconds, where the command was stopped for them."""
+    errors: str = ""
+    """What it wrote to standard error, where that was kept apart."""
+    took: float = 0.0
+    """Seconds."""
+
+
+class Step(NamedTuple):
+    """One step of a plan."""
+
+    text: str
+    status: Literal["pending", "in_progress", "completed", "cancelled", "blocked"]
+    priority: str = ""
+
+
+class Planned(NamedTuple):
+    """The plan as it now is."""
+
+    steps: tuple[Step, ...]
+    explanation: str = ""

@@ -48,8 +48,11 @@ class Context(Protocol):
     def drop_log(self) -> None:
         """Say that the log is not worth keeping after all."""
 
-    def keep_log(self, size_bytes: int) -> None:
-        """Say that the log holds more than the outcome does: the engine keeps it, and the reply names it."""
+    def keep_log(self, size_bytes: int, *, missing: int = 0) -> None:
+        """Say that the log holds more than the outcome does: the engine keeps it, and the reply names it.
+
+        `missing` is how many characters the outcome lacks in its middle.
+        """
 
 
 class Tool(Generic[A, T]):

@@ -1,11 +1,15 @@
 """A dialect: the faces of one model family and the names that it grew up with."""
 
-from collections.abc import Callable, Mapping
+import importlib
+from collections.abc import Mapping
 
 import msgspec
 
 from ferrule.core.errors import ConfigError
 from ferrule.core.face import Face
+
+FAMILIES = ("amp", "claude", "wayland", "ah", "codex", "gemini", "opencode", "pi")
+"""In the order in which their words are tried when a call is not in those of the session."""
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,18 +23,14 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """Another name → the name of a face; also for faces that are not here yet."""
 
 
-def _amp() -> Dialect:
-    from ferrule.dialects.families.amp import amp  # a family is loaded when a session speaks it
-
-    return amp()
-
-
-FAMILIES: Mapping[str, Callable[[], Dialect]] = {"amp": _amp}
+_loaded: dict[str, Dialect] = {}
 
 
 def load_dialect(name: str) -> Dialect:
-    """A family's dialect by name."""
-    family = FAMILIES.get(name)
-    if family is None:
+    """A family's dialect by name; it is read once, when somebody first speaks it."""
+    if name not in FAMILIES:
         raise ConfigError(f"There is no dialect called {name!r}. The dialects are {', '.join(sorted(FAMILIES))}.")
-    return family()
+    found = _loaded.get(name)
+    if found is None:
+        found = _loaded[name] = importlib.import_module(f"ferrule.dialects.families.{name}").dialect()
+    return found

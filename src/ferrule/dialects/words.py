@@ -5,14 +5,18 @@ from typing import Any
 
 import msgspec
 
-
-def words(folder: str, name: str) -> str:
-    """The text of `NAME.md`."""
-    with open(os.path.join(folder, f"{name}.md"), encoding="utf-8") as file:
-        return file.read().strip()
+_HEADING = "# "
 
 
-def schema(folder: str, name: str) -> dict[str, Any]:
-    """The JSON Schema of `NAME.json`."""
-    with open(os.path.join(folder, f"{name}.json"), "rb") as file:
-        return msgspec.json.decode(file.read(), type=dict[str, Any])
+def words(folder: str) -> dict[str, str]:
+    """`words.md` as its sections: tool name → what the model reads about it. A section begins with `# NAME`."""
+    with open(os.path.join(folder, "words.md"), encoding="utf-8") as file:
+        sections = ("\n" + file.read()).split("\n" + _HEADING)
+    pairs = (section.partition("\n") for section in sections[1:])
+    return {name.strip(): text.strip() for name, _, text in pairs}
+
+
+def schemas(folder: str) -> dict[str, dict[str, Any]]:
+    """`schemas.json`: tool name → its JSON Schema."""
+    with open(os.path.join(folder, "schemas.json"), "rb") as file:
+        return msgspec.json.decode(file.read(), type=dict[str, dict[str, Any]])

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
+from ferrule.core.bound import WHOLE, Bound
 from ferrule.core.errors import FerruleError, ToolFailure
 from ferrule.core.reply import spoken
 from ferrule.output.clean import clean_value
@@ -26,6 +27,7 @@ class Told(Protocol):
     name: str
     log: tuple[str, str] | None
     kept: int | None
+    missing: int
 
     def note(self, sentence: str) -> None: ...
 
@@ -45,8 +47,10 @@ class Bounds:
     def __init__(self, store: "Callable[[], Store]") -> None:
         self._store = store
 
-    async def bound(self, result: Any, ctx: Told, *, limit_bytes: int) -> Bounded:
+    async def bound(self, result: Any, ctx: Told, bound: Bound = WHOLE, *, limit_bytes: int) -> Bounded:
         """The result within the limit. Raises `ToolFailure` for a result that is no JSON value."""
+        if bound is not WHOLE and isinstance(result, str):
+            return await self._shortened(result, ctx, bound, limit_bytes)
         if isinstance(result, str) and len(result) * 4 <= limit_bytes:
             return Bounded(clean_value(result), await self._logged(ctx))
         try:
@@ -61,6 +65,18 @@ class Bounds:
         output_id = await self._logged(ctx)
         if omitted and output_id is None:
             output_id = await self._kept(self._store().put(spoken(whole), call_id=ctx.call_id, tool=ctx.name), ctx)
+        return Bounded(kept, output_id)
+
+    async def _shortened(self, result: str, ctx: Told, bound: Bound, limit_bytes: int) -> Bounded:
+        """A text within the family's own bound; whatever that is, the general limit holds as well."""
+        from ferrule.output.shorten import shorten  # for families with a bound of their own
+
+        whole = clean_value(result)
+        short = shorten(whole, bound, missing=ctx.missing)
+        kept, _, omitted = _shape(short.text, limit_bytes)
+        output_id = await self._logged(ctx)
+        if (short.omitted_bytes or omitted) and output_id is None:
+            output_id = await self._kept(self._store().put(whole, call_id=ctx.call_id, tool=ctx.name), ctx)
         return Bounded(kept, output_id)
 
     async def _logged(self, ctx: Told) -> str | None:

@@ -161,7 +161,7 @@ class Gate:
 
     def _free(self, access: Access) -> bool:
         if access.kind == "path":
-            return access.mode == "read" or self._agents_own(access.key)
+            return access.mode in {"read", "restore"} or self._agents_own(access.key)
         if access.kind == "command":
             from ferrule.permissions.plain import auto_allowed  # only commands need it
 

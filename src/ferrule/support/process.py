@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from ferrule.support.tail import Log, Tail
+from ferrule.support.tail import Ends, Log
 from ferrule.support.tree import Child, Tree
 
 _TURN_READS = 4
@@ -54,7 +54,11 @@ class Finished(NamedTuple):
     exit_code: int
     """As shells count: 128 and the signal's number where a signal ended it."""
     text: str
-    """The last characters of the output, errors among it."""
+    """The ends of the output, with the errors among it unless those are apart."""
+    errors: str
+    """The ends of the errors, where they are apart."""
+    missing_chars: int
+    """Characters of the output that lie between its ends."""
     total_bytes: int
     total_chars: int
     logged_bytes: int
@@ -73,6 +77,8 @@ async def run(
     log: str | None,
     log_limit_bytes: int,
     tail_chars: int,
+    head_chars: int = 0,
+    apart: bool = False,
     on_output: Callable[[str], None] | None = None,
     seconds: float | None = None,
     grace_seconds: float = 0.2,
@@ -92,11 +98,11 @@ async def run(
     kept = Log(log, log_limit_bytes)
     try:
         with tree.numbering():
-            child = Child(argv, cwd=cwd, env=tree.environment(env))
+            child = Child(argv, cwd=cwd, env=tree.environment(env), apart=apart, session=True)
     except OSError:
         kept.discard()
         raise
-    running = _Running(child, tree, kept, Tail(tail_chars), on_output)
+    running = _Running(child, tree, kept, [Ends(head_chars, tail_chars) for _ in child.pipes], on_output)
     try:
         await running.work(seconds, grace_seconds)
     except BaseException:
@@ -110,12 +116,14 @@ async def run(
 class _Running:
     """One command between its start and its last byte."""
 
-    def __init__(self, child: Child, tree: Tree, log: Log, tail: Tail, on_output: Callable[[str], None] | None) -> None:
+    def __init__(
+        self, child: Child, tree: Tree, log: Log, ends: Sequence[Ends], on_output: Callable[[str], None] | None
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._child = child
         self._tree = tree
         self._log = log
-        self._tail = tail
+        self._ends = ends
         self._say = on_output
         self._news = ""
         self._say_at = 0.0
@@ -123,15 +131,15 @@ class _Running:
         self._timed_out = False
         self._over = False
         tree.lead(child.pid)
-        self._output = child.pipes[0]
-        self._output.eager = on_output is not None
+        for pipe in child.pipes:
+            pipe.eager = on_output is not None
 
     async def work(self, seconds: float | None, grace_seconds: float) -> None:
         child = self._child
         await self._pump(None if seconds is None else self._loop.time() + seconds, lambda: child.ended)
         self._timed_out = not child.ended
         if child.ended:
-            await self._pump(self._loop.time() + grace_seconds, lambda: not self._output.open)
+            await self._pump(self._loop.time() + grace_seconds, lambda: not any(pipe.open for pipe in child.pipes))
         await self._end(grace_seconds)
         self._take(reads=64)
         if self._say is not None and self._news:
@@ -139,7 +147,8 @@ class _Running:
 
     async def abandon(self, grace_seconds: float) -> None:
         self._say = None
-        self._output.shut()
+        for pipe in self._child.pipes:
+            pipe.shut()
         await self._end(grace_seconds)
 
     def close(self) -> None:
@@ -149,12 +158,14 @@ class _Running:
         self._log.close()
 
     def finished(self) -> Finished:
-        tail = self._tail
+        ends = self._ends
         return Finished(
             exit_code=self._child.exit_code,
-            text=tail.text(),
-            total_bytes=tail.total_bytes,
-            total_chars=tail.total_chars,
+            text=ends[0].text(),
+            errors="".join(other.text() for other in ends[1:]),
+            missing_chars=sum(one.missing_chars for one in ends),
+            total_bytes=sum(one.total_bytes for one in ends),
+            total_chars=sum(one.total_chars for one in ends),
             logged_bytes=self._log.logged_bytes,
             timed_out=self._timed_out,
             survivors_killed=len(self._survivors),
@@ -174,14 +185,15 @@ class _Running:
             await self._child.turn(min(times, default=None))
 
     def _take(self, *, reads: int) -> None:
-        for _ in range(reads):
-            data = self._output.read()
-            if not data:
-                return
-            self._log.write(data)
-            text = self._tail.feed(data)
-            if self._say is not None:
-                self._news = (self._news + text[-_SAY_CHARS:])[-_SAY_CHARS:]
+        for pipe, ends in zip(self._child.pipes, self._ends, strict=True):
+            for _ in range(reads):
+                data = pipe.read()
+                if not data:
+                    break
+                self._log.write(data)
+                text = ends.feed(data)
+                if self._say is not None:
+                    self._news = (self._news + text[-_SAY_CHARS:])[-_SAY_CHARS:]
 
     async def _end(self, grace_seconds: float) -> None:
         for number, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, _KILLED_SECONDS)):

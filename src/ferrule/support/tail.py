@@ -125,6 +125,49 @@ class Tail:
         self._kept_chars = len(text)
 
 
+class Ends:
+    """The first and the last characters of the bytes fed so far; everything, while the two meet."""
+
+    def __init__(self, head_chars: int, tail_chars: int) -> None:
+        self._room = head_chars
+        self._head: list[str] = []
+        self._tail_chars = tail_chars
+        self._tail = Tail(tail_chars)
+
+    def feed(self, data: bytes) -> str:
+        """Take more bytes; the characters that they complete."""
+        text = self._tail.feed(data)
+        if self._room > 0 and text:
+            self._head.append(text[: self._room])
+            self._room -= len(self._head[-1])
+            if len(self._head) > _PIECES:
+                self._head = ["".join(self._head)]
+        return text
+
+    @property
+    def missing_chars(self) -> int:
+        """How many characters lie between the two ends."""
+        return max(0, self.total_chars - sum(map(len, self._head)) - self._tail_chars)
+
+    @property
+    def total_chars(self) -> int:
+        return self._tail.total_chars
+
+    @property
+    def total_bytes(self) -> int:
+        return self._tail.total_bytes
+
+    def text(self) -> str:
+        """The two ends together, with a sentence between them where something is missing."""
+        tail, total = self._tail.text(), self.total_chars
+        if len(tail) == total or not self._head:
+            return tail
+        head = "".join(self._head)
+        if missing := self.missing_chars:
+            return f"{head}\n\n[{missing:,} characters are not shown here]\n\n{tail}"
+        return head + tail[len(head) + len(tail) - total :]
+
+
 class Log:
     """A new file that takes bytes up to a limit, and then or after an error takes no more."""
 

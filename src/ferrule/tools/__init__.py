@@ -6,11 +6,21 @@ from ferrule.core.tool import AnyTool
 
 BUILTIN = {
     "read": ("files.read", "Read"),
+    "read_many": ("search.read_many", "ReadMany"),
+    "view_image": ("files.view", "ViewImage"),
+    "list_dir": ("search.list_dir", "ListDir"),
     "edit": ("files.edit", "Edit"),
+    "multi_edit": ("files.multi_edit", "MultiEdit"),
     "write": ("files.write", "Write"),
+    "patch": ("files.patch", "Patch"),
+    "notebook_edit": ("files.notebook", "NotebookEdit"),
+    "delete": ("files.delete", "Delete"),
+    "undo": ("files.undo", "UndoEdit"),
+    "format": ("files.format", "Format"),
     "shell": ("shell.shell", "Shell"),
     "glob": ("search.glob", "Glob"),
     "grep": ("search.grep", "Grep"),
+    "plan": ("plan.plan", "Plan"),
 }
 """Canonical name → module below this one, and class."""
 

@@ -32,9 +32,16 @@ class Ledger:
 
     def __init__(self) -> None:
         self._seen: dict[str, str] = {}
+        self._shown: dict[tuple[str, int | None, int | None], str] = {}
 
     def saw(self, path: str, raw: bytes) -> None:
         self._seen[path] = fingerprint(raw)
+
+    def shown(self, path: str, raw: bytes, window: tuple[int | None, int | None]) -> bool:
+        """Was this window of this content shown before? From now on it was."""
+        key, content = (path, *window), fingerprint(raw)
+        before, self._shown[key] = self._shown.get(key), content
+        return before == content and self._seen.get(path) == content
 
     def knows(self, path: str) -> bool:
         return path in self._seen

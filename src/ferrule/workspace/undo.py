@@ -1,5 +1,6 @@
 """Undo and redo from the journal. An undo is itself a write, so it can be undone: that is what redo is."""
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -9,6 +10,8 @@ from ferrule.workspace.journal import Entry, FileChange, Journal
 from ferrule.workspace.ledger import fingerprint
 from ferrule.workspace.sealed import DamagedError
 from ferrule.workspace.transaction import Contents, Writer
+
+_DIFF_LINES = 100
 
 
 class Undone(NamedTuple):
@@ -112,7 +115,7 @@ def _restored(
     if found != expected:
         raise ToolFailure(
             f"Cannot {kind}: {file.path} was changed since by something else, and those changes would be lost. "
-            "Nothing was changed.",
+            f"Nothing was changed.{_recorded(file, sides, forward=forward)}",
             code="changed-since",
             path=file.path,
         )
@@ -128,3 +131,19 @@ def _restored(
             path=file.path,
         )
     return result
+
+
+def _recorded(file: FileChange, sides: tuple[bytes, bytes], *, forward: bool) -> str:
+    """The change that was not made, so that it can be made by hand."""
+    from ferrule.support.diff import diff  # only a refusal pays for it
+
+    texts = [
+        None if mark is None else raw.decode(errors="replace")
+        for raw, mark in zip(sides, (file.before, file.after), strict=True)
+    ]
+    before, after = texts if forward else texts[::-1]
+    lines = diff(os.path.basename(file.path), before, after).splitlines()
+    more = [f"... and {len(lines) - _DIFF_LINES} lines more"] if len(lines) > _DIFF_LINES else []
+    return "\nThis is the change that was not made; make it by hand if it is still wanted:\n" + "\n".join(
+        lines[:_DIFF_LINES] + more
+    )

@@ -1,11 +1,12 @@
 """Read a file or list a folder."""
 
 import os
+from typing import Literal
 
 from ferrule.core.access import Access
 from ferrule.core.args import Args
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.outcomes import FileText, Listing, Picture
+from ferrule.core.outcomes import Document, FileText, Listing, Notebook, Picture, Unread
 from ferrule.core.tool import Context, Tool
 from ferrule.support.beneath import Folder, describe, is_regular, read_all
 from ferrule.support.threads import Threads
@@ -14,28 +15,56 @@ from ferrule.workspace.paths import Jail, Place
 from ferrule.workspace.textfile import Binary
 from ferrule.workspace.window import WHOLE_BYTES, TooFarError, Window, window_in, window_of
 
-PICTURES = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
+Outcome = FileText | Listing | Picture | Document | Notebook | Unread
+
+_PDF = b"%PDF-"
+_IMAGES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")
+_HEAD_BYTES = 16
+
+
+class Block(Args, frozen=True, kw_only=True):
+    """Which lines around one of them belong together, by their indentation."""
+
+    anchor_line: int | None = None
+    max_levels: int = 0
+    include_siblings: bool = False
+    include_header: bool = True
+    max_lines: int | None = None
 
 
 class ReadArgs(Args, frozen=True, kw_only=True):
     path: str
-    span: tuple[int, int] | None = None
-    """First and last line, from 1."""
+    offset: int | None = None
+    """The first line, from 1."""
+    limit: int | None = None
+    """How many lines."""
+    pages: str | None = None
+    """For a document: `3`, `1-5`."""
+    page_images: bool = False
+    """For a document: its pages as pictures too."""
+    mode: Literal["slice", "indentation"] = "slice"
+    block: Block | None = None
+    """For the mode `indentation`."""
+    refuse_bytes: int | None = None
+    """A larger file is not read without an offset or a limit."""
     most_bytes: int = 65_536
-    usual_lines: int = 500
-    most_lines: int = 2_000
+    """As many whole lines as fit in this come back."""
+    usual_lines: int | None = 500
+    most_lines: int | None = None
     line_bytes: int = 4_096
-    picture_bytes: int = 3_750_000
-    """A larger image is refused: model APIs take 5 MB of base64."""
+    line_chars: int | None = None
+    folders: bool = True
+    """May a folder be read as the list of its names?"""
+    mention_binary: bool = False
+    """Is a binary file an answer, and not a failure?"""
+    mention_empty: bool = False
+    """Does the family say itself that there are no lines to show?"""
+    mention_unchanged: bool = False
+    """Is it enough to say so, when these lines were read before and are the same?"""
 
 
-class Read(Tool[ReadArgs, FileText | Listing | Picture]):
-    """Lines of a text file, the names in a folder, or an image; never waits for a pipe or a device."""
+class Read(Tool[ReadArgs, Outcome]):
+    """Lines of a text file, the names in a folder, an image, a document or a notebook; never waits for a pipe."""
 
     name = "read"
     args = ReadArgs
@@ -43,17 +72,34 @@ class Read(Tool[ReadArgs, FileText | Listing | Picture]):
     def access(self, args: ReadArgs, ctx: Context) -> tuple[Access, ...]:
         return (Access.read(ctx.path(args.path)),)
 
-    async def run(self, args: ReadArgs, ctx: Context) -> FileText | Listing | Picture:
-        if args.span is not None and args.span[1] < max(1, args.span[0]):
-            raise BadArguments(f"{ctx.param('span')}: the end {args.span[1]} lies before the start {args.span[0]}.")
+    async def run(self, args: ReadArgs, ctx: Context) -> Outcome:
+        wrong = [
+            f"{ctx.param(name)}: must be at least 1, not {value}."
+            for name, value in (("offset", args.offset), ("limit", args.limit))
+            if value is not None and value < 1
+        ]
+        if wrong:
+            raise BadArguments("\n".join(wrong))
         place = ctx.need(Jail).place(ctx.path(args.path))
-        return await ctx.need(Threads).run(_read, place, args, ctx)
+        found = await ctx.need(Threads).run(_read, place, args, ctx)
+        if not isinstance(found, _Decoded):
+            return found
+        from ferrule.tools.files.decoded import decoded  # for formats that are not text
+
+        return await decoded(found.kind, place.path, found.raw, args, ctx)
 
 
-def _read(place: Place, args: ReadArgs, ctx: Context) -> FileText | Listing | Picture:
+class _Decoded(Args, frozen=True):
+    """Bytes that have to be decoded before anybody can read them."""
+
+    kind: Literal["image", "document", "notebook"]
+    raw: bytes
+
+
+def _read(place: Place, args: ReadArgs, ctx: Context) -> "Outcome | _Decoded":
     try:
         if not place.parts:
-            return _listing(place.root.open().below(()))
+            return _listing(place.root.open().below(()), args)
         with place.folder() as folder:
             descriptor = folder.open(place.name)
             try:
@@ -61,16 +107,15 @@ def _read(place: Place, args: ReadArgs, ctx: Context) -> FileText | Listing | Pi
                     return _content(descriptor, place.path, args, ctx)
             finally:
                 os.close(descriptor)
-            return _listing(folder.below((place.name,)))
+            return _listing(folder.below((place.name,)), args)
     except FileNotFoundError as error:
         hint = _suggestion(place.path)
-        raise ToolFailure(f"{place.path} is not there{hint}.", code="not-found", path=place.path, hint=hint) from error
+        message = f"{place.path} is not there{hint or '.'}"
+        raise ToolFailure(message, code="not-found", path=place.path, hint=hint) from error
     except NotADirectoryError as error:
         raise ToolFailure(f"{place.path} is neither a file nor a folder that can be read.", path=place.path) from error
-    except Binary as error:
-        raise ToolFailure("The file is binary.", code="binary", path=place.path) from error
     except TooFarError as error:
-        raise ToolFailure(f"{error} Use Bash with tail or sed.", code="too-far", path=place.path) from error
+        raise ToolFailure(f"{error} Use a command with tail or sed.", code="too-far", path=place.path) from error
     except BlockingIOError as error:
         raise ToolFailure(
             f"{place.path} has nothing to read yet; it is not an ordinary file.", path=place.path
@@ -79,59 +124,143 @@ def _read(place: Place, args: ReadArgs, ctx: Context) -> FileText | Listing | Pi
         raise ToolFailure(f"{describe(error)}: {place.path}", path=place.path) from error
 
 
-def _content(descriptor: int, path: str, args: ReadArgs, ctx: Context) -> FileText | Picture:
+def _content(descriptor: int, path: str, args: ReadArgs, ctx: Context) -> "FileText | Unread | _Decoded":
     size = os.fstat(descriptor).st_size
-    head = os.pread(descriptor, 16, 0)
-    media_type = next((kind for magic, kind in PICTURES if head.startswith(magic)), None)
-    if media_type is not None:
-        if size > args.picture_bytes:
+    kind = _kind(os.pread(descriptor, _HEAD_BYTES, 0), path)
+    if kind is not None:
+        from ferrule.tools.files.decoded import MOST_BYTES  # for formats that are not text
+
+        most = MOST_BYTES[kind]
+        if size > most:
             raise ToolFailure(
-                f"The image has {size:,} bytes; {args.picture_bytes:,} is the most that can be shown.", path=path
+                f"The {kind} has {size:,} bytes; {most:,} is the most that is decoded.", code="too-large", path=path
             )
-        return Picture(path, media_type, read_all(descriptor, args.picture_bytes))
-    if args.span is None and size > args.most_bytes:
+        raw = read_all(descriptor, most)
+        if kind == "notebook":
+            ctx.need(Ledger).saw(path, raw)
+        return _Decoded(kind, raw)
+    if args.pages is not None:
+        ctx.note(f"{ctx.param('pages')} only counts for documents with pages; this is a text file.")
+    try:
+        return _text(descriptor, path, size, args, ctx)
+    except Binary as error:
+        if args.mention_binary:
+            return Unread(path, "binary", size)
+        raise ToolFailure("The file is binary.", code="binary", path=path, count=size) from error
+
+
+def _kind(head: bytes, path: str) -> Literal["image", "document", "notebook"] | None:
+    if head.startswith(_IMAGES) and (head[:4] != b"RIFF" or head[8:12] == b"WEBP"):
+        return "image"
+    if head.startswith(_PDF):
+        return "document"
+    return "notebook" if path.lower().endswith(".ipynb") else None
+
+
+def _text(descriptor: int, path: str, size: int, args: ReadArgs, ctx: Context) -> FileText | Unread:
+    ranged = args.offset is not None or args.limit is not None
+    if not ranged and args.refuse_bytes is not None and size > args.refuse_bytes:
         raise ToolFailure(
-            f"It has {size:,} bytes: give {ctx.param('span')} to read part of it, for example [1, {args.usual_lines}].",
+            f"It has {size:,} bytes: give {_range_words(ctx)} to read part of it,"
+            f" for example the first {args.usual_lines or 500} lines.",
             code="too-large",
             path=path,
+            count=size,
         )
-    first, last = args.span or (1, args.usual_lines)
-    first = max(1, first)
-    last = min(last, first + args.most_lines - 1)
+    first = args.offset or 1
+    lines = min((count for count in (args.limit or args.usual_lines, args.most_lines) if count), default=None)
+    last = first + lines - 1 if lines is not None else 1 << 62
+    raw = b""
     if size > WHOLE_BYTES:
         window = window_in(
             descriptor, first, last, line_bytes=args.line_bytes, most_bytes=args.most_bytes, over=lambda: ctx.over
         )
     else:
         raw = read_all(descriptor, max(WHOLE_BYTES, size))
-        ctx.need(Ledger).saw(path, raw)
+        ledger = ctx.need(Ledger)
+        if args.mention_unchanged and ledger.shown(path, raw, (args.offset, args.limit)):
+            return Unread(path, "unchanged", size)
+        ledger.saw(path, raw)
         window = window_of(raw, first, last, line_bytes=args.line_bytes)
-    return _bounded(path, window, args, ctx)
+    if args.mode == "indentation":
+        window = _block(window, raw, args, ctx)
+    return _bounded(path, window, args, ctx, final_newline=raw.endswith((b"\n", b"\r")))
 
 
-def _bounded(path: str, window: Window, args: ReadArgs, ctx: Context) -> FileText:
+def _block(window: Window, raw: bytes, args: ReadArgs, ctx: Context) -> Window:
+    """The block around the anchor, instead of the lines from the offset on."""
+    from ferrule.workspace.block import block  # for the one family that knows it
+
+    if window.total == 0:
+        return window
+    if not raw:
+        raise ToolFailure(f"The file is too large to be read by indentation; give {_range_words(ctx)} alone.")
+    wanted = args.block or Block()
+    anchor = window.first if wanted.anchor_line is None else wanted.anchor_line
+    every = window_of(raw, 1, 1 << 62, line_bytes=1 << 62).lines
+    wrong = _wrong(wanted, anchor, len(every))
+    if wrong:
+        raise BadArguments(f"{ctx.param('block')}: {wrong}")
+    start, end = block(
+        every,
+        anchor,
+        levels=wanted.max_levels,
+        siblings=wanted.include_siblings,
+        header=wanted.include_header,
+        most=min(count for count in (wanted.max_lines, args.limit, args.usual_lines, len(every)) if count),
+    )
+    return window_of(raw, start, end, line_bytes=args.line_bytes)
+
+
+def _wrong(wanted: Block, anchor: int, total: int) -> str:
+    """What makes the block one that there is not."""
+    if anchor < 1 or (wanted.max_lines is not None and wanted.max_lines < 1) or wanted.max_levels < 0:
+        return "anchor_line and max_lines must be at least 1, and max_levels at least 0."
+    return f"the file has {total} lines; line {anchor} is past its end." if anchor > total else ""
+
+
+def _bounded(path: str, window: Window, args: ReadArgs, ctx: Context, *, final_newline: bool) -> FileText:
     """As many whole lines as fit, and a note about what was left out."""
+    lines, clipped = window.lines, window.clipped
+    if args.line_chars is not None:
+        clipped += sum(len(line) > args.line_chars for line in lines)
+        lines = [line[: args.line_chars] for line in lines]
     kept, room = 0, args.most_bytes
-    for number, line in enumerate(window.lines, window.first):
+    for number, line in enumerate(lines, window.first):
         room -= len(f"{number}: {line}\n".encode(errors="replace"))
         if room < 0:
             break
         kept += 1
     last = window.first + kept - 1
     of = "" if window.total is None else f" of {window.total}"
-    if window.total == 0:
+    if not lines and args.mention_empty:
+        pass  # the family has its own words for it
+    elif window.total == 0:
         ctx.note("The file is empty.")
-    elif not window.lines:
+    elif not lines:
         ctx.note(f"The file has {window.total} lines; line {window.first} is past its end.")
     elif window.total is None or last < window.total or window.first > 1:
-        ctx.note(f"These are lines {window.first} to {last}{of}. Give {ctx.param('span')} for others.")
-    if window.clipped:
-        ctx.note(f"{window.clipped} lines were cut after {args.line_bytes:,} bytes.")
-    return FileText(path, window.first, tuple(window.lines[:kept]))
+        ctx.note(f"These are lines {window.first} to {last}{of}. Give {_range_words(ctx)} for others.")
+    if clipped:
+        cut = f"{args.line_bytes:,} bytes" if args.line_chars is None else f"{args.line_chars:,} characters"
+        ctx.note(f"{clipped} lines were cut after {cut}.")
+    ends = last == window.total and final_newline
+    limited = args.limit is not None and kept >= args.limit
+    return FileText(path, window.first, tuple(lines[:kept]), window.total, ends, limited)
 
 
-def _listing(folder: Folder) -> Listing:
+def _range_words(ctx: Context) -> str:
+    return " and ".join(dict.fromkeys((ctx.param("offset"), ctx.param("limit"))))
+
+
+def _listing(folder: Folder, args: ReadArgs) -> Listing:
     with folder, os.scandir(folder.path if folder.descriptor is None else folder.descriptor) as entries:
+        if not args.folders:
+            raise ToolFailure(
+                f"{folder.path} is a folder. List it with a command or a tool for that.",
+                code="is-folder",
+                path=folder.path,
+            )
         names = sorted(f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries)
         return Listing(folder.path, tuple(names))
 

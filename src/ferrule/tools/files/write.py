@@ -10,7 +10,9 @@ from ferrule.core.tool import Context, Tool
 from ferrule.support.threads import Threads
 from ferrule.workspace.guidance import Guidance
 from ferrule.workspace.ledger import Ledger
-from ferrule.workspace.transaction import Writer
+from ferrule.workspace.replace import check_read
+from ferrule.workspace.textfile import lines
+from ferrule.workspace.transaction import Contents, Writer
 
 
 class WriteArgs(Args, frozen=True, kw_only=True):
@@ -18,6 +20,10 @@ class WriteArgs(Args, frozen=True, kw_only=True):
     content: str
     final_newline: bool = True
     """Does a content that does not end in a newline get one?"""
+    read_first: bool = False
+    """Must the session have read a file that is there, as it is now?"""
+    name_guidance: bool = False
+    """Are guidance files that hold for the file part of the outcome?"""
 
 
 class Write(Tool[WriteArgs, Created]):
@@ -30,11 +36,10 @@ class Write(Tool[WriteArgs, Created]):
         return (Access.write(ctx.path(args.path)),)
 
     async def run(self, args: WriteArgs, ctx: Context) -> Created:
-        writer, guidance = ctx.need(Writer), ctx.need(Guidance)
-        return await ctx.need(Threads).finish(_write, args, ctx, writer, guidance)
+        return await ctx.need(Threads).finish(_write, args, ctx, ctx.need(Writer))
 
 
-def _write(args: WriteArgs, ctx: Context, writer: Writer, guidance: Guidance) -> Created:
+def _write(args: WriteArgs, ctx: Context, writer: Writer) -> Created:
     path = ctx.path(args.path)
     if args.path.endswith(("/", os.sep)):
         raise ToolFailure(f"{args.path} names a folder, not a file. Give the file's name too.", path=path)
@@ -42,11 +47,26 @@ def _write(args: WriteArgs, ctx: Context, writer: Writer, guidance: Guidance) ->
     if args.final_newline and text and not text.endswith("\n"):
         text += "\n"
     raw = text.encode()
-    written = writer.apply([path], lambda _: {path: raw}, kind="write", call_id=ctx.call_id)
+    ledger = ctx.need(Ledger)
+
+    def plan(found: Contents) -> Contents:
+        there = found[path]
+        if args.read_first and there is not None:
+            check_read(there, path, ledger)
+        return {path: raw}
+
+    written = writer.apply([path], plan, kind="write", call_id=ctx.call_id)
     ctx.track(path)
-    ctx.need(Ledger).saw(path, raw)
+    ledger.saw(path, raw)
     for note in written.notes:
         ctx.note(note)
     if not written.entry_id:
         ctx.note("The file had this content already; nothing was written.")
-    return Created(path, written.before[path] is not None, guidance.discover(path))
+    return Created(
+        path,
+        existed=written.before[path] is not None,
+        guidance=ctx.need(Guidance).discover(path) if args.name_guidance else (),
+        lines=len(lines(text)),
+        size_bytes=len(raw),
+        final_newline=text.endswith("\n"),
+    )

@@ -1,11 +1,12 @@
-"""Amp's tools: six faces, their aliases, and how their outcomes read."""
+"""Amp's tools: nine faces, their aliases, and how their outcomes read."""
 
 import os
 
 from ferrule.core.face import Face
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.amp import preprocess, says
-from ferrule.dialects.words import schema, words
+from ferrule.dialects.says import reading, restored
+from ferrule.dialects.words import schemas, words
 
 _HERE = os.path.dirname(__file__)
 
@@ -21,20 +22,43 @@ ALIASES = {
     "delete": "delete_file",
 }
 
+LATER = {
+    "get_diagnostics": "diagnostics",
+    "finder": "finder",
+    "Task": "delegate",
+    "task_list": "todo_list",
+    "read_thread": "read_thread",
+    "find_thread": "find_thread",
+}
+"""Faces whose canonical tools are not here yet."""
 
-def amp() -> Dialect:
+_SHELL = {"cmd": "command"}
+_MISSING = "ENOENT: no such file or directory '{path}'{hint}"
+
+
+def dialect() -> Dialect:
     """The dialect, read from its files."""
+    schema, word = schemas(_HERE), words(_HERE)
     faces = (
         Face(
             tool="read",
             name="Read",
-            schema=schema(_HERE, "read"),
-            words=words(_HERE, "read"),
+            schema=schema["Read"],
+            words=word["Read"],
             params={"read_range": "span"},
-            fill={"most_bytes": 65_536, "usual_lines": 500, "most_lines": 2_000, "line_bytes": 4_096},
-            says=says.read,
+            lift=preprocess.span,
+            lower=preprocess.as_span,
+            said_as={"offset": "read_range", "limit": "read_range"},
+            fill={
+                "refuse_bytes": 65_536,
+                "most_bytes": 65_536,
+                "usual_lines": 500,
+                "most_lines": 2_000,
+                "line_bytes": 4_096,
+            },
+            says=reading("{}: {}"),
             errors={
-                "not-found": "ENOENT: no such file or directory '{path}'{hint}",
+                "not-found": _MISSING,
                 "binary": "File appears to be binary and cannot be displayed as text.",
                 "too-large": "File content exceeds maximum allowed size (65536 bytes). {message}",
             },
@@ -42,8 +66,8 @@ def amp() -> Dialect:
         Face(
             tool="edit",
             name="edit_file",
-            schema=schema(_HERE, "edit_file"),
-            words=words(_HERE, "edit_file"),
+            schema=schema["edit_file"],
+            words=word["edit_file"],
             params={"old_str": "old", "new_str": "new", "replace_all": "everywhere"},
             says=says.edited,
             errors={
@@ -58,17 +82,17 @@ def amp() -> Dialect:
         Face(
             tool="write",
             name="create_file",
-            schema=schema(_HERE, "create_file"),
-            words=words(_HERE, "create_file"),
-            fill={"final_newline": True},
+            schema=schema["create_file"],
+            words=word["create_file"],
+            fill={"final_newline": True, "name_guidance": True},
             says=says.created,
         ),
         Face(
             tool="shell",
             name="Bash",
-            schema=schema(_HERE, "bash"),
-            words=words(_HERE, "bash"),
-            params={"cmd": "command"},
+            schema=schema["Bash"],
+            words=word["Bash"],
+            params=_SHELL,
             fill={"tail_chars": 50_000},
             preprocess=preprocess.command,
             says=says.ran,
@@ -76,9 +100,9 @@ def amp() -> Dialect:
         Face(
             tool="shell",
             name="run_terminal_command",
-            schema=schema(_HERE, "run_terminal_command"),
-            words=words(_HERE, "bash"),
-            params={"cmd": "command"},
+            schema=schema["run_terminal_command"],
+            words=word["Bash"],
+            params=_SHELL,
             fill={"tail_chars": 50_000},
             preprocess=preprocess.command,
             says=says.ran,
@@ -87,23 +111,45 @@ def amp() -> Dialect:
         Face(
             tool="glob",
             name="glob",
-            schema=schema(_HERE, "glob"),
-            words=words(_HERE, "glob"),
+            schema=schema["glob"],
+            words=word["glob"],
             params={"filePattern": "pattern"},
             says=says.files_and_remaining,
         ),
         Face(
             tool="grep",
             name="Grep",
-            schema=schema(_HERE, "grep"),
-            words=words(_HERE, "grep"),
+            schema=schema["Grep"],
+            words=word["Grep"],
             params={"caseSensitive": "case_sensitive"},
+            lift=preprocess.one_place,
             fill={"per_file": 10, "limit": 100, "line_chars": 200},
             says=says.lines,
-            errors={
-                "not-found": "ENOENT: no such file or directory '{path}'{hint}",
-                "bad-pattern": "{message}\n" + says.NOTHING_FOUND[1],
-            },
+            errors={"not-found": _MISSING, "bad-pattern": "{message}\n" + says.NOTHING_FOUND[1]},
         ),
+        Face(
+            tool="delete",
+            name="delete_file",
+            schema=schema["delete_file"],
+            words=word["delete_file"],
+            says=says.deleted,
+            errors={"not-found": _MISSING},
+        ),
+        Face(
+            tool="undo",
+            name="undo_edit",
+            schema=schema["undo_edit"],
+            words=word["undo_edit"],
+            says=restored,
+        ),
+        Face(
+            tool="format",
+            name="format_file",
+            schema=schema["format_file"],
+            words=word["format_file"],
+            says=says.formatted,
+            errors={"not-found": _MISSING},
+        ),
+        *(Face(tool=tool, name=name, schema=schema[name], words=word[name]) for name, tool in LATER.items()),
     )
     return Dialect(name="amp", faces=faces, notes=".amp", aliases=ALIASES)

@@ -1,27 +1,18 @@
 """How Amp reads what came back."""
 
-import base64
 import contextlib
 from typing import Any
 
 import msgspec
 
 from ferrule.core.face import GENERAL_LIMIT_BYTES
-from ferrule.core.outcomes import Created, Edited, FileText, Found, Hits, Listing, Picture, Ran
+from ferrule.core.outcomes import Created, Deleted, Edited, Formatted, Found, Hits, Matching, Ran
+from ferrule.dialects.says import matching
 
 NOTHING_FOUND = (
     "No results found.",
     "If you meant to search for a literal string, run Grep again with literal:true.",
 )
-
-
-def read(outcome: FileText | Listing | Picture) -> Any:
-    if isinstance(outcome, Picture):
-        data = base64.b64encode(outcome.data).decode()
-        return {"type": "image", "media_type": outcome.media_type, "data": data}
-    if isinstance(outcome, Listing):
-        return "\n".join(outcome.names)
-    return "\n".join(f"{number}: {line}" for number, line in enumerate(outcome.lines, outcome.first))
 
 
 def edited(outcome: Edited) -> dict[str, Any]:
@@ -59,7 +50,20 @@ def files_and_remaining(outcome: Found) -> dict[str, Any]:
     return {"files": files, "remaining": outcome.remaining + len(outcome.paths) - len(files)}
 
 
-def lines(outcome: Hits) -> list[str]:
+def lines(outcome: Hits | Matching) -> list[str]:
+    """Matching lines; or files, for a call in the words of a family that may ask for those."""
+    if isinstance(outcome, Matching):
+        return matching(outcome, none="\n".join(NOTHING_FOUND)).split("\n")
     if not outcome.lines:
         return list(NOTHING_FOUND)
     return [f"{hit.path}:{hit.line}: {hit.text}" for hit in outcome.lines]
+
+
+def deleted(outcome: Deleted) -> str:
+    return f"Successfully deleted file {outcome.path}"
+
+
+def formatted(outcome: Formatted) -> str | dict[str, str]:
+    if not outcome.diff:
+        return f"{outcome.path} was formatted already ({outcome.program})"
+    return {"diff": outcome.diff}

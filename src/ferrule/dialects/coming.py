@@ -1,0 +1,36 @@
+"""Canonical tools that faces name already and that are not here yet, with the issue that brings each."""
+
+from collections.abc import Mapping
+
+COMING: Mapping[str, int] = {
+    "shell_output": 4,
+    "shell_stop": 4,
+    "shell_list": 4,
+    "shell_write": 4,
+    "shell_session": 4,
+    "request_permissions": 4,
+    "skill": 5,
+    "tool_search": 5,
+    "list_mcp_resources": 5,
+    "list_mcp_resource_templates": 5,
+    "read_mcp_resource": 5,
+    "delegate": 6,
+    "finder": 6,
+    "oracle": 6,
+    "librarian": 6,
+    "kraken": 6,
+    "ask_user": 6,
+    "enter_plan": 6,
+    "exit_plan": 6,
+    "todo_create": 6,
+    "todo_get": 6,
+    "todo_update": 6,
+    "todo_list": 6,
+    "find_thread": 6,
+    "read_thread": 6,
+    "web_fetch": 7,
+    "web_search": 7,
+    "lsp": 7,
+    "diagnostics": 7,
+    "check": 7,
+}

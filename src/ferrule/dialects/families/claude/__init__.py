@@ -1,0 +1,194 @@
+"""Claude Code's tools: twenty-one, of which those are advertised whose tools are here, and three of earlier versions."""
+
+import os
+from typing import Any
+
+from ferrule.core.bound import Middle
+from ferrule.core.face import Face
+from ferrule.dialects.dialect import Dialect
+from ferrule.dialects.families.claude import arrange, says
+from ferrule.dialects.says import reading, tree
+from ferrule.dialects.words import schemas, words
+
+_HERE = os.path.dirname(__file__)
+
+_PATH = {"file_path": "path"}
+_UNREAD = {
+    "not-read": "File has not been read yet. Read it first before writing to it.",
+    "stale": "File has been modified since it was read, by the user or a program. Read it again before writing to it.",
+}
+_MISSING = {"not-found": "File does not exist: {path}{hint}"}
+_BINARY = {"binary": "{path} is binary and cannot be edited as text."}
+_SAME = {"same-text": "No changes to make: old_string and new_string are exactly the same."}
+
+_NO_FOLDER = {
+    "not-found": "Path does not exist: {path}",
+    "not-a-folder": "Path is not a directory: {path}",
+}
+
+LATER = {
+    "WebFetch": "web_fetch",
+    "WebSearch": "web_search",
+    "LSP": "lsp",
+    "Task": "delegate",
+    "Skill": "skill",
+    "AskUserQuestion": "ask_user",
+    "EnterPlanMode": "enter_plan",
+    "ExitPlanMode": "exit_plan",
+    "TaskOutput": "shell_output",
+    "TaskStop": "shell_stop",
+    "TaskCreate": "todo_create",
+    "TaskGet": "todo_get",
+    "TaskUpdate": "todo_update",
+    "TaskList": "todo_list",
+}
+"""Faces whose canonical tools are not here yet."""
+
+ALIASES = {
+    "Agent": "Task",
+    "AgentOutput": "TaskOutput",
+    "AgentOutputTool": "TaskOutput",
+    "BashOutput": "TaskOutput",
+    "BashOutputTool": "TaskOutput",
+    "KillBash": "TaskStop",
+    "KillShell": "TaskStop",
+}
+"""What earlier versions called them."""
+
+
+def dialect() -> Dialect:
+    """The dialect, read from its files."""
+    schema, word = schemas(_HERE), words(_HERE)
+
+    def face(tool: str, name: str, **rest: Any) -> Face:
+        return Face(tool=tool, name=name, schema=schema[name], words=word[name], **rest)
+
+    faces = (
+        face(
+            "read",
+            "Read",
+            params=_PATH,
+            lift=arrange.from_the_start,
+            fill={
+                "refuse_bytes": 262_144,
+                "most_bytes": 100_000,
+                "usual_lines": 2_000,
+                "line_bytes": 8_000,
+                "line_chars": 2_000,
+                "folders": False,
+                "mention_empty": True,
+            },
+            says=reading("{:>6}→{}", empty=says.EMPTY, past=says.PAST),
+            errors={
+                **_MISSING,
+                "binary": "{path} is binary ({count} bytes) and cannot be shown. Use Bash to look into it.",
+                "is-folder": "EISDIR: illegal operation on a directory, read '{path}'. Use Glob or Bash to list it.",
+                "too-large": "File content exceeds the maximum allowed size. {message}",
+            },
+        ),
+        face(
+            "write",
+            "Write",
+            params=_PATH,
+            fill={"final_newline": False, "read_first": True},
+            says=says.written,
+            errors=_UNREAD,
+        ),
+        face(
+            "edit",
+            "Edit",
+            params={**_PATH, **arrange.EDIT},
+            fill={"read_first": True, "may_create": True},
+            says=says.edited,
+            errors={
+                **_UNREAD,
+                **_MISSING,
+                **_BINARY,
+                **_SAME,
+                "no-match": "String to replace not found in file.\n{message}",
+                "ambiguous": "Found {count} matches of the string to replace, but replace_all is false."
+                " Set replace_all, or add context until there is one.\n{message}",
+                "empty-old": "old_string is empty, but the file exists. Use Write to replace all of it.",
+            },
+        ),
+        face(
+            "multi_edit",
+            "MultiEdit",
+            params=_PATH,
+            lift=arrange.edits,
+            lower=arrange.edits_shown,
+            fill={"in_turn": True, "read_first": True},
+            says=says.edited,
+            errors={**_UNREAD, **_MISSING, **_BINARY},
+            shown=False,
+        ),
+        face(
+            "glob",
+            "Glob",
+            fill={"limit": 100, "by_time": True, "offset": 0, "ignored": True},
+            says=says.found,
+            errors=_NO_FOLDER,
+        ),
+        face(
+            "grep",
+            "Grep",
+            params={
+                "type": "kind",
+                "output_mode": "mode",
+                "-A": "after",
+                "-B": "before",
+                "head_limit": "limit",
+            },
+            unused=("-n",),
+            lift=arrange.search,
+            lower=arrange.searched,
+            said_as={"case_sensitive": "-i"},
+            usual={"mode": "files", "case_sensitive": True, "limit": 0},
+            fill={"per_file": 0, "line_chars": 500, "by_time": True},
+            says=says.matched,
+            errors=_NO_FOLDER,
+        ),
+        face(
+            "shell",
+            "Bash",
+            params={
+                "timeout": "seconds",
+                "run_in_background": "background",
+                "dangerouslyDisableSandbox": "unsandboxed",
+            },
+            unused=("description",),
+            per={"seconds": 1000},
+            usual={"seconds": 120.0},
+            fill={"most_seconds": 600.0, "head_chars": 60_000, "tail_chars": 60_000, "tail_bytes": None},
+            says=says.ran,
+            failed=says.failed,
+            bound=Middle(30_000),
+        ),
+        face(
+            "notebook_edit",
+            "NotebookEdit",
+            params={"notebook_path": "path", "new_source": "source", "edit_mode": "mode"},
+            fill={"read_first": True},
+            says=says.cell,
+            errors={**_UNREAD, **_MISSING},
+        ),
+        face(
+            "list_dir",
+            "LS",
+            fill={"depth": 1, "folders_first": True},
+            says=tree,
+            errors=_NO_FOLDER,
+            shown=False,
+        ),
+        face(
+            "plan",
+            "TodoWrite",
+            params={"todos": "steps"},
+            lift=arrange.steps,
+            lower=arrange.tasks,
+            says=says.planned,
+            shown=False,
+        ),
+        *(face(tool, name) for name, tool in LATER.items()),
+    )
+    return Dialect(name="claude", faces=faces, aliases=ALIASES)

@@ -1,0 +1,93 @@
+"""How Claude Code reads what came back."""
+
+import re
+
+from ferrule.core.outcomes import CellEdited, Created, Edited, Found, Hits, Matching, Planned, Ran
+from ferrule.dialects.says import fenced, hits, matching, paths
+
+EMPTY = "The file exists, but it is empty."
+PAST = "The file has only {total} lines; line {first} is past its end."
+
+_ANSWERS = frozenset({"grep", "rg", "egrep", "fgrep", "find", "diff", "test", "["})
+"""Programs, and `git diff` and `git grep`, for which an exit code of 1 is no failure."""
+_TOKEN = re.compile(r"""(?:[^\s;|&()<>'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+|\|\||&&|[<>]&|&>|[;|&()<>\n]""", re.DOTALL)
+_BETWEEN = frozenset({";", "|", "||", "&", "\n"})
+_ASSIGNMENT = re.compile(r"\w+=")
+
+
+def written(outcome: Created) -> str:
+    return f"File {'updated' if outcome.existed else 'created'} successfully at: {outcome.path}"
+
+
+def edited(outcome: Edited | Created) -> str:
+    if isinstance(outcome, Created):
+        return written(outcome)
+    return f"The file {outcome.path} has been updated.\n{fenced(outcome.diff, 'diff')}"
+
+
+def cell(outcome: CellEdited) -> str:
+    did = {"replace": "Updated", "insert": "Inserted", "delete": "Deleted"}[outcome.mode]
+    return f"{did} cell {outcome.cell_id}" + ("" if outcome.mode == "delete" else f" with {outcome.source}")
+
+
+def found(outcome: Found) -> str:
+    return paths(
+        outcome,
+        none="No files found",
+        more="(Results are truncated: {remaining} more. Use a narrower path or pattern.)",
+    )
+
+
+def matched(outcome: Hits | Matching) -> str:
+    if isinstance(outcome, Hits):
+        return hits(outcome, none="No entries at this offset" if outcome.total else "No matches found")
+    if not outcome.files:
+        return "No entries at this offset" if outcome.total else "No files found"
+    listed = matching(outcome, none="")
+    if outcome.lines:
+        return f"{listed}\n\nFound {_many(outcome.lines, 'matching line')} in {_many(outcome.total, 'file')}."
+    return f"Found {_many(outcome.total, 'file')}\n{listed}"
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count} {thing}{'' if count == 1 else 's'}"
+
+
+def ran(outcome: Ran) -> str:
+    output = outcome.output.strip("\n")
+    if outcome.timed_out_after is not None:
+        return f"{output}\n\nCommand timed out after {outcome.timed_out_after:g}s".strip()
+    if outcome.exit_code:
+        return f"Exit code {outcome.exit_code}\n{output}".rstrip()
+    return output or "(The command printed nothing.)"
+
+
+def failed(outcome: Ran) -> bool:
+    """An exit code of 1 is an answer where it comes from a program that answers with it."""
+    if outcome.timed_out_after is not None:
+        return True
+    return outcome.exit_code != 0 and not (outcome.exit_code == 1 and _answers(outcome.command))
+
+
+def _answers(command: str) -> bool:
+    """Does the exit code come from a program that says no with a 1? Only where that is certain."""
+    chain: list[list[str]] = [[]]
+    for token in _TOKEN.findall(command.rstrip("; \t\r\n")):
+        if token in "()":
+            return False
+        if token == "&&":
+            chain.append([])
+        elif token in _BETWEEN:
+            # A newline after `&&` ends nothing.
+            chain = chain if token == "\n" and not chain[-1] else [[]]
+        elif chain[-1] or not _ASSIGNMENT.match(token):
+            chain[-1].append(token)
+    return _says_no(chain[-1]) and all(words[0] == "cd" for words in chain[:-1] if words)
+
+
+def _says_no(words: list[str]) -> bool:
+    return bool(words) and (words[0] in _ANSWERS or (words[0] == "git" and words[1:2] in (["diff"], ["grep"])))
+
+
+def planned(_: Planned) -> str:
+    return "The list was updated. Go on with the tasks on it."

@@ -1,0 +1,62 @@
+"""How codex arranges a program's arguments, a plan and a block of code."""
+
+import shlex
+from typing import Any
+
+from ferrule.core.errors import BadArguments
+
+
+_SHELLS = frozenset({"bash", "sh", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh"})
+_RUN = frozenset({"-c", "-lc"})
+
+
+def joined(values: dict[str, Any]) -> dict[str, Any]:
+    """A program and its arguments as the command line that runs them.
+
+    A shell that is given a command line becomes that line: it runs in a shell anyway, and who is asked about it, or
+    decides on it, sees what will run and not a quotation of it. So does a single word with blanks in it: nobody has
+    programs of such names.
+    """
+    words = values["command"]
+    if not words:
+        raise BadArguments("command: is empty; give a program and its arguments.")
+    if words[0] == "apply_patch":
+        raise BadArguments("command: apply_patch is a tool and not a program; call it with the patch as its input.")
+    if len(words) == 1 and any(character.isspace() for character in words[0]):
+        return {**values, "command": words[0]}
+    if len(words) == 3 and words[0] in _SHELLS and words[1] in _RUN:
+        return {**values, "command": words[2]}
+    return {**values, "command": shlex.join(words)}
+
+
+def split(values: dict[str, Any]) -> dict[str, Any]:
+    """The inverse."""
+    line = values["command"]
+    try:
+        words = shlex.split(line)
+        plain = joined({"command": words})["command"] == line
+    except (ValueError, BadArguments):
+        plain = False
+    return {**values, "command": words if plain else ["bash", "-lc", line]}
+
+
+def steps(values: dict[str, Any]) -> dict[str, Any]:
+    """Steps in canonical names."""
+    return {**values, "steps": [{"text": step["step"], "status": step["status"]} for step in values["steps"]]}
+
+
+def plan(values: dict[str, Any]) -> dict[str, Any]:
+    """The inverse."""
+    return {**values, "steps": [{"step": step["text"], "status": step["status"]} for step in values["steps"]]}
+
+
+def detail(values: dict[str, Any]) -> dict[str, Any]:
+    """`original` is one of the two details."""
+    rest = {key: value for key, value in values.items() if key != "detail"}
+    return {**rest, "original": values["detail"] == "original"} if "detail" in values else rest
+
+
+def as_detail(values: dict[str, Any]) -> dict[str, Any]:
+    """The inverse."""
+    rest = {key: value for key, value in values.items() if key != "original"}
+    return {**rest, "detail": "original" if values["original"] else "high"} if "original" in values else rest

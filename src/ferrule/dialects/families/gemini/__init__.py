@@ -1,0 +1,159 @@
+"""Gemini's tools."""
+
+import os
+from typing import Any
+
+from ferrule.core.face import Face
+from ferrule.dialects.dialect import Dialect
+from ferrule.dialects.families.gemini import arrange, says
+from ferrule.dialects.says import reading
+from ferrule.dialects.words import schemas, words
+
+_HERE = os.path.dirname(__file__)
+
+LATER = {
+    "list_background_processes": "shell_list",
+    "read_background_output": "shell_output",
+    "web_fetch": "web_fetch",
+    "google_web_search": "web_search",
+    "ask_user": "ask_user",
+    "enter_plan_mode": "enter_plan",
+    "exit_plan_mode": "exit_plan",
+    "activate_skill": "skill",
+    "invoke_agent": "delegate",
+    "list_mcp_resources": "list_mcp_resources",
+    "read_mcp_resource": "read_mcp_resource",
+}
+"""Faces whose canonical tools are not here yet."""
+
+# The engine orders the calls of a message by what they touch; nothing has to be asked to wait.
+_WAIT = ("wait_for_previous",)
+_EDIT = {"file_path": "path", "old_string": "old", "new_string": "new"}
+_EDIT_ERRORS = {
+    "not-found": "File not found. Cannot apply edit. Use an empty old_string to create a new file.",
+    "no-match": "Failed to edit, 0 occurrences found for old_string in {path}.\n{message}",
+    "ambiguous": "Failed to edit, expected 1 occurrence but found {count} for old_string in {path}.\n{message}",
+    "unexpected-count": "Failed to edit: {message}",
+    "same-text": "No changes to apply. The old_string and new_string are identical.",
+    "empty-old": "File already exists, cannot create: old_string is empty.",
+}
+
+
+def dialect() -> Dialect:
+    """The dialect, read from its files."""
+    schema, word = schemas(_HERE), words(_HERE)
+
+    def face(tool: str, name: str, *, unused: tuple[str, ...] = (), **rest: Any) -> Face:
+        return Face(tool=tool, name=name, schema=schema[name], words=word[name], unused=(*_WAIT, *unused), **rest)
+
+    faces = (
+        face(
+            "read",
+            "read_file",
+            params={"file_path": "path"},
+            lift=arrange.lines,
+            lower=arrange.as_lines,
+            said_as={"offset": "start_line", "limit": "end_line"},
+            fill={
+                "usual_lines": 2_000,
+                "most_bytes": 100_000,
+                "line_bytes": 8_000,
+                "line_chars": 2_000,
+                "folders": False,
+            },
+            says=reading(says.text),
+            errors={
+                "not-found": "File not found: {path}{hint}",
+                "is-folder": "Path is a directory, not a file: {path}",
+            },
+        ),
+        face(
+            "read_many",
+            "read_many_files",
+            params={"useDefaultExcludes": "default_excludes"},
+            lift=arrange.ignoring,
+            lower=arrange.as_option,
+            says=says.many,
+        ),
+        face("write", "write_file", params={"file_path": "path"}, fill={"final_newline": False}, says=says.written),
+        face(
+            "edit",
+            "replace",
+            params={**_EDIT, "allow_multiple": "everywhere"},
+            unused=("instruction",),
+            fill={"may_create": True},
+            says=says.edited,
+            errors=_EDIT_ERRORS,
+        ),
+        face(
+            "edit",
+            "smart_edit",
+            params={**_EDIT, "expected_replacements": "expected"},
+            unused=("instruction",),
+            fill={"may_create": True},
+            says=says.edited,
+            errors=_EDIT_ERRORS,
+            aliases=("replace",),
+            shown=False,
+        ),
+        face(
+            "shell",
+            "run_shell_command",
+            params={"dir_path": "cwd", "is_background": "background"},
+            unused=("description", "delay_ms", "additional_permissions"),
+            fill={"head_chars": 40_000, "tail_chars": 40_000, "tail_bytes": None},
+            says=says.ran,
+        ),
+        face(
+            "grep",
+            "grep_search",
+            params={
+                "dir_path": "path",
+                "include_pattern": "glob",
+                "exclude_pattern": "exclude",
+                "max_matches_per_file": "per_file",
+                "total_max_matches": "limit",
+                "fixed_strings": "literal",
+                "no_ignore": "ignored",
+            },
+            lift=arrange.search,
+            lower=arrange.searched,
+            usual={"per_file": 0, "limit": 100},
+            fill={"line_chars": 2_000},
+            says=says.matched,
+        ),
+        face(
+            "glob",
+            "glob",
+            params={"dir_path": "path"},
+            lift=arrange.ignoring,
+            lower=arrange.as_parameter,
+            usual={"case_sensitive": False},
+            fill={"by_time": True, "limit": 1_000},
+            says=says.found,
+        ),
+        face(
+            "list_dir",
+            "list_directory",
+            params={"dir_path": "path"},
+            lift=arrange.ignoring,
+            lower=arrange.as_option,
+            usual={"ignored": False},
+            fill={"depth": 1, "folders_first": True, "limit": 2_000},
+            says=says.listed,
+            errors={
+                "not-found": "Error: Failed to list directory. {path} is not there.",
+                "not-a-folder": "Error: Path is not a directory: {path}",
+            },
+        ),
+        face(
+            "plan",
+            "write_todos",
+            params={"todos": "steps"},
+            lift=arrange.steps,
+            lower=arrange.todos,
+            says=says.planned,
+        ),
+        *(face(tool, name) for name, tool in LATER.items()),
+    )
+    return Dialect(name="gemini", faces=faces)

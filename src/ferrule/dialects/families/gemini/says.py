@@ -1,0 +1,103 @@
+"""How gemini reads what came back."""
+
+from typing import Any
+
+from ferrule.core.outcomes import (
+    Created,
+    Edited,
+    FileText,
+    Found,
+    Hits,
+    ManyFiles,
+    Matching,
+    Picture,
+    Planned,
+    Ran,
+    Tree,
+)
+from ferrule.dialects.says import parts, plain
+
+
+def text(outcome: FileText) -> str:
+    """The lines as they are; what is missing is said above them."""
+    last = outcome.first + len(outcome.lines) - 1
+    if outcome.first == 1 and outcome.total == last:
+        return plain(outcome)
+    of = "" if outcome.total is None else f" of {outcome.total}"
+    return (
+        f"IMPORTANT: The file content has been truncated. These are lines {outcome.first}-{last}{of}."
+        f" To read more, give start_line and end_line.\n\n{plain(outcome)}"
+    )
+
+
+def many(outcome: ManyFiles) -> Any:
+    pieces: list[str | Picture] = []
+    for file in outcome.files:
+        pieces.append(f"--- {file.path} ---\n\n{text(file)}" if isinstance(file, FileText) else f"--- {file.path} ---")
+        if isinstance(file, Picture):
+            pieces.append(file)
+    if outcome.skipped:
+        pieces.append("Skipped:\n" + "\n".join(f"- {path}: {why}" for path, why in outcome.skipped))
+    if not outcome.files:
+        pieces.insert(0, "No files matching the criteria were found or all were skipped.")
+    return parts([*pieces, "--- End of content ---"])
+
+
+def written(outcome: Created) -> str:
+    did = "overwrote" if outcome.existed else "created and wrote to new"
+    return f"Successfully {did} file: {outcome.path}."
+
+
+def edited(outcome: Edited | Created) -> str:
+    if isinstance(outcome, Created):
+        return f"Created new file: {outcome.path} with provided content."
+    return f"Successfully modified file: {outcome.path} ({outcome.places} replacements).\n{outcome.diff}"
+
+
+def ran(outcome: Ran) -> str:
+    rows = [f"Command: {outcome.command}", f"Directory: {outcome.cwd}", f"Output: {outcome.output or '(empty)'}"]
+    if outcome.timed_out_after is not None:
+        rows.append(f"Error: stopped after {outcome.timed_out_after:g} seconds")
+    if outcome.exit_code:
+        rows.append(f"Exit Code: {outcome.exit_code}")
+    return "\n".join(rows)
+
+
+def found(outcome: Found) -> str:
+    if not outcome.paths:
+        return f"No files found within {outcome.folder}"
+    more = f" ({outcome.remaining} more are not shown)" if outcome.remaining else ""
+    head = f"Found {len(outcome.paths) + outcome.remaining} file(s) within {outcome.folder}, newest first{more}:"
+    return "\n".join([head, *outcome.paths])
+
+
+def matched(outcome: Hits | Matching) -> str:
+    if isinstance(outcome, Matching):
+        if not outcome.files:
+            return "No matches found"
+        return "\n".join([f"Found {outcome.total} files with matches:", *(path for path, _ in outcome.files)])
+    if not outcome.lines:
+        return "No matches found"
+    rows = [f"Found {outcome.total} matches"]
+    path = None
+    for hit in outcome.lines:
+        if hit.path != path:
+            rows += ["---", f"File: {hit.path}"]
+            path = hit.path
+        rows.append(f"L{hit.line}{'-' if hit.context else ':'} {hit.text}")
+    return "\n".join([*rows, "---"])
+
+
+def listed(outcome: Tree) -> str:
+    if not outcome.entries:
+        return f"Directory {outcome.path} is empty."
+    rows = [f"[DIR] {entry.path}" if entry.kind == "folder" else entry.path for entry in outcome.entries]
+    more = [f"({outcome.remaining} more)"] if outcome.remaining else []
+    return "\n".join([f"Directory listing for {outcome.path}:", *rows, *more])
+
+
+def planned(outcome: Planned) -> str:
+    if not outcome.steps:
+        return "Successfully cleared the todo list."
+    rows = [f"{number}. [{step.status}] {step.text}" for number, step in enumerate(outcome.steps, 1)]
+    return "\n".join(["Successfully updated the todo list. The current list is now:", *rows])

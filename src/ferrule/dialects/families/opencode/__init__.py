@@ -1,0 +1,94 @@
+"""Opencode's tools."""
+
+import os
+from typing import Any
+
+from ferrule.core.bound import Lines
+from ferrule.core.face import Face
+from ferrule.dialects.dialect import Dialect
+from ferrule.dialects.families.opencode import arrange, says
+from ferrule.dialects.says import reading
+from ferrule.dialects.words import schemas, words
+
+_HERE = os.path.dirname(__file__)
+
+LATER = {"webfetch": "web_fetch", "task": "delegate", "skill": "skill", "question": "ask_user", "lsp": "lsp"}
+"""Faces whose canonical tools are not here yet."""
+
+_PATH = {"filePath": "path"}
+_UNREAD = {
+    "not-read": "You must read file {path} before overwriting it. Use the read tool first",
+    "stale": "File {path} has been modified since it was last read. Read it again before modifying it.",
+}
+
+
+def dialect() -> Dialect:
+    """The dialect, read from its files."""
+    schema, word = schemas(_HERE), words(_HERE)
+
+    def face(tool: str, name: str, **rest: Any) -> Face:
+        return Face(tool=tool, name=name, schema=schema[name], words=word[name], **rest)
+
+    faces = (
+        face(
+            "read",
+            "read",
+            params=_PATH,
+            fill={"usual_lines": 2_000, "most_bytes": 51_200, "line_bytes": 8_000, "line_chars": 2_000},
+            says=reading("{}: {}"),
+            errors={"not-found": "File not found: {path}{hint}", "binary": "Cannot read binary file: {path}"},
+        ),
+        face(
+            "write",
+            "write",
+            params=_PATH,
+            fill={"final_newline": False, "read_first": True},
+            says=says.written,
+            errors=_UNREAD,
+        ),
+        face(
+            "edit",
+            "edit",
+            params={**_PATH, "oldString": "old", "newString": "new", "replaceAll": "everywhere"},
+            fill={"read_first": True, "may_create": True},
+            says=says.edited,
+            errors={
+                **_UNREAD,
+                "not-found": "File {path} not found",
+                "no-match": "oldString not found in content\n{message}",
+                "ambiguous": "Found multiple matches for oldString. Provide more surrounding lines in oldString to"
+                " identify the correct match.\n{message}",
+                "same-text": "No changes to apply: oldString and newString are identical.",
+                "empty-old": "oldString is empty, but the file exists. Use write to replace all of it.",
+            },
+        ),
+        face("patch", "apply_patch", params={"patchText": "patch"}, text_param="patchText", says=says.patched),
+        face(
+            "shell",
+            "bash",
+            params={"timeout": "seconds", "workdir": "cwd"},
+            per={"seconds": 1000},
+            usual={"seconds": 120.0},
+            fill={"head_chars": 60_000, "tail_chars": 120_000, "tail_bytes": None},
+            says=says.ran,
+            bound=Lines(2_000, 51_200, last=True),
+        ),
+        face("glob", "glob", fill={"limit": 100, "by_time": True}, says=says.found),
+        face(
+            "grep",
+            "grep",
+            params={"include": "glob"},
+            fill={"per_file": 0, "limit": 100, "line_chars": 2_000, "case_sensitive": True, "by_time": True},
+            says=says.matched,
+        ),
+        face(
+            "plan",
+            "todowrite",
+            params={"todos": "steps"},
+            lift=arrange.steps,
+            lower=arrange.todos,
+            says=says.planned,
+        ),
+        *(face(tool, name) for name, tool in LATER.items()),
+    )
+    return Dialect(name="opencode", faces=faces)

@@ -1,0 +1,50 @@
+"""How opencode reads what came back."""
+
+from ferrule.core.outcomes import Created, Edited, Found, Hits, Matching, PatchApplied, Planned, Ran
+from ferrule.dialects.says import paths, spelled_steps
+
+_LETTERS = {"add": "A", "update": "M", "delete": "D"}
+
+
+def written(_: Created) -> str:
+    return "Wrote file successfully."
+
+
+def edited(outcome: Edited | Created) -> str:
+    return "Wrote file successfully." if isinstance(outcome, Created) else "Edit applied successfully."
+
+
+def patched(outcome: PatchApplied) -> str:
+    lines = [f"{_LETTERS[file.kind]} {file.moved_to or file.path}" for file in outcome.files]
+    return "\n".join(["Success. Updated the following files:", *lines])
+
+
+def ran(outcome: Ran) -> str:
+    stopped = outcome.timed_out_after
+    about = [f"Command was stopped after {stopped * 1000:.0f} ms"] if stopped is not None else []
+    about += [f"Exit code: {outcome.exit_code}"] if outcome.exit_code else []
+    body = outcome.output or "(no output)"
+    return f"{body}\n\n<metadata>\n{chr(10).join(about)}\n</metadata>" if about else body
+
+
+def found(outcome: Found) -> str:
+    return paths(
+        outcome, none="No files found", more="(Results are truncated: {remaining} more. Use a narrower pattern.)"
+    )
+
+
+def matched(outcome: Hits | Matching) -> str:
+    if isinstance(outcome, Matching) or not outcome.lines:
+        return "No files found"
+    rows = [f"Found {outcome.total} matches"]
+    path = None
+    for hit in outcome.lines:
+        if hit.path != path:
+            rows += ["", f"{hit.path}:"] if path else [f"{hit.path}:"]
+            path = hit.path
+        rows.append(f"  Line {hit.line}: {hit.text}")
+    return "\n".join(rows)
+
+
+def planned(outcome: Planned) -> str:
+    return spelled_steps(outcome)

@@ -1,0 +1,74 @@
+"""Pi's tools."""
+
+import os
+from typing import Any
+
+from ferrule.core.bound import Lines
+from ferrule.core.face import Face
+from ferrule.dialects.dialect import Dialect
+from ferrule.dialects.families.pi import arrange, says
+from ferrule.dialects.says import reading
+from ferrule.dialects.words import schemas, words
+
+_HERE = os.path.dirname(__file__)
+
+_EDIT_ERRORS = {"not-found": "File not found: {path}", "empty-old": "oldText must not be empty in {path}."}
+
+
+def dialect() -> Dialect:
+    """The dialect, read from its files."""
+    schema, word = schemas(_HERE), words(_HERE)
+
+    def face(tool: str, name: str, **rest: Any) -> Face:
+        return Face(tool=tool, name=name, schema=schema[name], words=word[name], **rest)
+
+    faces = (
+        face(
+            "read",
+            "read",
+            fill={"usual_lines": 2_000, "most_bytes": 51_200, "line_bytes": 51_200, "folders": False},
+            says=reading(says.text),
+            errors={"not-found": "ENOENT: no such file or directory, access '{path}'{hint}"},
+        ),
+        face("write", "write", fill={"final_newline": False}, says=says.written),
+        face(
+            "multi_edit",
+            "edit",
+            lift=arrange.edits,
+            lower=arrange.edits_shown,
+            fill={"in_turn": False},
+            says=says.edited,
+            errors=_EDIT_ERRORS,
+        ),
+        face(
+            "edit",
+            "edit_text",
+            params={"oldText": "old", "newText": "new"},
+            says=says.edited,
+            errors=_EDIT_ERRORS,
+            aliases=("edit",),
+            shown=False,
+        ),
+        face(
+            "shell",
+            "bash",
+            params={"timeout": "seconds"},
+            fill={"head_chars": 60_000, "tail_chars": 120_000, "tail_bytes": None},
+            says=says.ran,
+            failed=says.failed,
+            bound=Lines(2_000, 51_200, last=True),
+        ),
+        face(
+            "grep",
+            "grep",
+            lift=arrange.search,
+            lower=arrange.searched,
+            said_as={"case_sensitive": "ignoreCase", "before": "context", "after": "context"},
+            usual={"case_sensitive": True, "limit": 100},
+            fill={"per_file": 0, "line_chars": 500},
+            says=says.matched,
+        ),
+        face("glob", "find", usual={"limit": 1_000}, fill={"relative": True}, says=says.found),
+        face("list_dir", "ls", usual={"limit": 500}, says=says.listed),
+    )
+    return Dialect(name="pi", faces=faces)

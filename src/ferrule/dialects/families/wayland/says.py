@@ -1,0 +1,29 @@
+"""How Wayland reads what came back."""
+
+from ferrule.core.outcomes import Created, Edited, Ran
+
+UNCHANGED = (
+    "File unchanged since last read. The content from the earlier Read is what the file still holds;"
+    " use that instead of reading it again."
+)
+
+
+def written(outcome: Created) -> str:
+    return f"{'Updated' if outcome.existed else 'Created'} {outcome.path} ({outcome.lines} lines)"
+
+
+def edited(outcome: Edited) -> str:
+    return f"Edited {outcome.path}: replaced {outcome.places} occurrence(s)"
+
+
+def ran(outcome: Ran) -> str:
+    """Both streams under the exit code, or under a sentence about the time; without output that sentence is all."""
+    streams = f"STDOUT:\n{outcome.output}\nSTDERR:\n{outcome.errors}"
+    if outcome.timed_out_after is None:
+        return f"Exit code: {outcome.exit_code}\n{streams}"
+    stopped = f"Command timed out after {round(outcome.timed_out_after * 1000)}ms"
+    return f"{stopped}\n{streams}" if outcome.output or outcome.errors else stopped
+
+
+def ended_badly(outcome: Ran) -> bool:
+    return outcome.exit_code != 0 or outcome.timed_out_after is not None

@@ -1,0 +1,190 @@
+"""How outcomes read, for families that say them alike; where they differ, they differ in what is given here."""
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+from ferrule.core.outcomes import (
+    Cell,
+    Document,
+    FileText,
+    Found,
+    Hits,
+    Listing,
+    Matching,
+    Notebook,
+    Picture,
+    Planned,
+    Restored,
+    Tree,
+    Unread,
+)
+
+Said = Any
+"""Text, or the JSON value that a family reads."""
+
+
+def picture(outcome: Picture) -> dict[str, str]:
+    """An image part."""
+    return {
+        "type": "image",
+        "media_type": outcome.media_type,
+        "data": base64.b64encode(outcome.data).decode(),
+    }
+
+
+def parts(pieces: list[str | Picture]) -> Said:
+    """Texts and pictures in order: one text where there is no picture, content parts where there are."""
+    joined: list[Any] = []
+    for piece in pieces:
+        if isinstance(piece, Picture):
+            joined.append(picture(piece))
+        elif joined and isinstance(joined[-1], str):
+            joined[-1] += "\n\n" + piece
+        else:
+            joined.append(piece)
+    if len(joined) <= 1:
+        return joined[0] if joined else ""
+    return [{"type": "text", "text": one} if isinstance(one, str) else one for one in joined]
+
+
+def document(outcome: Document) -> Said:
+    """Pages, each under its number."""
+    pieces: list[str | Picture] = []
+    for page in outcome.pages:
+        pieces.append(f"Page {page.number} of {outcome.total}\n{page.text}".rstrip())
+        if page.picture is not None:
+            pieces.append(page.picture)
+    return parts(pieces)
+
+
+def notebook(outcome: Notebook) -> Said:
+    """Cells with their ids, each followed by its outputs."""
+    if not outcome.cells:
+        return f"The notebook has {outcome.total or 'no'} cells" + (
+            ", and none from there on." if outcome.total else "."
+        )
+    pieces: list[str | Picture] = []
+    for cell in outcome.cells:
+        pieces += _cell(cell, outcome.language)
+    return parts(pieces)
+
+
+def _cell(cell: Cell, language: str) -> list[str | Picture]:
+    kind = f' type="{cell.kind}"' if cell.kind != "code" else f' language="{language}"' if language else ""
+    pieces: list[str | Picture] = [f'<cell id="{cell.id}"{kind}>\n{cell.source}\n</cell>']
+    for output in cell.outputs:
+        if output.text:
+            pieces.append(f'<output of="{cell.id}">\n{output.text}\n</output>')
+        if output.picture is not None:
+            pieces.append(output.picture)
+    return pieces
+
+
+def numbered(outcome: FileText, style: str) -> str:
+    """Each line with its number: `style` has a place for the number and one for the text."""
+    say = style.format
+    return "\n".join(say(number, line) for number, line in enumerate(outcome.lines, outcome.first))
+
+
+def plain(outcome: FileText) -> str:
+    """The lines as they are in the file."""
+    return "\n".join(outcome.lines) + ("\n" if outcome.final_newline else "")
+
+
+def reading(
+    text: str | Callable[[FileText], str],
+    *,
+    unchanged: str = "{path} has not changed since it was last read.",
+    binary: str = "{path} is binary ({size} bytes).",
+    empty: str = "",
+    past: str = "",
+) -> Callable[[Any], Said]:
+    """What a family reads of a file: `text` is the style of a numbered line, or what makes a text of the lines.
+
+    A family that has sentences for an `empty` file and for lines `past` the end fills in `mention_empty`; the second
+    one may name the `{first}` line and the `{total}` of lines.
+    """
+
+    def says(outcome: Any) -> Said:
+        if isinstance(outcome, FileText):
+            nothing = "" if outcome.lines else past if outcome.total else empty
+            if nothing:
+                return nothing.format(first=outcome.first, total=outcome.total)
+            return numbered(outcome, text) if isinstance(text, str) else text(outcome)
+        if isinstance(outcome, Picture):
+            return picture(outcome)
+        if isinstance(outcome, Listing):
+            return "\n".join(outcome.names)
+        if isinstance(outcome, Unread):
+            words = unchanged if outcome.why == "unchanged" else binary
+            return words.format(path=outcome.path, size=outcome.size_bytes)
+        return document(outcome) if isinstance(outcome, Document) else notebook(outcome)
+
+    return says
+
+
+def fenced(text: str, language: str) -> str:
+    """A fenced block; the fence is longer than any in the text."""
+    longest = run = 0
+    for character in text:
+        run = run + 1 if character == "`" else 0
+        longest = max(longest, run)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text.rstrip(chr(10))}\n{fence}"
+
+
+def restored(outcome: Restored) -> str:
+    return fenced(outcome.diff, "diff")
+
+
+def paths(outcome: Found, *, none: str, more: str = "") -> str:
+    """One path a line. `more` may name `{remaining}`."""
+    if not outcome.paths:
+        return none
+    rest = [more.format(remaining=outcome.remaining)] if more and outcome.remaining else []
+    return "\n".join([*outcome.paths, *rest])
+
+
+def hits(outcome: Hits | Matching, *, none: str, numbers: bool = True) -> str:
+    """`path:line:text` as ripgrep prints them, and `path-line-text` for the lines around, with `--` between groups.
+
+    Files, where a call in another family's words asked for those.
+    """
+    if isinstance(outcome, Matching):
+        return matching(outcome, none=none)
+    if not outcome.lines:
+        return none
+    out: list[str] = []
+    has_context = any(hit.context for hit in outcome.lines)
+    before = None
+    for hit in outcome.lines:
+        if has_context and before is not None and (hit.path != before.path or hit.line != before.line + 1):
+            out.append("--")
+        mark = "-" if hit.context else ":"
+        out.append(f"{hit.path}{mark}{hit.line}{mark}{hit.text}" if numbers else f"{hit.path}{mark}{hit.text}")
+        before = hit
+    return "\n".join(out)
+
+
+def matching(outcome: Matching, *, none: str) -> str:
+    """Files with matches, with their counts where those were asked for."""
+    if not outcome.files:
+        return none
+    counted = outcome.lines > 0
+    return "\n".join(f"{path}:{count}" if counted else path for path, count in outcome.files)
+
+
+def tree(outcome: Tree, *, indent: str = "  ") -> str:
+    """One entry a line, deeper ones further in; folders end in a slash and links in an at sign."""
+    marks = {"folder": "/", "link": "@", "other": "?", "file": ""}
+    lines = [
+        indent * entry.path.count("/") + entry.path.rpartition("/")[2] + marks[entry.kind] for entry in outcome.entries
+    ]
+    return "\n".join(lines)
+
+
+def spelled_steps(outcome: Planned) -> str:
+    """The steps of a plan, one a line."""
+    rows = (f"[{step.status}] {step.text}" + (f" ({step.priority})" if step.priority else "") for step in outcome.steps)
+    return "\n".join(rows) or "(nothing is planned)"

@@ -1,0 +1,73 @@
+"""What a file holds that is not plain text: an image, a document with pages, a notebook."""
+
+import os
+from collections.abc import Mapping
+from typing import Literal, Protocol
+
+from ferrule.core.errors import BadArguments, ToolFailure
+from ferrule.core.outcomes import Document, Notebook, Page, Picture
+from ferrule.core.tool import Context
+from ferrule.support.threads import Threads
+
+Kind = Literal["image", "document", "notebook"]
+
+MOST_BYTES: Mapping[Kind, int] = {"image": 50_000_000, "document": 100_000_000, "notebook": 50_000_000}
+"""Larger files are refused before anything looks into them."""
+
+
+class Wanted(Protocol):
+    """What the caller asked for."""
+
+    @property
+    def offset(self) -> int | None: ...
+    @property
+    def limit(self) -> int | None: ...
+    @property
+    def pages(self) -> str | None: ...
+    @property
+    def page_images(self) -> bool: ...
+
+
+async def decoded(kind: Kind, path: str, raw: bytes, wanted: Wanted, ctx: Context) -> Picture | Document | Notebook:
+    """The content as an outcome. Raises `ToolFailure` for what cannot be decoded within the limits."""
+    if kind == "notebook":
+        return await ctx.need(Threads).run(_notebook, path, raw, wanted)
+    if kind == "document":
+        return await _document(path, raw, wanted, ctx)
+    from ferrule.support.picture import BadPicture, fit  # for images
+
+    try:
+        fitted = await fit(raw)
+    except BadPicture as error:
+        raise ToolFailure(f"{error}", code=error.code, path=path) from error
+    if fitted.note:
+        ctx.note(fitted.note)
+    return Picture(path, fitted.media_type, fitted.data)
+
+
+async def _document(path: str, raw: bytes, wanted: Wanted, ctx: Context) -> Document:
+    from ferrule.support.document import BadDocument, BadPages, pages  # for documents
+
+    try:
+        found = await pages(raw, wanted.pages, images=wanted.page_images)
+    except BadPages as error:
+        raise BadArguments(f"{ctx.param('pages')}: {error}") from error
+    except BadDocument as error:
+        raise ToolFailure(f"{error}", code=error.code, path=path) from error
+    leaves = (
+        Page(leaf.number, leaf.text, Picture(path, leaf.media_type, leaf.data) if leaf.data else None)
+        for leaf in found.pages
+    )
+    return Document(path, tuple(leaves), found.total)
+
+
+def _notebook(path: str, raw: bytes, wanted: Wanted) -> Notebook:
+    from ferrule.workspace.notebook import BadNotebook, read_notebook  # for notebooks
+
+    try:
+        notebook = read_notebook(path, raw)
+    except BadNotebook as error:
+        raise ToolFailure(f"{os.path.basename(path)}: {error}", code="not-a-notebook", path=path) from error
+    first = wanted.offset or 1
+    last = len(notebook.cells) if wanted.limit is None else first + wanted.limit - 1
+    return notebook._replace(cells=notebook.cells[first - 1 : last], first=first, total=len(notebook.cells))

@@ -1,0 +1,53 @@
+"""Take back the last write of a file."""
+
+from ferrule.core.access import Access
+from ferrule.core.args import Args
+from ferrule.core.outcomes import Restored
+from ferrule.core.tool import Context, Tool
+from ferrule.support.diff import diff
+from ferrule.support.threads import Threads
+from ferrule.workspace.ledger import Ledger
+from ferrule.workspace.paths import Jail
+from ferrule.workspace.textfile import Binary, parse
+from ferrule.workspace.undo import Undo
+
+
+class UndoEditArgs(Args, frozen=True, kw_only=True):
+    path: str
+
+
+class UndoEdit(Tool[UndoEditArgs, Restored]):
+    """The state before the last write of a file, whatever that write was; files written with it go back with it."""
+
+    name = "undo"
+    args = UndoEditArgs
+
+    def access(self, args: UndoEditArgs, ctx: Context) -> tuple[Access, ...]:
+        path = ctx.path(args.path)
+        undoable, _ = ctx.need(Undo).history(path)
+        together = [file.path for file in undoable[-1].files] if undoable else []
+        return tuple(Access.restore(one) for one in dict.fromkeys((path, *together)))
+
+    async def run(self, args: UndoEditArgs, ctx: Context) -> Restored:
+        done = await ctx.need(Threads).finish(ctx.need(Undo).back, ctx.path(args.path))
+        ledger, jail = ctx.need(Ledger), ctx.need(Jail)
+        for changed, raw in done.after.items():
+            ctx.track(changed)
+            if raw is None:
+                ledger.forget(changed)
+            elif ledger.knows(changed):
+                ledger.saw(changed, raw)
+        diffs = [difference(jail.shown(one), done.before[one], done.after[one]) for one in done.after]
+        return Restored(tuple(done.after), "\n".join(text.rstrip("\n") for text in diffs if text))
+
+
+def difference(name: str, before: bytes | None, after: bytes | None) -> str:
+    """A diff of two contents; a sentence where they are not text."""
+    try:
+        return diff(name, _text(before), _text(after))
+    except Binary:
+        return f"{name}: binary, {len(before or b''):,} bytes before and {len(after or b''):,} bytes after.\n"
+
+
+def _text(raw: bytes | None) -> str | None:
+    return None if raw is None else parse(raw).text

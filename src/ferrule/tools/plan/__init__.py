@@ -1,0 +1,1 @@
+"""Built-in tools: the plan of a session."""

@@ -1,0 +1,1 @@
+"""Real changes, made again through the tools."""
