@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 
+_GUIDANCE_BYTES = 102_400
+"""Of all guidance in one reply: files of a workspace must not fill a model's memory."""
+
 
 class CallContext:
     """The `Context` of one call."""
@@ -47,6 +50,7 @@ class CallContext:
         "spelled",
         "spoken",
         "started",
+        "touches",
         "tracked",
     )
 
@@ -72,6 +76,7 @@ class CallContext:
         """Characters that the tool has left out of the middle of its output."""
         self.spelled: dict[str, str] = {}
         """Real path → the same as the caller spelled it, with its links."""
+        self.touches: tuple[Access, ...] = ()
         self.started = 0.0
         self.over = False
         self.notes: list[str] = []
@@ -121,10 +126,19 @@ class CallContext:
         self.tracked.append(path)
 
     async def offer_guidance(self, touches: Iterable[Access]) -> None:
-        """Tell the model, once, what the guidance files say that hold for what the call has touched."""
+        """Tell the model, once, what the guidance files say that hold for what the call has touched.
+
+        What there is no room for is told when a call next comes to its folder.
+        """
+        room = _GUIDANCE_BYTES
         for access in touches:
-            if access.kind == "path" and not (guidance := self._services.guidance()).is_settled(access.key):
-                for guide in await self.need(Threads).run(guidance.touched, access.key):
+            if (
+                access.kind == "path"
+                and room > 0
+                and not (guidance := self._services.guidance()).is_settled(access.key)
+            ):
+                for guide in await self.need(Threads).run(guidance.touched, access.key, room):
+                    room -= len(guide.text.encode(errors="replace"))
                     self.note(f"{guide.path} holds for this folder:\n{guide.text}")
 
     def new_log(self) -> str | None:

@@ -34,6 +34,7 @@ from ferrule.workspace.paths import Jail
 
 if TYPE_CHECKING:
     from ferrule.output.store import Store, Stored
+    from ferrule.workspace.guidance import Guide
     from ferrule.workspace.journal import Entry
     from ferrule.workspace.undo import Undone
 
@@ -116,6 +117,7 @@ class Engine:
                 mode=self._mode,
                 canonical=self.registry.canonical,
                 own=(self.state, settings_path()),
+                kept=self._kept(),
                 notes=self.dialect.notes,
             ),
             scheduler=Scheduler(settings.limits.parallel),
@@ -125,6 +127,11 @@ class Engine:
             clock=time.perf_counter,
         )
         self._opened = True
+
+    def _kept(self) -> list[str]:
+        """The folders that the user keeps from being written, by the family's environment variable."""
+        named = os.environ.get(self.dialect.protects, "") if self.dialect.protects else ""
+        return [self.jail.real(folder) for folder in named.split(os.pathsep) if folder]
 
     async def close(self) -> None:
         """Stop what runs, wait for it, let go of everything. Closing twice is fine."""
@@ -227,6 +234,14 @@ class Engine:
         if stored is None:
             raise ToolFailure(f"No output is kept as {output_id!r}. It may have been let go by age or size.")
         return stored
+
+    async def guidance(self) -> "tuple[Guide, ...]":
+        """The guidance files that hold from the start, outermost first, with what they mention.
+
+        For a system prompt. What lies deeper comes with the notes of the calls that go there.
+        """
+        self._check_open()
+        return await self._services[Threads].run(self._services.guidance().start)
 
     def _new_log(self) -> tuple[str, str]:
         return self.store.new_log()

@@ -131,7 +131,7 @@ class Flow:
             if note:
                 ctx.note(note)
             args = self.arguments.understand(face, ctx.spoken, tool, came._replace(values=values), ctx)
-            touches = declared(tool.access(args, ctx))
+            touches = ctx.touches = declared(tool.access(args, ctx))
             self.gate.forbid(touches, ctx.spelled)
         except Exception as error:  # noqa: BLE001 - a bug in a tool harms its own call only
             return Unready(ctx, face, error)

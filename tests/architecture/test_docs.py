@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import importlib.util
 import json
 import re
 from collections.abc import Iterator
@@ -9,23 +10,33 @@ from collections.abc import Iterator
 import click
 import msgspec
 import pytest
+from scripts import catalog
 
 import ferrule
 from ferrule.cli import codes
 from ferrule.cli.main import COMMANDS, cli
-from ferrule.dialects.dialect import FAMILIES, load_dialect
+from ferrule.core.bound import WHOLE
+from ferrule.core.face import Face
+from ferrule.dialects.coming import COMING
+from ferrule.dialects.dialect import FAMILIES, Dialect, load_dialect
 from ferrule.permissions.plain import TABLE
 from ferrule.settings import Settings
+from ferrule.tools import BUILTIN
+from ferrule.wire.wire import WIRES
+from ferrule.workspace import formatters
 from ferrule.workspace.guarded import PROTECTED, READABLE, SECRET
+from ferrule.workspace.guidance import NAMES
 
-from .project import PACKAGE, ROOT, links, modules, pages, shown
+from .project import PACKAGE, ROOT, links, modules, pages, python, shown
 
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 EVERY_PAGE = [pytest.param(path, id=shown(path)) for path in pages(".", "docs", "docs/decisions")]
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-_VARIABLE = re.compile(r"FERRULE_[A-Z]+")
+_PROGRAM = re.compile(r"^```python\n((?:(?!^```$).*\n)*)```\n\n```text\n((?:(?!^```$).*\n)*)```$", re.MULTILINE)
+"""A program and, right below it, what it prints."""
+_VARIABLE = re.compile(r"\b(?:FERRULE|AH)_[A-Z_]+")
 _CODE = re.compile(r"\bcode ?= ?\"([a-z-]+)\"")
 
 
@@ -43,13 +54,28 @@ def blocks(language: str) -> list[object]:
     ]
 
 
+def programs() -> list[object]:
+    """The programs of every page that says what they print."""
+    return [
+        pytest.param(code, printed, id=f"{shown(path)}-{number}")
+        for path in pages(".", "docs", "docs/decisions")
+        for number, (code, printed) in enumerate(_PROGRAM.findall(path.read_text(encoding="utf-8")), 1)
+    ]
+
+
+def rows(page: str, name: str) -> str:
+    """The rows about one thing in the tables of a page."""
+    return "\n".join(row for row in text(page).splitlines() if row.startswith(f"| `{name}` |"))
+
+
 def settings(struct: type[msgspec.Struct] = Settings, above: str = "") -> Iterator[tuple[str, object]]:
     """Every setting, as a user writes it, with its default."""
     for field in msgspec.structs.fields(struct):
         if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
             yield from settings(field.type, f"{above}{field.name}.")
         else:
-            yield f"{above}{field.name}", field.default
+            made = callable(field.default_factory)
+            yield f"{above}{field.name}", field.default_factory() if made else field.default
 
 
 def options() -> Iterator[tuple[str, str]]:
@@ -62,13 +88,75 @@ def options() -> Iterator[tuple[str, str]]:
                 yield from ((name, option) for option in parameter.opts)
 
 
-@pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_every_tool_and_every_parameter_is_documented(family):
-    page = text("tools")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_tool_and_every_parameter_is_in_the_catalogue(family):
+    section = text("catalog").split(f"\n## {family}\n")[1].split("\n## ")[0]
     faces = load_dialect(family).faces
     names = [name for face in faces for name in (face.name, *face.aliases, *face.schema["properties"])]
 
-    assert [name for name in (*names, *load_dialect(family).aliases) if f"`{name}`" not in page] == []
+    assert [name for name in (*names, *load_dialect(family).aliases) if f"`{name}`" not in section] == []
+
+
+def test_the_catalogue_is_what_the_faces_say():
+    assert text("catalog") == catalog.page(), "Run scripts/catalog.py."
+
+
+def test_every_tool_of_the_seed_and_its_parameters_are_explained():
+    page = text("tools")
+    faces = [face for face in load_dialect("amp").faces if face.tool in BUILTIN]
+
+    assert [face.name for face in faces if face.shown and f"## `{face.name}`" not in page] == []
+    assert [name for face in faces for name in face.schema["properties"] if f"`{name}`" not in page] == []
+
+
+@pytest.mark.parametrize("name", sorted(BUILTIN))
+def test_every_tool_is_documented_with_what_families_call_it(name):
+    row = next(iter(rows("tools", name).splitlines()), "")
+    faces = [face for family in FAMILIES for face in load_dialect(family).faces if face.tool == name]
+
+    assert row.count("|") == len(FAMILIES) + 2
+    assert {face.name for face in faces if face.shown and f"`{face.name}`" not in row} == set()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_is_documented_with_its_bounds(family):
+    found = rows("dialects", family)
+    bounds = [face.bound for face in load_dialect(family).faces if face.tool in BUILTIN and face.bound != WHOLE]
+    numbers = {number for bound in bounds for number in msgspec.structs.astuple(bound) if type(number) is int}
+
+    assert found.count("\n") >= 2
+    assert {number for number in numbers if f"{number:,}" not in found} == set()
+
+
+def test_every_tool_to_come_is_documented_with_its_issue():
+    page = text("dialects")
+
+    assert [name for name, issue in COMING.items() if f"| `{name}` | {issue} |" not in page] == []
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.__name__) for kind in (Face, Dialect)])
+def test_every_field_of_a_dialect_is_documented(kind):
+    page = text("dialects")
+
+    assert [field for field in kind.__struct_fields__ if f"`{field}`" not in page] == []
+
+
+@pytest.mark.parametrize("name", WIRES)
+def test_every_wire_format_is_documented(name):
+    wire = importlib.import_module(WIRES[name])
+    page = text("wire")
+    functions = [name for name in vars(wire) if name.endswith(("_in", "_out")) and name in getattr(wire, "__all__", ())]
+
+    assert f"| `{name}` |" in page
+    assert [function for function in functions if f"`{function}(" not in page] == []
+
+
+def test_every_guidance_file_is_documented():
+    assert [name for name in NAMES if f"`{name}`" not in text("guidance")] == []
+
+
+def test_every_formatter_is_documented():
+    assert [one.program for one in formatters.TABLE if f"| `{one.program}` |" not in text("tools")] == []
 
 
 def test_every_setting_is_documented_with_its_default():
@@ -207,7 +295,13 @@ def test_every_python_example_names_what_there_is(code):
 
     for node in taken:
         module = importlib.import_module(str(node.module))
-        assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
+        absent = [alias.name for alias in node.names if not hasattr(module, alias.name)]
+        assert [name for name in absent if importlib.util.find_spec(f"{node.module}.{name}") is None] == []
+
+
+@pytest.mark.parametrize(("code", "printed"), programs())
+def test_every_program_prints_what_its_page_says(code, printed, tmp_path):
+    assert python(code, home=tmp_path) == printed
 
 
 @pytest.mark.parametrize("code", blocks("toml"))

@@ -19,7 +19,7 @@ from PIL import Image
 from tests.golden import Golden
 from tests.strategies import texts
 
-from ferrule import Engine
+from ferrule import Call, Engine
 from ferrule.arguments.schema import Schema
 from ferrule.core.bound import Ends
 from ferrule.core.errors import BadArguments, ToolFailure
@@ -187,7 +187,13 @@ def test_failures_are_said_in_the_seed_s_sentences(face, failure, said):
     assert FACES[face].sentence(failure) == said
 
 
-READ_LIMITS = {"usual_lines": None, "most_bytes": 8 << 20, "line_bytes": 8 << 20, "folders": False}
+READ_LIMITS = {
+    "usual_lines": None,
+    "most_bytes": 8 << 20,
+    "line_bytes": 8 << 20,
+    "decoded": ("image",),
+    "folders": False,
+}
 BASH_LIMITS = {
     "flags": ("-o", "pipefail", "-e"),
     "head_chars": 60_000,
@@ -523,21 +529,34 @@ async def test_secret_and_protected_files_are_errors_like_all_others(engine, roo
         pytest.param("", "a.txt", False, id="nothing"),
     ],
 )
-async def test_no_file_is_written_in_a_protected_directory(engine, root, monkeypatch, folders, path, refused):
+async def test_no_file_is_written_in_a_protected_directory(tmp_path, monkeypatch, folders, path, refused):
+    root = tmp_path / "workspace"
     for name in ("vendor", "vendored", "sub"):
-        (root / name).mkdir()
+        (root / name).mkdir(parents=True)
     (root / "link").symlink_to("vendor")
     monkeypatch.setenv("AH_PROTECT_DIRS", folders.replace("{root}", str(root)).replace(":", os.pathsep))
     path = path.replace("{root}", str(root))
-    written = await engine.call("write", path=path, content="a")
-    edited = await engine.call("edit", path=path, old_string="a", new_string="b")
+    patch = f"*** Begin Patch\n*** Add File: {path}.new\n+a\n*** End Patch"
+    async with Engine(root, dialect="ah", ask=lambda question: question.kind == "call") as engine:
+        written = await engine.call("write", path=path, content="a")
+        edited = await engine.call("edit", path=path, old_string="a", new_string="b")
+        # Whatever words a call comes in, the folders are the session's.
+        others = await engine.run(
+            [
+                Call("apply_patch", {"input": patch}),
+                Call("edit", {"path": path, "edits": [{"oldText": "b", "newText": "c"}]}),
+                Call("delete_file", {"path": path}),
+            ]
+        )
 
     assert (written.ok, edited.ok) == (not refused, not refused)
+    assert [reply.ok for reply in others] == [not refused] * 3
     if refused:
         assert (
             written.text == edited.text == f"error: path is in a protected directory: {os.path.realpath(root / path)}"
         )
         assert not os.path.exists(root / path)
+        assert {reply.error.error_code for reply in others if reply.error} == {"protected-folder"}
 
 
 @pytest.mark.parametrize(

@@ -332,6 +332,7 @@ def test_failures_are_said_in_the_seed_s_sentences(face, failure, said):
                 "usual_lines": 500,
                 "most_lines": 2_000,
                 "line_bytes": 4_096,
+                "decoded": ("image", "document"),
             },
             id="Read",
         ),

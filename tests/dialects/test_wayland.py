@@ -224,6 +224,7 @@ READ_LIMITS = {
     "usual_lines": None,
     "most_bytes": 8 << 20,
     "line_bytes": 8 << 20,
+    "decoded": (),
     "folders": False,
     "mention_binary": True,
     "mention_unchanged": True,

@@ -64,9 +64,11 @@ async def test_a_release_made_as_one_patch_has_the_bytes_of_the_release_and_goes
     older, newer = versions()
     workspace = tmp_path / "workspace"
     lay_out(workspace, older)
-    face = face_for(family, "patch")
+    read, face = face_for(family, "read"), face_for(family, "patch")
     patch = codex_patch(dict(older), dict(newer))
     async with Engine(workspace, dialect=family, ask=lambda question: True, state=tmp_path / "state") as engine:
+        for path in sorted(older):
+            await engine.run([Call(read.name, read.advertised({"path": path, "offset": 1, "limit": 10}))])
         (reply,) = await engine.run([Call(face.name, face.advertised({"patch": patch}))])
         assert reply.ok, reply
         assert found(workspace) == newer

@@ -215,7 +215,7 @@ async def test_a_bomb_is_refused_by_its_header(raw, width, height, original, mon
     assert size(raw) == (width, height)
     error = await refused(raw, original=original)
 
-    assert error.code == "too-large"
+    assert error.code == "too-large-to-show"
     assert f"{width} x {height} pixels" in str(error)
 
 
@@ -224,7 +224,7 @@ async def test_a_file_of_too_many_bytes_is_refused(monkeypatch):
 
     error = await refused(png(50, 50, bytes(2000)))
 
-    assert (error.code, "1,000 are the most" in str(error)) == ("too-large", True)
+    assert (error.code, "1,000 are the most" in str(error)) == ("too-large-to-show", True)
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,7 @@ WORDS = {
 }
 
 
+@pytest.mark.contract("format.formats-a-file")
 @pytest.mark.parametrize(("program", "name", "files"), FORMATTERS)
 async def test_every_formatter_keeps_one_contract(engine, ws, bin_folder, program, name, files):
     """Its answer is written as one write that can be undone; the second time there is nothing to do."""

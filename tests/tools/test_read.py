@@ -1,15 +1,23 @@
 """Read, through the whole flow."""
 
 import base64
+import io
 import os
 
 import pytest
+from PIL import Image
 
 from ferrule import Engine
 
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(30)
-JPEG = b"\xff\xd8\xff\xe0" + bytes(30)
-GIF = b"GIF89a" + bytes(30)
+
+def image(kind: str, size: tuple[int, int] = (3, 2)) -> bytes:
+    """A small image of the kind that Pillow calls so."""
+    file = io.BytesIO()
+    Image.new("RGB", size, "green").save(file, kind)
+    return file.getvalue()
+
+
+PNG = image("PNG")
 
 
 @pytest.mark.contract("read.line-numbers")
@@ -37,8 +45,9 @@ async def test_a_folder_is_its_names_with_a_slash_after_folders(engine, root):
     ("name", "data", "media_type"),
     [
         pytest.param("a.png", PNG, "image/png", id="png"),
-        pytest.param("a.jpg", JPEG, "image/jpeg", id="jpeg"),
-        pytest.param("a.gif", GIF, "image/gif", id="gif"),
+        pytest.param("a.jpg", image("JPEG"), "image/jpeg", id="jpeg"),
+        pytest.param("a.gif", image("GIF"), "image/gif", id="gif"),
+        pytest.param("a.webp", image("WEBP"), "image/webp", id="webp"),
         pytest.param("misnamed.txt", PNG, "image/png", id="by-content-not-by-name"),
     ],
 )
@@ -50,12 +59,31 @@ async def test_images_come_as_base64_parts(engine, root, name, data, media_type)
     assert reply.result == {"type": "image", "media_type": media_type, "data": base64.b64encode(data).decode()}
 
 
-async def test_an_image_of_many_bytes_is_refused_before_it_harms_a_session(engine, root):
-    (root / "a.png").write_bytes(PNG + bytes(4_000_000))
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        pytest.param(PNG[:-20], "bad-image", id="cut-off"),
+        pytest.param(PNG[:8] + bytes(30), "bad-image", id="magic-and-nothing-else"),
+        pytest.param(image("PNG", (9000, 1)), "too-large-to-show", id="too-wide"),
+        pytest.param(PNG + bytes(51_000_000), "too-large-to-show", id="too-many-bytes"),
+    ],
+)
+async def test_an_image_that_would_harm_a_session_is_refused(engine, root, data, code):
+    (root / "a.png").write_bytes(data)
 
     reply = await engine.call("Read", path="a.png")
 
-    assert reply.status == "error"
+    assert (reply.status, reply.error.error_code) == ("error", code)
+
+
+async def test_a_large_image_is_scaled_down_and_the_note_says_so(engine, root):
+    (root / "a.png").write_bytes(image("PNG", (3136, 10)))
+
+    reply = await engine.call("Read", path="a.png")
+
+    shown = Image.open(io.BytesIO(base64.b64decode(reply.result["data"])))
+    assert shown.size == (1568, 5)
+    assert reply.notes == ("The image was scaled from 3136 x 10 to 1568 x 5 pixels.",)
 
 
 @pytest.mark.contract("read.error-not-found")
@@ -67,6 +95,7 @@ async def test_a_missing_file_suggests_its_neighbours(engine, root):
     path = os.path.realpath(root / "setings.toml")
     assert reply.error.message.startswith(f"ENOENT: no such file or directory '{path}'")
     assert reply.error.message.endswith("settings.toml?")
+    assert ".." not in reply.error.message.replace(path, "")
     assert reply.error.absolute_path == path
 
 

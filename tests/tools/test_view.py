@@ -89,7 +89,7 @@ async def test_an_image_of_too_many_pixels_is_refused(direct, folder, original):
 
     failure = await refused(direct, path="a.gif", original=original)
 
-    assert (failure.code, failure.path) == ("too-large", os.path.realpath(folder / "a.gif"))
+    assert (failure.code, failure.path) == ("too-large-to-show", os.path.realpath(folder / "a.gif"))
 
 
 async def test_a_huge_file_is_refused_unread(direct, folder):
@@ -97,7 +97,7 @@ async def test_a_huge_file_is_refused_unread(direct, folder):
         file.write(drawn("PNG", 5, 5))
         file.truncate(1 << 40)
 
-    assert (await refused(direct, path="a.png")).code == "too-large"
+    assert (await refused(direct, path="a.png")).code == "too-large-to-show"
 
 
 @pytest.mark.parametrize(

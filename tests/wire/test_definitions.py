@@ -468,3 +468,14 @@ def test_a_function_without_parameters_says_nothing_of_them_in_the_subset():
     assert gemini.definitions_out([empty], subset=True) == [
         {"functionDeclarations": [{"name": "now", "description": "The time."}]}
     ]
+
+
+def test_a_tool_that_the_api_has_itself_can_stand_for_ours():
+    """CLASP: WebSearch becomes the search of the Responses API; everything else stays a function."""
+    given = [Definition(name, "Words.", {"type": "object", "properties": {}}) for name in ("WebSearch", "Read")]
+
+    sent = openai_responses.definitions_out(given, hosted=openai_responses.SEARCHES)
+
+    assert sent[0] == {"type": "web_search_preview"}
+    assert (sent[1]["type"], sent[1]["name"]) == ("function", "Read")
+    assert openai_responses.definitions_out(given)[0]["name"] == "WebSearch"

@@ -9,7 +9,7 @@ from ferrule.arguments.incoming import Incoming, receive
 from ferrule.arguments.schema import Schema
 from ferrule.core.args import Args
 from ferrule.core.errors import BadArguments
-from ferrule.core.face import Face
+from ferrule.core.face import Face, as_it_came
 from ferrule.core.tool import AnyTool, Context
 
 _WHERE = re.compile(r" - at `\$\.?([^`]*)`$")
@@ -47,12 +47,20 @@ class Arguments:
         fitted = known[1].fit(came)
         for note in fitted.notes:
             ctx.note(note)
-        values = face.preprocess(face.completed(spoken.heard(fitted.values)), ctx)
+        values = face.completed(spoken.heard(fitted.values))
+        args = _converted(values, tool, spoken)
+        if face.preprocess is not as_it_came:  # it may look at values, so they are the tool's before and after
+            values = face.preprocess(values, ctx)
+            args = _converted(values, tool, spoken)
         ctx.input = values
-        try:
-            return msgspec.convert(values, tool.args, strict=False)
-        except msgspec.ValidationError as error:
-            raise BadArguments(_line(spoken, str(error))) from error
+        return args
+
+
+def _converted(values: dict[str, Any], tool: AnyTool, spoken: Face) -> Args:
+    try:
+        return msgspec.convert(values, tool.args, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadArguments(_line(spoken, str(error))) from error
 
 
 def _line(face: Face, message: str) -> str:
@@ -63,5 +71,5 @@ def _line(face: Face, message: str) -> str:
     head = re.split(r"[.\[]", path, maxsplit=1)[0]
     shown = face.shown_param(head)
     for kind, words in _KINDS.items():
-        what = what.replace(f"`{kind}`", words)
+        what = what.replace(f"`{kind} | null`", words).replace(f"`{kind}`", words)
     return f"{shown}{path[len(head) :]}: {what[:1].lower()}{what[1:]}."

@@ -54,6 +54,7 @@ def examine(session: dict[str, Any]) -> Iterator[Finding]:
         good=True, subject="ferrule", text=f"{__version__} on Python {platform.python_version()}, {sys.platform}"
     )
     yield from _packages()
+    yield _documents()
     yield _ripgrep()
     yield Finding(good=True, subject="shell", text=process.shell())
     yield _sandbox()
@@ -64,12 +65,26 @@ def examine(session: dict[str, Any]) -> Iterator[Finding]:
 
 def _packages() -> Iterator[Finding]:
     found = []
-    for name in ("click", "jsonschema-rs", "msgspec", "platformdirs"):
+    for name in ("click", "jsonschema-rs", "msgspec", "platformdirs", "PyYAML"):
         try:
             found.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             yield Finding(good=False, subject="packages", text=f"{name} is missing: pip install {name}")
     yield Finding(good=True, subject="packages", text=", ".join(found))
+
+
+def _documents() -> Finding:
+    """What is needed to scale images and to read PDFs."""
+    found, missing = [], []
+    for name in ("Pillow", "pypdfium2"):
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        text = f"{' and '.join(missing)} missing: large images and PDFs need pip install 'ferrule[docs]'"
+        return Finding(good=None, subject="documents", text=text)
+    return Finding(good=True, subject="documents", text=", ".join(found))
 
 
 def _ripgrep() -> Finding:

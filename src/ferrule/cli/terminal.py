@@ -3,7 +3,8 @@
 import asyncio
 import os
 import sys
-from typing import TextIO
+from collections.abc import Mapping
+from typing import Any, TextIO
 
 from ferrule.permissions.asker import NO, Answer, Question, visible
 
@@ -118,9 +119,23 @@ def preview(question: Question) -> list[str]:
         if question.input.get("everywhere"):
             lines.insert(0, "(everywhere in the file)")
     else:
-        return []
+        lines = _other(question.input)
     more = len(lines) - _MOST_LINES
     return [visible(line)[:200] for line in lines[:_MOST_LINES]] + ([f"… {more} more lines"] if more > 0 else [])
+
+
+def _other(values: Mapping[str, Any]) -> list[str]:
+    """A patch as it is, several edits one after the other, a cell's new source."""
+    patch, edits, source = (values.get(name) for name in ("patch", "edits", "source"))
+    if isinstance(patch, str):
+        return patch.splitlines()
+    if isinstance(source, str):
+        return [f"({values.get('mode', 'replace')} cell {values.get('cell_id') or ''})", *source.splitlines()]
+    lines: list[str] = []
+    for edit in edits if isinstance(edits, list | tuple) else ():
+        lines += (f"-{one}" for one in str(edit.get("old", "")).splitlines())
+        lines += (f"+{one}" for one in str(edit.get("new", "")).splitlines())
+    return lines
 
 
 def _say(text: str) -> None:

@@ -207,6 +207,8 @@ class Hits(NamedTuple):
 
     lines: tuple[Hit, ...]
     total: int
+    numbers: bool = True
+    """Are the numbers of the lines wanted?"""
 
 
 class Matching(NamedTuple):

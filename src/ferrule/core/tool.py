@@ -23,6 +23,8 @@ class Context(Protocol):
     call_id: str
     over: bool
     """The call has its answer: what still works on it, on some thread, may stop."""
+    touches: tuple[Access, ...]
+    """What the call said that it touches, and was let in for."""
 
     def path(self, path: str) -> str:
         """The absolute real path that `path` names: `~` expanded, relative to the workspace, links resolved."""
@@ -65,6 +67,8 @@ class Tool(Generic[A, T]):
     """What it accepts, as JSON Schema, where no face says it in a family's words."""
     words: str = ""
     """What it does, for the model, where no face says it."""
+    extras: tuple[str, ...] = ()
+    """Canonical parameters that no family has, and that a caller may give all the same."""
     subagent_types: tuple[str, ...] | None = None
     """For a toolbox tool: the subagents that may use it; None means all."""
     timed: bool = True

@@ -19,6 +19,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     faces: tuple[Face, ...]
     notes: str = ""
     """The folder, in the workspace, that the family's agents write their notes in; that needs no question."""
+    protects: str = ""
+    """The environment variable with folders, between colons, that no call of a session may write in."""
     aliases: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Another name → the name of a face; also for faces that are not here yet."""
 

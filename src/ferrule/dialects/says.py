@@ -35,17 +35,19 @@ def picture(outcome: Picture) -> dict[str, str]:
 
 def parts(pieces: list[str | Picture]) -> Said:
     """Texts and pictures in order: one text where there is no picture, content parts where there are."""
-    joined: list[Any] = []
+    joined: list[Picture | list[str]] = []
     for piece in pieces:
         if isinstance(piece, Picture):
-            joined.append(picture(piece))
-        elif joined and isinstance(joined[-1], str):
-            joined[-1] += "\n\n" + piece
-        else:
             joined.append(piece)
-    if len(joined) <= 1:
-        return joined[0] if joined else ""
-    return [{"type": "text", "text": one} if isinstance(one, str) else one for one in joined]
+        elif joined and isinstance(joined[-1], list):
+            joined[-1].append(piece)
+        else:
+            joined.append([piece])
+    # Put together once: a hostile notebook has a million pieces.
+    said = [picture(one) if isinstance(one, Picture) else "\n\n".join(one) for one in joined]
+    if len(said) <= 1:
+        return said[0] if said else ""
+    return [{"type": "text", "text": one} if isinstance(one, str) else one for one in said]
 
 
 def document(outcome: Document) -> Said:
@@ -75,7 +77,7 @@ def _cell(cell: Cell, language: str) -> list[str | Picture]:
     pieces: list[str | Picture] = [f'<cell id="{cell.id}"{kind}>\n{cell.source}\n</cell>']
     for output in cell.outputs:
         if output.text:
-            pieces.append(f'<output of="{cell.id}">\n{output.text}\n</output>')
+            pieces.append(f'<output of="{cell.id}">\n{output.text.removesuffix(chr(10))}\n</output>')
         if output.picture is not None:
             pieces.append(output.picture)
     return pieces
@@ -146,7 +148,7 @@ def paths(outcome: Found, *, none: str, more: str = "") -> str:
     return "\n".join([*outcome.paths, *rest])
 
 
-def hits(outcome: Hits | Matching, *, none: str, numbers: bool = True) -> str:
+def hits(outcome: Hits | Matching, *, none: str) -> str:
     """`path:line:text` as ripgrep prints them, and `path-line-text` for the lines around, with `--` between groups.
 
     Files, where a call in another family's words asked for those.
@@ -162,7 +164,7 @@ def hits(outcome: Hits | Matching, *, none: str, numbers: bool = True) -> str:
         if has_context and before is not None and (hit.path != before.path or hit.line != before.line + 1):
             out.append("--")
         mark = "-" if hit.context else ":"
-        out.append(f"{hit.path}{mark}{hit.line}{mark}{hit.text}" if numbers else f"{hit.path}{mark}{hit.text}")
+        out.append(f"{hit.path}{mark}{hit.line}{mark}{hit.text}" if outcome.numbers else f"{hit.path}{mark}{hit.text}")
         before = hit
     return "\n".join(out)
 

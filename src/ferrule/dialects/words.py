@@ -1,11 +1,25 @@
 """A family's words and schemas, kept as prose and JSON beside its code."""
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from ferrule.core.face import Face
+
 _HEADING = "# "
+
+
+def rows(folder: str) -> Callable[..., Face]:
+    """What makes the faces of a family: the canonical tool, the family's name for it, and in what it differs."""
+    schema, word = schemas(folder), words(folder)
+
+    def face(tool: str, name: str, *, like: str = "", **rest: Any) -> Face:
+        """`like` is the name of the face whose words it shares."""
+        return Face(tool=tool, name=name, schema=schema[name], words=word[like or name], **rest)
+
+    return face
 
 
 def words(folder: str) -> dict[str, str]:

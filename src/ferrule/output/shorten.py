@@ -68,7 +68,7 @@ def _middle(text: str, bound: Middle, missing: int) -> Cut:
     return Cut(text[:half] + notice + text[len(text) - half :], _size(gone))
 
 
-def _lines(text: str, bound: Lines, _missing: int) -> Cut:
+def _lines(text: str, bound: Lines, missing: int) -> Cut:
     # A newline at the end belongs to the last line; otherwise the last one kept might be an empty one behind it.
     end = "\n" if text.endswith("\n") else ""
     lines = text.removesuffix("\n").split("\n")
@@ -88,7 +88,9 @@ def _lines(text: str, bound: Lines, _missing: int) -> Cut:
         said = f"{side} {_size(piece)} bytes of a line of {len(raw)} bytes"
         return _with_notice(piece, text, said, last=bound.last)
     chosen = "\n".join(ordered[:kept][::-1]) + end * (kept > 0) if bound.last else "\n".join(ordered[:kept])
-    return _with_notice(chosen, text, f"{side} {kept} of {len(lines)} lines", last=bound.last)
+    # Nobody has counted the lines that the tool left out.
+    of = "" if missing else f" of {len(lines)}"
+    return _with_notice(chosen, text, f"{side} {kept}{of} lines", last=bound.last)
 
 
 def _with_notice(kept: str, text: str, said: str, *, last: bool) -> Cut:

@@ -49,15 +49,20 @@ class Gate:
         mode: ModeConfig,
         canonical: Callable[[str], str],
         own: Sequence[str] = (),
+        kept: Sequence[str] = (),
         notes: str = "",
     ) -> None:
-        """`own` are the engine's files and folders, which no call may write; `notes` is the agent's own folder."""
+        """No call may write `own`, the engine's files and folders, nor the folders that the user has `kept`.
+
+        `notes` is the agent's own folder.
+        """
         self._jail = jail
         self._guard = guard
         self._asker = asker
         self._mode = mode
         self._canonical = canonical
         self._own = tuple(map(os.path.realpath, own))
+        self._kept = tuple(os.path.realpath(folder).casefold() for folder in kept)
         self._notes = notes
         self._granted: set[str] = set()
         self._one_at_a_time = asyncio.Lock()
@@ -74,6 +79,12 @@ class Gate:
                 (self._guard.check_read if access.mode == "read" else self._guard.check_write)(path)
             if access.mode == "read":
                 continue
+            if any(within(access.key.casefold(), one) for one in self._kept):
+                raise ToolFailure(
+                    f"Refusing to write {access.key}: the user keeps its folder from being written.",
+                    code="protected-folder",
+                    path=access.key,
+                )
             if any(within(access.key, one) for one in self._own):
                 raise ToolFailure(
                     f"Refusing to write {os.path.basename(access.key)}: it belongs to Ferrule itself. "

@@ -75,7 +75,16 @@ def _is_of(value: Any, schema: Any, *, forgiving: bool) -> bool:
     kind = schema.get("type") if isinstance(schema, dict) else None
     if not isinstance(kind, str) or (forgiving and isinstance(value, str)):
         return True
+    if kind == "array" and (names := member_names(value)):
+        known = schema.get("items", {}).get("properties")
+        return known is None or names <= known.keys()
     return isinstance(value, _TYPES.get(kind, (object,)))
+
+
+def member_names(value: Any) -> frozenset[str]:
+    """The names in the first of several objects: families name those differently too."""
+    first = value[0] if isinstance(value, list | tuple) and value else None
+    return frozenset(first) if isinstance(first, dict) else frozenset()
 
 
 def same_meaning(face: Face, canonical: str) -> str | None:
@@ -139,10 +148,14 @@ class Foreign:
     def meaning(self, tool: AnyTool, key: str) -> str | None:
         """The canonical parameter that a name of whatever family stands for, where only the name differs."""
         fields = tool.args.__struct_fields__
-        for one in self.having(tool.name):
-            canonical = one.face.params.get(key)
-            if canonical in fields and same_meaning(one.face, canonical) == key:
-                return canonical
+        theirs = [one.face for one in self.having(tool.name) if key in one.face.schema.get("properties", ())]
+        meant = {face.params.get(key, key) for face in theirs}
+        # What one family counts in other units than the next has no meaning without a family.
+        if any(canonical in face.per or canonical in face.shift for face in theirs for canonical in meant):
+            return None
+        known = [canonical for canonical in meant if canonical in fields and canonical != key]
+        if len(known) == 1:
+            return known[0]
         if key in self.sayable(tool):
             return key
         return next((canonical for canonical, names in NAMES.items() if key in names and canonical in fields), None)
@@ -150,7 +163,7 @@ class Foreign:
     def sayable(self, tool: AnyTool) -> list[str]:
         """The canonical parameters that some family lets its callers give. The others are the engine's to fill in."""
         if tool.name not in self._sayable:
-            said: set[str] = set()
+            said = set(tool.extras)
             own = (face for face in self._own if face.tool == tool.name)
             for face in (*own, *(one.face for one in self.having(tool.name))):
                 said.update(face.said_as, (face.params.get(name, name) for name in face.schema.get("properties", ())))

@@ -7,7 +7,7 @@ import msgspec
 
 from ferrule.core.face import Face
 from ferrule.core.tool import AnyTool
-from ferrule.registry.foreign import Abroad, Foreign, Heard, fits, own_words, same_meaning
+from ferrule.registry.foreign import Abroad, Foreign, Heard, fits, member_names, own_words, same_meaning
 
 POLICIES = ("read_first",)
 """What a session asks of every call of a kind. It holds for other families' tools of that kind as well."""
@@ -53,7 +53,7 @@ class Hearing:
 
     def hear(self, name: str, meant: Face, values: dict[str, Any], *, is_own: bool) -> Heard:
         """The call; `meant` is what the name means here, by this family's own use of it or by another's."""
-        key = (name, *values, *map(type, values.values()))
+        key = (name, *values, *map(_kind, values.values()))
         known = self._known.get(key)
         if known is None:
             guess = self._guess(name, meant, values, is_own=is_own)
@@ -70,14 +70,16 @@ class Hearing:
     def _guess(self, name: str, meant: Face, values: Mapping[str, Any], *, is_own: bool) -> _Guess:
         """Whose words these are: all of them, else all of them with some mending, else as many as can be."""
         guesses = list(self._guesses(name, meant, is_own=is_own))
+        if is_own and values.keys() <= meant.schema.get("properties", {}).keys():
+            # Nothing in it is foreign: where something is missing or wrong, this family's words say so.
+            guesses = [guess for guess in guesses if not guess.family]
+        else:
+            guesses.append(_Guess(self._plain(meant.tool)))
         # A string may stand for anything, but not before all who take a string were tried.
         for forgiving in (False, True):
             for guess in guesses:
                 if fits(guess.spoken, values, forgiving=forgiving):
                     return guess
-        plain = _Guess(self._plain(meant.tool))
-        if fits(plain.spoken, values, forgiving=True):
-            return plain
         loose = [self._loose(guess, values) for guess in guesses]
         whole = [guess for guess in loose if _is_whole(guess, values)]
         return min(whole, key=lambda guess: len(guess.unknown), default=self._loose(_Guess(meant), values))
@@ -191,6 +193,11 @@ class Hearing:
         said = _understood(name, face, pairs)
         has = "has" if len(fixed) == 1 else "have"
         return f"{said} {', '.join(fixed)} {has} no effect in this session." if fixed else said
+
+
+def _kind(value: Any) -> object:
+    """What has to be known of a value to tell whose words it is in."""
+    return (member_names(value) or list) if isinstance(value, list) else type(value)
 
 
 def _over(theirs: Mapping[str, int], mine: Mapping[str, int], shared: set[str]) -> dict[str, int]:

@@ -81,6 +81,7 @@ class Registry:
         """The face in whose words a tool's calls are answered, whatever words they came in."""
         for face in (*self._shown.values(), *self._faces):
             self._answers.setdefault(face.tool, face)
+        self._own = frozenset(self._names)
         # A canonical name passes through wherever the family does not use the word for something else.
         for face in tuple(self._shown.values()):
             self._names.setdefault(face.tool, face)
@@ -167,10 +168,8 @@ class Registry:
 
         Where two families give one name two meanings, this one's own counts, if the arguments fit it at all.
         """
-        face = self._names.get(name)
-        is_own = face is not None
-        if face is None:
-            face = self.resolve(name).face
+        is_own = name in self._own
+        face = self._names[name] if is_own else self.resolve(name).face
         # A tool that the user gave means what the user says, whatever others call by that name.
         if face.tool in self._given or (is_own and fits(face, values, forgiving=False)):
             return Heard(face, self._load(face.tool), face, values)

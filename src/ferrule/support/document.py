@@ -29,7 +29,7 @@ class BadDocument(ValueError):  # noqa: N818 - the state of the file, as a tool 
     def __init__(self, message: str, *, code: str = "bad-document") -> None:
         super().__init__(message)
         self.code = code
-        """`bad-document`, `encrypted`, `too-large` or `needs-docs`."""
+        """`bad-document`, `encrypted`, `too-large-to-show` or `needs-docs`."""
 
 
 class BadPages(ValueError):  # noqa: N818 - the reader is a model
@@ -97,7 +97,8 @@ async def pages(
     chosen = None if wanted is None else ranges(wanted)
     if len(raw) > SOURCE_BYTES:
         raise BadDocument(
-            f"The document has {len(raw):,} bytes; {SOURCE_BYTES:,} are the most that can be read.", code="too-large"
+            f"The document has {len(raw):,} bytes; {SOURCE_BYTES:,} are the most that can be read.",
+            code="too-large-to-show",
         )
     where = decoder.folders(["pypdfium2", "PIL"])
     pictures = "all" if images else "textless"

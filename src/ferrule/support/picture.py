@@ -33,7 +33,7 @@ class BadPicture(ValueError):  # noqa: N818 - the state of the file, as a tool r
     def __init__(self, message: str, *, code: str = "bad-image") -> None:
         super().__init__(message)
         self.code = code
-        """`bad-image`, `too-large` or `needs-docs`."""
+        """`bad-image`, `too-large-to-show` or `needs-docs`."""
 
 
 class Fitted(NamedTuple):
@@ -100,7 +100,7 @@ async def fit(raw: bytes, *, original: bool = False, limits: "Limits | None" = N
         raise BadPicture(
             f"The image has {width} x {height} pixels; "
             f"{MOST_SIDE} on a side and {MOST_PIXELS:,} in all are the most that can be shown.",
-            code="too-large",
+            code="too-large-to-show",
         )
     media_type = str(kind(raw))
     if len(raw) <= MOST_BYTES and (original or max(width, height) <= LONG_SIDE):
@@ -113,7 +113,8 @@ async def fit(raw: bytes, *, original: bool = False, limits: "Limits | None" = N
 def too_many_bytes(size_bytes: int) -> BadPicture:
     """What to raise for a file of more than `SOURCE_BYTES`; better before it is read."""
     return BadPicture(
-        f"The image has {size_bytes:,} bytes; {SOURCE_BYTES:,} are the most that can be shown.", code="too-large"
+        f"The image has {size_bytes:,} bytes; {SOURCE_BYTES:,} are the most that can be shown.",
+        code="too-large-to-show",
     )
 
 

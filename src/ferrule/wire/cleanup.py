@@ -215,7 +215,7 @@ def _shares_definitions(schema: Any, depth: int) -> bool:
     if depth > LIMIT_DEPTH:
         raise WireError(f"A schema may be nested at most {LIMIT_DEPTH} levels deep.")
     if isinstance(schema, list):
-        return any(_shares_definitions(one, depth) for one in schema)
+        return any(_shares_definitions(one, depth) for one in schema if isinstance(one, Mapping))
     if not isinstance(schema, Mapping):
         return False
     if "allOf" in schema or ("$ref" in schema and (_names_members(schema) or len(_COMBINED & schema.keys()) > 1)):

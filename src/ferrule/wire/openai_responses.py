@@ -1,6 +1,7 @@
 """OpenAI Responses: definitions, choices, whole bodies and whole answers, in both directions."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from ferrule.wire import ids
@@ -17,6 +18,7 @@ from ferrule.wire.openai_responses_turns import (
 )
 from ferrule.wire.openai_tools import (
     ANYTHING,
+    Ready,
     allowed_in,
     choice_word,
     free_text,
@@ -45,6 +47,7 @@ from ferrule.wire.turn import Asked, Choice, Definition, Foreign, Part, Reason, 
 
 __all__ = [
     "NAME",
+    "SEARCHES",
     "asked_in",
     "asked_out",
     "calls_in",
@@ -59,6 +62,8 @@ __all__ = [
     "turns_out",
 ]
 
+SEARCHES = MappingProxyType({"WebSearch": "web_search_preview"})
+"""Claude Code's search as the one that this API has itself, for translating its definitions."""
 LEAST_TOKENS = 16
 """The API refuses a smaller limit."""
 
@@ -74,21 +79,28 @@ def definitions_out(
     close: bool = True,
     host: str = "",
     model: str = "",
+    hosted: Mapping[str, str] = MappingProxyType({}),
 ) -> list[dict[str, Any]]:
-    """Schemas as they are advertised, but closed; `loosen` cleans up a foreign tool's, and a `host` may take less."""
+    """Schemas as they are advertised, but closed; `loosen` cleans up a foreign tool's, and a `host` may take less.
+
+    `hosted` gives, for names of tools, the type of a tool that the API runs itself instead: see `SEARCHES`.
+    """
     made = ready(definitions, strict=strict, loosen=loosen, chat=False, close=close, host=host, model=model)
     return [
-        _custom_out(one.definition)
-        if one.definition.grammar
-        else {
-            "type": "function",
-            "name": one.definition.name,
-            "description": one.definition.words,
-            "parameters": one.schema,
-            "strict": one.strict,
-        }
-        for one in made
+        {"type": hosted[one.definition.name]} if one.definition.name in hosted else _definition_out(one) for one in made
     ]
+
+
+def _definition_out(one: Ready) -> dict[str, Any]:
+    if one.definition.grammar:
+        return _custom_out(one.definition)
+    return {
+        "type": "function",
+        "name": one.definition.name,
+        "description": one.definition.words,
+        "parameters": one.schema,
+        "strict": one.strict,
+    }
 
 
 def _custom_out(one: Definition) -> dict[str, Any]:

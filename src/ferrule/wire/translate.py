@@ -32,8 +32,7 @@ class Translator:
         try:
             self._hear(self._events.feed(chunk), out)
         except EventTooLongError as error:
-            self._say([Broke(str(error), "event-too-long")], out)
-            self._finish(out)
+            self._break_off(error, out)
         return b"".join(out)
 
     def end(self) -> bytes:
@@ -41,9 +40,17 @@ class Translator:
         if self._over:
             return b""
         out: list[bytes] = []
-        self._hear(self._events.end(), out)
-        self._finish(out)
+        try:
+            self._hear(self._events.end(), out)
+        except EventTooLongError as error:
+            self._break_off(error, out)
+        else:
+            self._finish(out)
         return b"".join(out)
+
+    def _break_off(self, error: EventTooLongError, out: list[bytes]) -> None:
+        self._say([Broke(str(error), "event-too-long")], out)
+        self._finish(out)
 
     def _finish(self, out: list[bytes]) -> None:
         self._over = True

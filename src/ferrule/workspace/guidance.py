@@ -66,12 +66,12 @@ class _Waiting(msgspec.Struct, frozen=True):
 class _Answer:
     """What is told at once, and what is left of its limits."""
 
-    def __init__(self) -> None:
+    def __init__(self, room_bytes: int = MOST_BYTES) -> None:
         self.guides: list[Guide] = []
         self.looks = _MOST_LOOKS
         self.walk = Walk(_MOST_ENTRIES)
         self.files = MOST_FILES
-        self.bytes = MOST_BYTES
+        self.bytes = room_bytes
         self.full = False
         """Was something left out?"""
 
@@ -124,7 +124,7 @@ class Guidance:
         is_seen = folder in self._looked or path in self._roots()
         return is_known and is_seen and not self._waiting and name.lower() not in _LOWERED
 
-    def touched(self, path: str) -> tuple[Guide, ...]:
+    def touched(self, path: str, room_bytes: int = MOST_BYTES) -> tuple[Guide, ...]:
         """What holds for a real path that a tool has read or written, and was not told before, outermost first."""
         root = next((root.path for root in self._jail.roots if within(path, root.path)), None)
         if root is None:
@@ -134,7 +134,7 @@ class Guidance:
             self.forget(folder)  # it may be new
         with self._lock:
             self._begin()
-            answer = _Answer()
+            answer = _Answer(room_bytes)
             is_new = path not in self._touched
             if is_new and len(self._touched) < _MOST_TOUCHED:
                 self._touched[path] = root

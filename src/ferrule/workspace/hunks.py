@@ -202,11 +202,12 @@ class _Search:
 
     def _is_inside(self, number: int) -> bool:
         """Do all `@@` lines head this line, from the last to the first, or is it the last one itself?"""
-        wanted = list(self.anchors)
+        wanted = len(self.anchors)
         while wanted and number >= 0:
             self._spend(1)
-            if self.sheet.view(wanted[-1].rung).lines[number] == wanted[-1].line:
-                wanted.pop()
+            anchor = self.anchors[wanted - 1]
+            if self.sheet.view(anchor.rung).lines[number] == anchor.line:
+                wanted -= 1
             number = self.sheet.parents[number]
         return not wanted
 

@@ -75,6 +75,7 @@ class Journal:
         self._keep_days = keep_days
         self._last = 0
         self._read: dict[str, Entry] = {}
+        self._own: set[str] = set()
 
     def announce(
         self, kind: str, files: Sequence[FileChange], payload: bytes, *, of: str | None = None, call_id: str = ""
@@ -112,7 +113,12 @@ class Journal:
     def commit(self, pending: Pending) -> None:
         """The files are durable: the intent becomes history. After an OSError it is still pending."""
         self._settle(pending.entry, pending.path)
+        self._own.add(pending.entry.id)
         os.close(pending.descriptor)
+
+    def wrote(self, entry: Entry) -> bool:
+        """Is it a write of this session, and not of another one?"""
+        return entry.id in self._own
 
     def withdraw(self, pending: Pending) -> None:
         """Nothing was changed after all."""

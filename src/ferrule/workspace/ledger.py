@@ -5,10 +5,12 @@ import os
 
 from ferrule.support.beneath import is_regular, read_all
 
+_DIGEST_BYTES = 20
+
 
 def fingerprint(raw: bytes) -> str:
     """The name of a content; equal names mean equal bytes."""
-    return hashlib.blake2b(raw, digest_size=20).hexdigest()
+    return hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def fingerprint_at(path: str) -> str | None:
@@ -36,6 +38,14 @@ class Ledger:
 
     def saw(self, path: str, raw: bytes) -> None:
         self._seen[path] = fingerprint(raw)
+
+    def saw_at(self, path: str, descriptor: int) -> None:
+        """The same for a file that is too large to be held: its bytes are read through the open descriptor."""
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        content = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+        while piece := os.read(descriptor, 1 << 20):
+            content.update(piece)
+        self._seen[path] = content.hexdigest()
 
     def shown(self, path: str, raw: bytes, window: tuple[int | None, int | None]) -> bool:
         """Was this window of this content shown before? From now on it was."""

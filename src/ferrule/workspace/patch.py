@@ -10,7 +10,10 @@ from typing import Literal, NamedTuple
 Kind = Literal["add", "delete", "update"]
 
 LIMIT_CHARACTERS = 10_000_000
-"""Longer patches are refused: they are read on the way to the question whether the call may run at all."""
+LIMIT_FILES = 1_000
+LIMIT_PATH_CHARACTERS = 250_000
+"""Of all paths together. Larger patches are refused: they are read, and their paths looked up, on the way to the
+question whether the call may run at all."""
 
 BEGIN, END = "*** Begin Patch", "*** End Patch"
 END_OF_FILE = "*** End of File"
@@ -89,6 +92,10 @@ def parse(text: str) -> Parsed:
     sections = tuple(reader.sections())
     if not sections:
         raise Malformed(last + 1, _SECTION_WANTED, lines[last])
+    if len(sections) > LIMIT_FILES:
+        raise Malformed(sections[LIMIT_FILES].line, f"at most {LIMIT_FILES:,} files; send several patches")
+    if sum(len(section.path) + len(section.moved_to or "") for section in sections) > LIMIT_PATH_CHARACTERS:
+        raise Malformed(1, f"at most {LIMIT_PATH_CHARACTERS:,} characters of paths; send several patches")
     if reader.has_bare_lines:
         notes.append("Empty lines in the patch were read as empty lines of context; write a single blank for these.")
     return Parsed(sections, tuple(notes))

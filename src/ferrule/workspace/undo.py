@@ -1,7 +1,7 @@
 """Undo and redo from the journal. An undo is itself a write, so it can be undone: that is what redo is."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from ferrule.core.errors import ToolFailure
@@ -30,21 +30,32 @@ class Undo:
         self._journal = journal
         self._writer = writer
 
-    def back(self, path: str | None = None) -> Undone:
-        """Undo the last write that is not undone yet, of one file or of all."""
-        return self._last(path, forward=False)
+    def back(self, path: str | None = None, allowed: Callable[[Entry], bool] | None = None) -> Undone:
+        """Undo the last write that is not undone yet, of one file or of all, if it is one that is allowed."""
+        return self._last(path, allowed, forward=False)
 
     def again(self, path: str | None = None) -> Undone:
         """Redo the last write that was undone, of one file or of all."""
         return self._last(path, forward=True)
 
-    def _last(self, path: str | None, *, forward: bool) -> Undone:
+    def is_own(self, entry: Entry) -> bool:
+        """Did this session write it?"""
+        return self._journal.wrote(entry)
+
+    def _last(self, path: str | None, allowed: Callable[[Entry], bool] | None = None, *, forward: bool) -> Undone:
         undoable, redoable = self.history(path)
         entries = redoable if forward else undoable
         if not entries:
             nothing = "Nothing to redo" if forward else "No edit history found"
             where = f"file '{path}'" if path else "this workspace"
             raise ToolFailure(f"{nothing} for {where}.", code="no-history", path=path)
+        if allowed is not None and not allowed(entries[-1]):
+            raise ToolFailure(
+                "The last write is another one now than when the call was let in, and not of this session. "
+                "Nothing was changed. Try again.",
+                code="changed-meanwhile",
+                path=path,
+            )
         return self._step(entries[-1], kind="redo" if forward else "undo", forward=forward)
 
     def history(self, path: str | None = None) -> tuple[list[Entry], list[Entry]]:

@@ -37,9 +37,9 @@ class Edit(Tool[EditArgs, Edited | Created]):
 
     async def run(self, args: EditArgs, ctx: Context) -> Edited | Created:
         if not args.old and not args.may_create:
-            raise ToolFailure("The old text is empty.", code="empty-old")
+            raise ToolFailure("The old text is empty.", code="empty-old", path=ctx.path(args.path))
         if args.old == args.new:
-            raise ToolFailure("The old text and the new text are the same.", code="same-text")
+            raise ToolFailure("The old text and the new text are the same.", code="same-text", path=ctx.path(args.path))
         return await ctx.need(Threads).finish(_edit, args, ctx, ctx.need(Writer))
 
 

@@ -15,6 +15,7 @@ from ferrule.workspace.hunks import Placed, place
 from ferrule.workspace.ledger import Ledger
 from ferrule.workspace.patch import Malformed, Parsed, Section, parse
 from ferrule.workspace.paths import Jail
+from ferrule.workspace.replace import check_read
 from ferrule.workspace.textfile import Binary, Splice, TextFile, Unencodable
 from ferrule.workspace.transaction import Contents, Writer
 from ferrule.workspace.unplaced import explain_unplaced
@@ -24,6 +25,8 @@ _NEW = TextFile(b"", "", "utf-8", b"")
 
 class PatchArgs(Args, frozen=True, kw_only=True):
     patch: str
+    read_first: bool = False
+    """Must the session have read the files that are changed or deleted, as they are now?"""
 
 
 class Patch(Tool[PatchArgs, PatchApplied]):
@@ -87,6 +90,13 @@ def _targets(parsed: Parsed, ctx: Context) -> list[_Target]:
     return found
 
 
+def _check_read(targets: list[_Target], found: Contents, ledger: Ledger) -> None:
+    for target in targets:
+        there = found[target.path]
+        if there is not None and target.section.kind != "add":
+            check_read(there, target.path, ledger)
+
+
 def _real(path: str, line: int, ctx: Context) -> str:
     if path.endswith("/"):
         raise BadArguments(f"{ctx.param('patch')}: line {line}: expected the path of a file, not of a folder ({path}).")
@@ -99,6 +109,8 @@ def _patch(args: PatchArgs, ctx: Context, writer: Writer) -> PatchApplied:
     drafts: list[_Draft] = []
 
     def plan(found: Contents) -> Contents:
+        if args.read_first:
+            _check_read(targets, found, ctx.need(Ledger))
         drafts[:] = [_draft(target, found, ctx) for target in targets]
         after: dict[str, bytes | None] = {}
         for target, draft in zip(targets, drafts, strict=True):

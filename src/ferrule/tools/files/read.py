@@ -22,6 +22,11 @@ _IMAGES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")
 _HEAD_BYTES = 16
 
 
+Kind = Literal["image", "document", "notebook"]
+EDITABLE_BYTES = 1 << 28
+"""Larger files are not edited, and nothing has to be remembered about them."""
+
+
 class Block(Args, frozen=True, kw_only=True):
     """Which lines around one of them belong together, by their indentation."""
 
@@ -53,6 +58,8 @@ class ReadArgs(Args, frozen=True, kw_only=True):
     most_lines: int | None = None
     line_bytes: int = 4_096
     line_chars: int | None = None
+    decoded: tuple[Kind, ...] = ("image", "document", "notebook")
+    """What comes back as what it shows; any other file is text or binary."""
     folders: bool = True
     """May a folder be read as the list of its names?"""
     mention_binary: bool = False
@@ -68,6 +75,7 @@ class Read(Tool[ReadArgs, Outcome]):
 
     name = "read"
     args = ReadArgs
+    extras = ("page_images",)
 
     def access(self, args: ReadArgs, ctx: Context) -> tuple[Access, ...]:
         return (Access.read(ctx.path(args.path)),)
@@ -92,7 +100,7 @@ class Read(Tool[ReadArgs, Outcome]):
 class _Decoded(Args, frozen=True):
     """Bytes that have to be decoded before anybody can read them."""
 
-    kind: Literal["image", "document", "notebook"]
+    kind: Kind
     raw: bytes
 
 
@@ -127,13 +135,15 @@ def _read(place: Place, args: ReadArgs, ctx: Context) -> "Outcome | _Decoded":
 def _content(descriptor: int, path: str, args: ReadArgs, ctx: Context) -> "FileText | Unread | _Decoded":
     size = os.fstat(descriptor).st_size
     kind = _kind(os.pread(descriptor, _HEAD_BYTES, 0), path)
-    if kind is not None:
+    if kind is not None and kind in args.decoded:
         from ferrule.tools.files.decoded import MOST_BYTES  # for formats that are not text
 
         most = MOST_BYTES[kind]
         if size > most:
             raise ToolFailure(
-                f"The {kind} has {size:,} bytes; {most:,} is the most that is decoded.", code="too-large", path=path
+                f"The {kind} has {size:,} bytes; {most:,} is the most that is decoded.",
+                code="too-large-to-show",
+                path=path,
             )
         raw = read_all(descriptor, most)
         if kind == "notebook":
@@ -149,7 +159,7 @@ def _content(descriptor: int, path: str, args: ReadArgs, ctx: Context) -> "FileT
         raise ToolFailure("The file is binary.", code="binary", path=path, count=size) from error
 
 
-def _kind(head: bytes, path: str) -> Literal["image", "document", "notebook"] | None:
+def _kind(head: bytes, path: str) -> Kind | None:
     if head.startswith(_IMAGES) and (head[:4] != b"RIFF" or head[8:12] == b"WEBP"):
         return "image"
     if head.startswith(_PDF):
@@ -175,13 +185,15 @@ def _text(descriptor: int, path: str, size: int, args: ReadArgs, ctx: Context) -
         window = window_in(
             descriptor, first, last, line_bytes=args.line_bytes, most_bytes=args.most_bytes, over=lambda: ctx.over
         )
+        if size <= EDITABLE_BYTES:
+            ctx.need(Ledger).saw_at(path, descriptor)
     else:
         raw = read_all(descriptor, max(WHOLE_BYTES, size))
         ledger = ctx.need(Ledger)
+        window = window_of(raw, first, last, line_bytes=args.line_bytes)
         if args.mention_unchanged and ledger.shown(path, raw, (args.offset, args.limit)):
             return Unread(path, "unchanged", size)
         ledger.saw(path, raw)
-        window = window_of(raw, first, last, line_bytes=args.line_bytes)
     if args.mode == "indentation":
         window = _block(window, raw, args, ctx)
     return _bounded(path, window, args, ctx, final_newline=raw.endswith((b"\n", b"\r")))

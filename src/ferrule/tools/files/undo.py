@@ -6,6 +6,7 @@ from ferrule.core.outcomes import Restored
 from ferrule.core.tool import Context, Tool
 from ferrule.support.diff import diff
 from ferrule.support.threads import Threads
+from ferrule.workspace.journal import Entry
 from ferrule.workspace.ledger import Ledger
 from ferrule.workspace.paths import Jail
 from ferrule.workspace.textfile import Binary, parse
@@ -23,13 +24,24 @@ class UndoEdit(Tool[UndoEditArgs, Restored]):
     args = UndoEditArgs
 
     def access(self, args: UndoEditArgs, ctx: Context) -> tuple[Access, ...]:
-        path = ctx.path(args.path)
-        undoable, _ = ctx.need(Undo).history(path)
-        together = [file.path for file in undoable[-1].files] if undoable else []
-        return tuple(Access.restore(one) for one in dict.fromkeys((path, *together)))
+        """Only what this session has written itself goes back for free: the journal has other sessions' writes too."""
+        path, undo = ctx.path(args.path), ctx.need(Undo)
+        undoable, _ = undo.history(path)
+        if not undoable:
+            return (Access.restore(path),)
+        last = undoable[-1]
+        touch = Access.restore if undo.is_own(last) else Access.write
+        return tuple(map(touch, dict.fromkeys((path, *(file.path for file in last.files)))))
 
     async def run(self, args: UndoEditArgs, ctx: Context) -> Restored:
-        done = await ctx.need(Threads).finish(ctx.need(Undo).back, ctx.path(args.path))
+        undo = ctx.need(Undo)
+        permitted = {access.key for access in ctx.touches if access.mode == "write"}
+
+        def allowed(entry: Entry) -> bool:
+            """Other calls may have gone back further since this one was let in."""
+            return undo.is_own(entry) or permitted.issuperset(file.path for file in entry.files)
+
+        done = await ctx.need(Threads).finish(undo.back, ctx.path(args.path), allowed)
         ledger, jail = ctx.need(Ledger), ctx.need(Jail)
         for changed, raw in done.after.items():
             ctx.track(changed)

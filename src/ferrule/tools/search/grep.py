@@ -47,6 +47,8 @@ class GrepArgs(Args, frozen=True, kw_only=True):
     """Matching lines, or files; 0 for as many as there are, within reason."""
     offset: int = 0
     """How many of those are skipped first."""
+    numbers: bool = True
+    """Are the numbers of the lines wanted?"""
     line_chars: int = 200
     ignored: bool = False
     """Search also what `.gitignore` hides?"""
@@ -132,7 +134,7 @@ async def _lines(args: GrepArgs, ctx: Context, root: str, query: contents.Query)
     _tell(args, ctx, sum(not hit.context for hit in lines), found.total, "lines")
     if found.capped:
         ctx.note(f"{found.capped} files have more than {args.per_file} matching lines; only those are shown of each.")
-    return Hits(lines, found.total)
+    return Hits(lines, found.total, args.numbers)
 
 
 async def _files(args: GrepArgs, ctx: Context, root: str, query: contents.Query) -> Matching:

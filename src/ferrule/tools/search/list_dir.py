@@ -18,6 +18,8 @@ from ferrule.workspace.paths import Jail, Place
 
 MOST = 100_000
 """Names that are looked at, in all folders together."""
+MOST_IGNORED = 100
+"""Patterns."""
 
 
 class ListDirArgs(Args, frozen=True, kw_only=True):
@@ -47,12 +49,17 @@ class ListDir(Tool[ListDirArgs, Tree]):
     async def run(self, args: ListDirArgs, ctx: Context) -> Tree:
         least = {"depth": args.depth, "offset": args.offset, "limit": 1 if args.limit is None else args.limit}
         wrong = [f"{ctx.param(name)}: must be at least 1." for name, value in least.items() if value < 1]
-        try:
-            unwanted = [_unwanted(pattern) for pattern in args.ignore if pattern]
-        except BadGlob as error:
-            wrong.append(f"{ctx.param('ignore')}: {error}")
+        if len(args.ignore) > MOST_IGNORED:
+            wrong.append(
+                f"{ctx.param('ignore')}: at most {MOST_IGNORED} patterns are possible, not {len(args.ignore):,}."
+            )
         if wrong:
             raise BadArguments("\n".join(wrong))
+        try:
+            # Away from the event loop: patterns with many alternatives take their time.
+            unwanted = await ctx.need(Threads).run(lambda: [_unwanted(pattern) for pattern in args.ignore if pattern])
+        except BadGlob as error:
+            raise BadArguments(f"{ctx.param('ignore')}: {error}") from error
         place = ctx.need(Jail).place(ctx.path(args.path))
         # Looked at before ripgrep is: a missing folder is not an empty one.
         await ctx.need(Threads).run(_opened, place)

@@ -33,6 +33,10 @@ NAMES = (
 )
 """What a folder or a pattern does not bring along unless it is asked to: other people's code, what programs make of
 one's own, and what is no text. Whatever is named outright is read."""
+MOST_INCLUDED = 1_000
+MOST_INCLUDED_CHARS = 100_000
+"""Of all paths and patterns together: each is looked up before anybody knows whether the call may run."""
+MOST_EXCLUDED = 100
 
 
 class ReadManyArgs(Args, frozen=True, kw_only=True):
@@ -68,12 +72,18 @@ class ReadMany(Tool[ReadManyArgs, ManyFiles]):
     args = ReadManyArgs
 
     def access(self, args: ReadManyArgs, ctx: Context) -> tuple[Access, ...]:
+        if len(args.include) > MOST_INCLUDED or sum(map(len, args.include)) > MOST_INCLUDED_CHARS:
+            raise BadArguments(
+                f"{ctx.param('include')}: at most {MOST_INCLUDED:,} paths and patterns of {MOST_INCLUDED_CHARS:,} "
+                "characters together are possible; use wider patterns, or several calls."
+            )
         folders = [_folder(one, args, ctx) for one in args.include if one]
         return tuple(Access.read(folder) for folder in dict.fromkeys(folders))
 
     async def run(self, args: ReadManyArgs, ctx: Context) -> ManyFiles:
-        _check(args, ctx)
-        chosen, skipped = await _choose(args, ctx)
+        # Away from the event loop: patterns with many alternatives take their time.
+        left_out = await ctx.need(Threads).run(_check, args, ctx)
+        chosen, skipped = await _choose(args, left_out, ctx)
         room = _Room(args)
         files: list[FileText | Picture] = []
         for one in chosen[: args.most_files]:
@@ -100,16 +110,24 @@ class _Room:
         self.picture_bytes = args.picture_bytes
 
 
-def _check(args: ReadManyArgs, ctx: Context) -> None:
+_Fits = Callable[[str], bool]
+
+
+def _check(args: ReadManyArgs, ctx: Context) -> tuple[_Fits, _Fits]:
+    """What is left out, if the arguments are good."""
     wrong = [] if any(args.include) else [f"{ctx.param('include')}: is empty; give paths or patterns."]
     least = ("most_files", "most_bytes", "usual_lines", "line_bytes")
     wrong += [f"{ctx.param(name)}: must be at least 1." for name in least if getattr(args, name) < 1]
-    try:
-        _left_out(args)
-    except BadGlob as error:
-        wrong.append(f"{ctx.param('exclude')}: {error}")
+    if len(args.exclude) > MOST_EXCLUDED:
+        wrong.append(
+            f"{ctx.param('exclude')}: at most {MOST_EXCLUDED} patterns are possible, not {len(args.exclude):,}."
+        )
     if wrong:
         raise BadArguments("\n".join(wrong))
+    try:
+        return _left_out(args)
+    except BadGlob as error:
+        raise BadArguments(f"{ctx.param('exclude')}: {error}") from error
 
 
 def _folder(include: str, args: ReadManyArgs, ctx: Context) -> str:
@@ -132,10 +150,12 @@ def _absolute(path: str, ctx: Context) -> str:
     return os.path.join(ctx.need(Jail).folder, os.path.expanduser(path))
 
 
-async def _choose(args: ReadManyArgs, ctx: Context) -> tuple[list[_Chosen], list[tuple[str, str]]]:
+async def _choose(
+    args: ReadManyArgs, left_out: tuple[_Fits, _Fits], ctx: Context
+) -> tuple[list[_Chosen], list[tuple[str, str]]]:
     """The files to read, each once, in the order of the includes; and those that were named but are not read."""
     jail, guard = ctx.need(Jail), ctx.need(Guard)
-    excluded, unwanted = _left_out(args)
+    excluded, unwanted = left_out
     chosen: dict[str, _Chosen] = {}
     skipped: dict[str, str] = {}
     for include in filter(None, args.include):
@@ -161,7 +181,7 @@ async def _choose(args: ReadManyArgs, ctx: Context) -> tuple[list[_Chosen], list
     return list(chosen.values()), list(skipped.items())
 
 
-def _left_out(args: ReadManyArgs) -> tuple[Callable[[str], bool], Callable[[str], bool]]:
+def _left_out(args: ReadManyArgs) -> tuple[_Fits, _Fits]:
     """Is a path excluded by the caller, and is it what nobody asks for? Raises BadGlob."""
     usual = [f"**/{{{FOLDERS}}}/**", f"**/*.{{{ENDINGS}}}", f"**/{{{NAMES}}}"] if args.default_excludes else []
     return _any(map(_anywhere, filter(None, args.exclude))), _any(usual, ignore_case=True)
@@ -172,7 +192,7 @@ def _anywhere(pattern: str) -> str:
     return plain if "/" in plain.rstrip("/") else f"**/{plain}"
 
 
-def _any(patterns: Iterable[str], *, ignore_case: bool = False) -> Callable[[str], bool]:
+def _any(patterns: Iterable[str], *, ignore_case: bool = False) -> _Fits:
     fits = [
         matcher(one, dots=True, ignore_case=ignore_case) for pattern in patterns for one in (pattern, f"{pattern}/**")
     ]

@@ -42,11 +42,11 @@ class Shell(Tool[ShellArgs, Ran]):
     timed = False
 
     def access(self, args: ShellArgs, ctx: Context) -> tuple[Access, ...]:
+        _check(args, ctx)  # before anybody is asked about it
         cwd = ctx.path(args.cwd)
         return (Access.command(args.command, cwd), Access.read(cwd))
 
     async def run(self, args: ShellArgs, ctx: Context) -> Ran:
-        _check(args, ctx)
         settings = ctx.need(Settings).shell
         cwd, roots = ctx.path(args.cwd), [root.path for root in ctx.need(Jail).roots]
         ctx.need(Jail).check(cwd)
@@ -100,7 +100,9 @@ def _kept(ended: process.Finished, args: ShellArgs, cwd: str, ctx: Context) -> s
     """What is shown of the output. The log is kept where that is not all."""
     if args.tail_bytes is None:
         if ended.missing_chars:
-            ctx.keep_log(ended.logged_bytes, missing=ended.missing_chars)
+            # What stands between the ends is not output.
+            shown_chars = len(ended.text) + len(ended.errors)
+            ctx.keep_log(ended.logged_bytes, missing=max(1, ended.total_chars - shown_chars))
         return ended.text
     text = _within(ended.text, args.tail_bytes - len(args.command.encode(errors="replace")) - len(os.fsencode(cwd)))
     if len(text) < ended.total_chars:

@@ -3,11 +3,10 @@
 import os
 
 from ferrule.core.bound import Ends
-from ferrule.core.face import Face
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.ah import arrange, says
 from ferrule.dialects.says import reading
-from ferrule.dialects.words import schemas, words
+from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
 
@@ -22,18 +21,17 @@ _WRITING = {**_ERRORS, "protected-folder": "error: path is in a protected direct
 
 def dialect() -> Dialect:
     """The dialect, read from its files."""
-    schema, word = schemas(_HERE), words(_HERE)
+    face = rows(_HERE)
     faces = (
-        Face(
-            tool="read",
-            name="read",
-            schema=schema["read"],
-            words=word["read"],
+        face(
+            "read",
+            "read",
             lift=arrange.from_the_start,
             fill={
                 "usual_lines": None,
                 "most_bytes": _WHOLE_BYTES,
                 "line_bytes": _WHOLE_BYTES,
+                "decoded": ("image",),
                 "folders": False,
             },
             says=reading(says.numbered),
@@ -45,24 +43,18 @@ def dialect() -> Dialect:
             },
             bound=Ends(50_000),
         ),
-        Face(
-            tool="write",
-            name="write",
-            schema=schema["write"],
-            words=word["write"],
+        face(
+            "write",
+            "write",
             fill={"final_newline": False},
-            preprocess=arrange.unprotected,
             says=says.written,
             errors=_WRITING,
             bound=Ends(10_000),
         ),
-        Face(
-            tool="edit",
-            name="edit",
-            schema=schema["edit"],
-            words=word["edit"],
+        face(
+            "edit",
+            "edit",
             params={"old_string": "old", "new_string": "new"},
-            preprocess=arrange.unprotected,
             says=says.edited,
             errors={
                 **_WRITING,
@@ -74,11 +66,9 @@ def dialect() -> Dialect:
             },
             bound=Ends(10_000),
         ),
-        Face(
-            tool="shell",
-            name="bash",
-            schema=schema["bash"],
-            words=word["bash"],
+        face(
+            "shell",
+            "bash",
             params={"timeout": "seconds"},
             per={"seconds": 1000},
             usual={"seconds": 120.0},
@@ -94,4 +84,4 @@ def dialect() -> Dialect:
             bound=Ends(_BASH_BYTES, 256),
         ),
     )
-    return Dialect(name="ah", faces=faces)
+    return Dialect(name="ah", faces=faces, protects="AH_PROTECT_DIRS")

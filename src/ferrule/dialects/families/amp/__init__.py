@@ -2,11 +2,10 @@
 
 import os
 
-from ferrule.core.face import Face
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.amp import preprocess, says
 from ferrule.dialects.says import reading, restored
-from ferrule.dialects.words import schemas, words
+from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
 
@@ -38,13 +37,11 @@ _MISSING = "ENOENT: no such file or directory '{path}'{hint}"
 
 def dialect() -> Dialect:
     """The dialect, read from its files."""
-    schema, word = schemas(_HERE), words(_HERE)
+    face = rows(_HERE)
     faces = (
-        Face(
-            tool="read",
-            name="Read",
-            schema=schema["Read"],
-            words=word["Read"],
+        face(
+            "read",
+            "Read",
             params={"read_range": "span"},
             lift=preprocess.span,
             lower=preprocess.as_span,
@@ -55,6 +52,7 @@ def dialect() -> Dialect:
                 "usual_lines": 500,
                 "most_lines": 2_000,
                 "line_bytes": 4_096,
+                "decoded": ("image", "document"),
             },
             says=reading("{}: {}"),
             errors={
@@ -63,11 +61,9 @@ def dialect() -> Dialect:
                 "too-large": "File content exceeds maximum allowed size (65536 bytes). {message}",
             },
         ),
-        Face(
-            tool="edit",
-            name="edit_file",
-            schema=schema["edit_file"],
-            words=word["edit_file"],
+        face(
+            "edit",
+            "edit_file",
             params={"old_str": "old", "new_str": "new", "replace_all": "everywhere"},
             says=says.edited,
             errors={
@@ -79,77 +75,62 @@ def dialect() -> Dialect:
                 "empty-old": "old_str must not be empty. To write a whole file, use create_file.",
             },
         ),
-        Face(
-            tool="write",
-            name="create_file",
-            schema=schema["create_file"],
-            words=word["create_file"],
+        face(
+            "write",
+            "create_file",
             fill={"final_newline": True, "name_guidance": True},
             says=says.created,
         ),
-        Face(
-            tool="shell",
-            name="Bash",
-            schema=schema["Bash"],
-            words=word["Bash"],
+        face(
+            "shell",
+            "Bash",
             params=_SHELL,
             fill={"tail_chars": 50_000},
             preprocess=preprocess.command,
             says=says.ran,
         ),
-        Face(
-            tool="shell",
-            name="run_terminal_command",
-            schema=schema["run_terminal_command"],
-            words=word["Bash"],
+        face(
+            "shell",
+            "run_terminal_command",
+            like="Bash",
             params=_SHELL,
             fill={"tail_chars": 50_000},
             preprocess=preprocess.command,
             says=says.ran,
             shown=False,
         ),
-        Face(
-            tool="glob",
-            name="glob",
-            schema=schema["glob"],
-            words=word["glob"],
+        face(
+            "glob",
+            "glob",
             params={"filePattern": "pattern"},
             says=says.files_and_remaining,
         ),
-        Face(
-            tool="grep",
-            name="Grep",
-            schema=schema["Grep"],
-            words=word["Grep"],
+        face(
+            "grep",
+            "Grep",
             params={"caseSensitive": "case_sensitive"},
             lift=preprocess.one_place,
             fill={"per_file": 10, "limit": 100, "line_chars": 200},
             says=says.lines,
             errors={"not-found": _MISSING, "bad-pattern": "{message}\n" + says.NOTHING_FOUND[1]},
         ),
-        Face(
-            tool="delete",
-            name="delete_file",
-            schema=schema["delete_file"],
-            words=word["delete_file"],
+        face(
+            "delete",
+            "delete_file",
             says=says.deleted,
             errors={"not-found": _MISSING},
         ),
-        Face(
-            tool="undo",
-            name="undo_edit",
-            schema=schema["undo_edit"],
-            words=word["undo_edit"],
+        face(
+            "undo",
+            "undo_edit",
             says=restored,
         ),
-        Face(
-            tool="format",
-            name="format_file",
-            schema=schema["format_file"],
-            words=word["format_file"],
+        face(
+            "format",
+            "format_file",
             says=says.formatted,
             errors={"not-found": _MISSING},
         ),
-        *(Face(tool=tool, name=name, schema=schema[name], words=word[name]) for name, tool in LATER.items()),
+        *(face(tool, name) for name, tool in LATER.items()),
     )
     return Dialect(name="amp", faces=faces, notes=".amp", aliases=ALIASES)

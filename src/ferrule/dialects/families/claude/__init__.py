@@ -1,14 +1,12 @@
-"""Claude Code's tools: twenty-one, of which those are advertised whose tools are here, and three of earlier versions."""
+"""Claude Code's tools: twenty-one, of which those are advertised whose tools are here, and three older ones."""
 
 import os
-from typing import Any
 
 from ferrule.core.bound import Middle
-from ferrule.core.face import Face
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.claude import arrange, says
 from ferrule.dialects.says import reading, tree
-from ferrule.dialects.words import schemas, words
+from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
 
@@ -58,10 +56,7 @@ ALIASES = {
 
 def dialect() -> Dialect:
     """The dialect, read from its files."""
-    schema, word = schemas(_HERE), words(_HERE)
-
-    def face(tool: str, name: str, **rest: Any) -> Face:
-        return Face(tool=tool, name=name, schema=schema[name], words=word[name], **rest)
+    face = rows(_HERE)
 
     faces = (
         face(
@@ -135,11 +130,11 @@ def dialect() -> Dialect:
             params={
                 "type": "kind",
                 "output_mode": "mode",
+                "-n": "numbers",
                 "-A": "after",
                 "-B": "before",
                 "head_limit": "limit",
             },
-            unused=("-n",),
             lift=arrange.search,
             lower=arrange.searched,
             said_as={"case_sensitive": "-i"},

@@ -15,7 +15,7 @@ def from_the_start(values: dict[str, Any]) -> dict[str, Any]:
 
 def search(values: dict[str, Any]) -> dict[str, Any]:
     """`-i` says the opposite of case sensitive, `-C` both sides of context, and modes have their own names."""
-    out = {key: value for key, value in values.items() if key not in ("-i", "-C", "-n", "mode")}
+    out = {key: value for key, value in values.items() if key not in ("-i", "-C", "mode")}
     if "-i" in values:
         out["case_sensitive"] = not values["-i"]
     if "-C" in values:

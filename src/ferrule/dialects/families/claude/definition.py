@@ -15,12 +15,8 @@ NAMES = (
     *("TaskCreate", "TaskGet", "TaskUpdate", "TaskList"),
 )
 
-BUILT_IN = {
-    "computer_20241024": "computer",
-    "text_editor_20250124": "str_replace_editor",
-    "bash_20241022": "bash",
-}
-"""Types of tools that the API itself defines → what a function of that kind is called elsewhere."""
+BUILT_IN = {"computer": "computer", "text_editor": "str_replace_editor", "bash": "bash"}
+"""Tools that the API itself defines, by type without its date → what such a function is called elsewhere."""
 
 
 class ToolDefinition(NamedTuple):
@@ -46,7 +42,8 @@ def claude_code_definition(anthropic_tool: Mapping[str, Any]) -> ToolDefinition:
     if is_claude_code_tool(name):
         schema, word = _catalog()
         return ToolDefinition(name, word[name], _copied(schema[name]))
-    name = BUILT_IN.get(str(anthropic_tool.get("type", "")), name)
+    kind, _, date = str(anthropic_tool.get("type", "")).rpartition("_")
+    name = BUILT_IN.get(kind, name) if date.isdigit() else name
     parameters = anthropic_tool.get("input_schema") or {"type": "object", "properties": {}}
     return ToolDefinition(name, str(anthropic_tool.get("description") or ""), _copied(parameters))
 

@@ -10,7 +10,7 @@ PAST = "The file has only {total} lines; line {first} is past its end."
 
 _ANSWERS = frozenset({"grep", "rg", "egrep", "fgrep", "find", "diff", "test", "["})
 """Programs, and `git diff` and `git grep`, for which an exit code of 1 is no failure."""
-_TOKEN = re.compile(r"""(?:[^\s;|&()<>'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+|\|\||&&|[<>]&|&>|[;|&()<>\n]""", re.DOTALL)
+_PIECE = re.compile(r"""(?:[^\s;|&()<>'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+|\|\||&&|[<>]&|&>|[;|&()<>\n]""", re.DOTALL)
 _BETWEEN = frozenset({";", "|", "||", "&", "\n"})
 _ASSIGNMENT = re.compile(r"\w+=")
 
@@ -72,16 +72,16 @@ def failed(outcome: Ran) -> bool:
 def _answers(command: str) -> bool:
     """Does the exit code come from a program that says no with a 1? Only where that is certain."""
     chain: list[list[str]] = [[]]
-    for token in _TOKEN.findall(command.rstrip("; \t\r\n")):
-        if token in "()":
+    for piece in _PIECE.findall(command.rstrip("; \t\r\n")):
+        if piece in "()":
             return False
-        if token == "&&":
+        if piece == "&&":
             chain.append([])
-        elif token in _BETWEEN:
+        elif piece in _BETWEEN:
             # A newline after `&&` ends nothing.
-            chain = chain if token == "\n" and not chain[-1] else [[]]
-        elif chain[-1] or not _ASSIGNMENT.match(token):
-            chain[-1].append(token)
+            chain = chain if piece == "\n" and not chain[-1] else [[]]
+        elif chain[-1] or not _ASSIGNMENT.match(piece):
+            chain[-1].append(piece)
     return _says_no(chain[-1]) and all(words[0] == "cd" for words in chain[:-1] if words)
 
 

@@ -4,11 +4,10 @@ import os
 from typing import Any
 
 from ferrule.core.bound import Middle
-from ferrule.core.face import Face
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.codex import arrange, says
 from ferrule.dialects.says import reading
-from ferrule.dialects.words import schemas, words
+from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
 
@@ -37,12 +36,9 @@ _SHELL: dict[str, Any] = {
 
 def dialect() -> Dialect:
     """The dialect, read from its files."""
-    schema, word = schemas(_HERE), words(_HERE)
+    face = rows(_HERE)
     with open(os.path.join(_HERE, "patch.lark"), encoding="utf-8") as file:
         grammar = file.read()
-
-    def face(tool: str, name: str, **rest: Any) -> Face:
-        return Face(tool=tool, name=name, schema=schema[name], words=word[name], **rest)
 
     faces = (
         face("shell", "shell_command", **_SHELL),
@@ -87,6 +83,7 @@ def dialect() -> Dialect:
                 "usual_lines": 2_000,
                 "most_bytes": 100_000,
                 "line_chars": 500,
+                "decoded": (),
                 "folders": False,
                 "mention_empty": True,
             },

@@ -5,7 +5,6 @@ from typing import Any
 
 from ferrule.core.errors import BadArguments
 
-
 _SHELLS = frozenset({"bash", "sh", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh"})
 _RUN = frozenset({"-c", "-lc"})
 

@@ -7,7 +7,7 @@ from ferrule.core.face import Face
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.gemini import arrange, says
 from ferrule.dialects.says import reading
-from ferrule.dialects.words import schemas, words
+from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
 
@@ -21,6 +21,7 @@ LATER = {
     "exit_plan_mode": "exit_plan",
     "activate_skill": "skill",
     "invoke_agent": "delegate",
+    "tracker_create_task": "todo_create",
     "list_mcp_resources": "list_mcp_resources",
     "read_mcp_resource": "read_mcp_resource",
 }
@@ -35,16 +36,17 @@ _EDIT_ERRORS = {
     "ambiguous": "Failed to edit, expected 1 occurrence but found {count} for old_string in {path}.\n{message}",
     "unexpected-count": "Failed to edit: {message}",
     "same-text": "No changes to apply. The old_string and new_string are identical.",
-    "empty-old": "File already exists, cannot create: old_string is empty.",
+    "empty-old": "File already exists, cannot create: {path}. Give the text to replace as old_string.",
 }
+_NO_PATH = {"not-found": "Path does not exist: {path}", "not-a-folder": "Path is not a directory: {path}"}
 
 
 def dialect() -> Dialect:
     """The dialect, read from its files."""
-    schema, word = schemas(_HERE), words(_HERE)
+    plain = rows(_HERE)
 
     def face(tool: str, name: str, *, unused: tuple[str, ...] = (), **rest: Any) -> Face:
-        return Face(tool=tool, name=name, schema=schema[name], words=word[name], unused=(*_WAIT, *unused), **rest)
+        return plain(tool, name, unused=(*_WAIT, *unused), **rest)
 
     faces = (
         face(
@@ -59,12 +61,14 @@ def dialect() -> Dialect:
                 "most_bytes": 100_000,
                 "line_bytes": 8_000,
                 "line_chars": 2_000,
+                "decoded": ("image", "document"),
                 "folders": False,
             },
             says=reading(says.text),
             errors={
                 "not-found": "File not found: {path}{hint}",
-                "is-folder": "Path is a directory, not a file: {path}",
+                "is-folder": "Path is a directory, not a file: {path}. Use list_directory to list it.",
+                "binary": "Cannot display content of binary file: {path}",
             },
         ),
         face(
@@ -73,6 +77,7 @@ def dialect() -> Dialect:
             params={"useDefaultExcludes": "default_excludes"},
             lift=arrange.ignoring,
             lower=arrange.as_option,
+            said_as={"ignored": "file_filtering_options"},
             says=says.many,
         ),
         face("write", "write_file", params={"file_path": "path"}, fill={"final_newline": False}, says=says.written),
@@ -118,9 +123,11 @@ def dialect() -> Dialect:
             },
             lift=arrange.search,
             lower=arrange.searched,
+            said_as={"mode": "names_only"},
             usual={"per_file": 0, "limit": 100},
             fill={"line_chars": 2_000},
             says=says.matched,
+            errors=_NO_PATH,
         ),
         face(
             "glob",
@@ -128,9 +135,11 @@ def dialect() -> Dialect:
             params={"dir_path": "path"},
             lift=arrange.ignoring,
             lower=arrange.as_parameter,
+            said_as={"ignored": "respect_git_ignore"},
             usual={"case_sensitive": False},
             fill={"by_time": True, "limit": 1_000},
             says=says.found,
+            errors=_NO_PATH,
         ),
         face(
             "list_dir",
@@ -138,6 +147,7 @@ def dialect() -> Dialect:
             params={"dir_path": "path"},
             lift=arrange.ignoring,
             lower=arrange.as_option,
+            said_as={"ignored": "file_filtering_options"},
             usual={"ignored": False},
             fill={"depth": 1, "folders_first": True, "limit": 2_000},
             says=says.listed,
@@ -156,4 +166,5 @@ def dialect() -> Dialect:
         ),
         *(face(tool, name) for name, tool in LATER.items()),
     )
-    return Dialect(name="gemini", faces=faces)
+    # What the search was called before.
+    return Dialect(name="gemini", faces=faces, aliases={"search_file_content": "grep_search"})

@@ -15,27 +15,35 @@ from ferrule.core.outcomes import (
     Ran,
     Tree,
 )
-from ferrule.dialects.says import parts, plain
+from ferrule.dialects.says import matching, parts, plain
 
 
 def text(outcome: FileText) -> str:
     """The lines as they are; what is missing is said above them."""
+    return _text(outcome, "give start_line and end_line")
+
+
+def _text(outcome: FileText, how: str) -> str:
     last = outcome.first + len(outcome.lines) - 1
     if outcome.first == 1 and outcome.total == last:
         return plain(outcome)
+    if not outcome.lines and outcome.total is not None:
+        return f"The file has {outcome.total} lines; there is no line {outcome.first}."
     of = "" if outcome.total is None else f" of {outcome.total}"
     return (
         f"IMPORTANT: The file content has been truncated. These are lines {outcome.first}-{last}{of}."
-        f" To read more, give start_line and end_line.\n\n{plain(outcome)}"
+        f" To read more, {how}.\n\n{plain(outcome)}"
     )
 
 
 def many(outcome: ManyFiles) -> Any:
+    """Each file under its path, and at the end those that were left out."""
     pieces: list[str | Picture] = []
     for file in outcome.files:
-        pieces.append(f"--- {file.path} ---\n\n{text(file)}" if isinstance(file, FileText) else f"--- {file.path} ---")
-        if isinstance(file, Picture):
-            pieces.append(file)
+        if isinstance(file, FileText):
+            pieces.append(f"--- {file.path} ---\n\n{_text(file, 'use read_file with start_line and end_line')}")
+        else:
+            pieces += [f"--- {file.path} ---", file]
     if outcome.skipped:
         pieces.append("Skipped:\n" + "\n".join(f"- {path}: {why}" for path, why in outcome.skipped))
     if not outcome.files:
@@ -75,10 +83,13 @@ def matched(outcome: Hits | Matching) -> str:
     if isinstance(outcome, Matching):
         if not outcome.files:
             return "No matches found"
-        return "\n".join([f"Found {outcome.total} files with matches:", *(path for path, _ in outcome.files)])
+        files = matching(outcome, none="")
+        return f"Found {outcome.total} file{'s' * (outcome.total != 1)} with matches:\n{files}"
     if not outcome.lines:
         return "No matches found"
-    rows = [f"Found {outcome.total} matches"]
+    shown = sum(not hit.context for hit in outcome.lines)
+    more = f" (the first {shown} are shown)" if shown < outcome.total else ""
+    rows = [f"Found {outcome.total} match{'es' * (outcome.total != 1)}{more}"]
     path = None
     for hit in outcome.lines:
         if hit.path != path:

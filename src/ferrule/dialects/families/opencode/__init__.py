@@ -1,14 +1,12 @@
 """Opencode's tools."""
 
 import os
-from typing import Any
 
 from ferrule.core.bound import Lines
-from ferrule.core.face import Face
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.opencode import arrange, says
 from ferrule.dialects.says import reading
-from ferrule.dialects.words import schemas, words
+from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
 
@@ -20,21 +18,29 @@ _UNREAD = {
     "not-read": "You must read file {path} before overwriting it. Use the read tool first",
     "stale": "File {path} has been modified since it was last read. Read it again before modifying it.",
 }
+_UNPATCHED = dict.fromkeys(
+    ("not-found", "exists", "no-match", "ambiguous", "binary", "unencodable"),
+    "apply_patch verification failed: {message}",
+)
+_NO_PATH = {"not-found": "No such file or directory: '{path}'", "not-a-folder": "Not a directory: '{path}'"}
 
 
 def dialect() -> Dialect:
     """The dialect, read from its files."""
-    schema, word = schemas(_HERE), words(_HERE)
-
-    def face(tool: str, name: str, **rest: Any) -> Face:
-        return Face(tool=tool, name=name, schema=schema[name], words=word[name], **rest)
+    face = rows(_HERE)
 
     faces = (
         face(
             "read",
             "read",
             params=_PATH,
-            fill={"usual_lines": 2_000, "most_bytes": 51_200, "line_bytes": 8_000, "line_chars": 2_000},
+            fill={
+                "usual_lines": 2_000,
+                "most_bytes": 51_200,
+                "line_bytes": 8_000,
+                "line_chars": 2_000,
+                "decoded": ("image", "document"),
+            },
             says=reading("{}: {}"),
             errors={"not-found": "File not found: {path}{hint}", "binary": "Cannot read binary file: {path}"},
         ),
@@ -62,24 +68,32 @@ def dialect() -> Dialect:
                 "empty-old": "oldString is empty, but the file exists. Use write to replace all of it.",
             },
         ),
-        face("patch", "apply_patch", params={"patchText": "patch"}, text_param="patchText", says=says.patched),
+        face(
+            "patch",
+            "apply_patch",
+            params={"patchText": "patch"},
+            text_param="patchText",
+            says=says.patched,
+            errors=_UNPATCHED,
+        ),
         face(
             "shell",
             "bash",
             params={"timeout": "seconds", "workdir": "cwd"},
             per={"seconds": 1000},
             usual={"seconds": 120.0},
-            fill={"head_chars": 60_000, "tail_chars": 120_000, "tail_bytes": None},
+            fill={"head_chars": 120_000, "tail_chars": 120_000, "tail_bytes": None},
             says=says.ran,
             bound=Lines(2_000, 51_200, last=True),
         ),
-        face("glob", "glob", fill={"limit": 100, "by_time": True}, says=says.found),
+        face("glob", "glob", fill={"limit": 100, "by_time": True}, says=says.found, errors=_NO_PATH),
         face(
             "grep",
             "grep",
             params={"include": "glob"},
             fill={"per_file": 0, "limit": 100, "line_chars": 2_000, "case_sensitive": True, "by_time": True},
             says=says.matched,
+            errors=_NO_PATH,
         ),
         face(
             "plan",

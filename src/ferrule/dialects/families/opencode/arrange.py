@@ -7,8 +7,9 @@ _BACK = {canonical: shown for shown, canonical in _NAMES.items()}
 
 
 def steps(values: dict[str, Any]) -> dict[str, Any]:
-    """Items in canonical names."""
-    return {**values, "steps": [{_NAMES[key]: value for key, value in one.items()} for one in values["steps"]]}
+    """Items in canonical names; older ones have an id, which the place in the list makes needless."""
+    rows = [{_NAMES[key]: value for key, value in one.items() if key in _NAMES} for one in values["steps"]]
+    return {**values, "steps": rows}
 
 
 def todos(values: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """How opencode reads what came back."""
 
 from ferrule.core.outcomes import Created, Edited, Found, Hits, Matching, PatchApplied, Planned, Ran
-from ferrule.dialects.says import paths, spelled_steps
+from ferrule.dialects.says import matching, paths, spelled_steps
 
 _LETTERS = {"add": "A", "update": "M", "delete": "D"}
 
@@ -34,7 +34,9 @@ def found(outcome: Found) -> str:
 
 
 def matched(outcome: Hits | Matching) -> str:
-    if isinstance(outcome, Matching) or not outcome.lines:
+    if isinstance(outcome, Matching):
+        return matching(outcome, none="No files found")
+    if not outcome.lines:
         return "No files found"
     rows = [f"Found {outcome.total} matches"]
     path = None
@@ -43,7 +45,9 @@ def matched(outcome: Hits | Matching) -> str:
             rows += ["", f"{hit.path}:"] if path else [f"{hit.path}:"]
             path = hit.path
         rows.append(f"  Line {hit.line}: {hit.text}")
-    return "\n".join(rows)
+    more = outcome.total - sum(not hit.context for hit in outcome.lines)
+    rest = ["", f"(Results are truncated: {more} more matches. Use a narrower path or pattern.)"] if more > 0 else []
+    return "\n".join([*rows, *rest])
 
 
 def planned(outcome: Planned) -> str:

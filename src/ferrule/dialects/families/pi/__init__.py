@@ -1,34 +1,46 @@
 """Pi's tools."""
 
 import os
-from typing import Any
 
 from ferrule.core.bound import Lines
-from ferrule.core.face import Face
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.pi import arrange, says
 from ferrule.dialects.says import reading
-from ferrule.dialects.words import schemas, words
+from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
 
-_EDIT_ERRORS = {"not-found": "File not found: {path}", "empty-old": "oldText must not be empty in {path}."}
+_EDIT_ERRORS = {
+    "not-found": "File not found: {path}",
+    "no-match": "Could not find the exact text in {path}.\n{message}",
+    "ambiguous": "Found {count} occurrences of the text in {path}. The text must be unique.\n{message}",
+    "empty-old": "oldText must not be empty in {path}.",
+    "same-text": "No changes made to {path}. {message}",
+    "overlap": "Edits overlap in {path}. {message}",
+}
+_NO_PATH = {"not-found": "Path not found: {path}", "not-a-folder": "Not a directory: {path}"}
 
 
 def dialect() -> Dialect:
     """The dialect, read from its files."""
-    schema, word = schemas(_HERE), words(_HERE)
-
-    def face(tool: str, name: str, **rest: Any) -> Face:
-        return Face(tool=tool, name=name, schema=schema[name], words=word[name], **rest)
+    face = rows(_HERE)
 
     faces = (
         face(
             "read",
             "read",
-            fill={"usual_lines": 2_000, "most_bytes": 51_200, "line_bytes": 51_200, "folders": False},
+            fill={
+                "usual_lines": 2_000,
+                "most_bytes": 51_200,
+                "line_bytes": 51_200,
+                "decoded": ("image",),
+                "folders": False,
+            },
             says=reading(says.text),
-            errors={"not-found": "ENOENT: no such file or directory, access '{path}'{hint}"},
+            errors={
+                "not-found": "ENOENT: no such file or directory, access '{path}'{hint}",
+                "is-folder": "EISDIR: illegal operation on a directory, read '{path}'. Use ls to list it.",
+            },
         ),
         face("write", "write", fill={"final_newline": False}, says=says.written),
         face(
@@ -50,10 +62,21 @@ def dialect() -> Dialect:
             shown=False,
         ),
         face(
+            "multi_edit",
+            "edit_more",
+            lift=arrange.more,
+            lower=arrange.more_shown,
+            fill={"in_turn": False},
+            says=says.edited,
+            errors=_EDIT_ERRORS,
+            aliases=("edit",),
+            shown=False,
+        ),
+        face(
             "shell",
             "bash",
             params={"timeout": "seconds"},
-            fill={"head_chars": 60_000, "tail_chars": 120_000, "tail_bytes": None},
+            fill={"head_chars": 120_000, "tail_chars": 120_000, "tail_bytes": None},
             says=says.ran,
             failed=says.failed,
             bound=Lines(2_000, 51_200, last=True),
@@ -67,8 +90,9 @@ def dialect() -> Dialect:
             usual={"case_sensitive": True, "limit": 100},
             fill={"per_file": 0, "line_chars": 500},
             says=says.matched,
+            errors=_NO_PATH,
         ),
-        face("glob", "find", usual={"limit": 1_000}, fill={"relative": True}, says=says.found),
-        face("list_dir", "ls", usual={"limit": 500}, says=says.listed),
+        face("glob", "find", usual={"limit": 1_000}, fill={"relative": True}, says=says.found, errors=_NO_PATH),
+        face("list_dir", "ls", usual={"limit": 500}, says=says.listed, errors=_NO_PATH),
     )
     return Dialect(name="pi", faces=faces)

@@ -2,18 +2,37 @@
 
 from typing import Any
 
+from ferrule.core.errors import BadArguments
+
 _NAMES = {"oldText": "old", "newText": "new"}
 _BACK = {canonical: shown for shown, canonical in _NAMES.items()}
 
 
 def edits(values: dict[str, Any]) -> dict[str, Any]:
-    """Edits in canonical names."""
+    """Edits in canonical names. One that says more than the two texts may mean more than is understood."""
+    unknown = [f"edits[{at}].{key}" for at, one in enumerate(values["edits"]) for key in one if key not in _NAMES]
+    if unknown:
+        raise BadArguments("\n".join(f"{where}: unknown; an edit has oldText and newText." for where in unknown[:10]))
     return {**values, "edits": [{_NAMES[key]: value for key, value in one.items()} for one in values["edits"]]}
 
 
 def edits_shown(values: dict[str, Any]) -> dict[str, Any]:
     """The inverse."""
-    return {**values, "edits": [{_BACK[key]: value for key, value in one.items()} for one in values["edits"]]}
+    if any(one.get("everywhere") for one in values["edits"]):
+        raise BadArguments("edits: there are no words for an edit that is made everywhere.")
+    return {**values, "edits": [{shown: one[key] for key, shown in _BACK.items()} for one in values["edits"]]}
+
+
+def more(values: dict[str, Any]) -> dict[str, Any]:
+    """Edits, and one more that is said by itself."""
+    rest = {key: value for key, value in values.items() if key not in _NAMES}
+    return edits({**rest, "edits": [*values["edits"], {key: values[key] for key in _NAMES}]})
+
+
+def more_shown(values: dict[str, Any]) -> dict[str, Any]:
+    """The inverse."""
+    shown = edits_shown(values)
+    return {**shown, "edits": shown["edits"][:-1], **shown["edits"][-1]}
 
 
 def search(values: dict[str, Any]) -> dict[str, Any]:
@@ -27,10 +46,10 @@ def search(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def searched(values: dict[str, Any]) -> dict[str, Any]:
-    """The inverse."""
+    """The inverse; lines before and lines after are one number."""
     out = {key: value for key, value in values.items() if key not in ("case_sensitive", "before", "after")}
     if "case_sensitive" in values:
         out["ignoreCase"] = not values["case_sensitive"]
-    if "before" in values:
-        out["context"] = values["before"]
+    if "before" in values or "after" in values:
+        out["context"] = max(values.get("before", 0), values.get("after", 0))
     return out

@@ -1,12 +1,14 @@
 """How pi reads what came back."""
 
 from ferrule.core.outcomes import Created, Edited, FileText, Found, Hits, Matching, Ran, Tree
-from ferrule.dialects.says import paths, plain
+from ferrule.dialects.says import matching, paths, plain
 
 
 def text(outcome: FileText) -> str:
     """The lines as they are, and how to go on where there are more."""
     last = outcome.first + len(outcome.lines) - 1
+    if outcome.first > 1 and not outcome.lines:
+        return f"Offset {outcome.first} is beyond end of file ({outcome.total} lines total)"
     if outcome.total is not None and last >= outcome.total:
         return plain(outcome)
     of = "" if outcome.total is None else f" of {outcome.total}"
@@ -33,14 +35,15 @@ def failed(outcome: Ran) -> bool:
 
 
 def matched(outcome: Hits | Matching) -> str:
-    if isinstance(outcome, Matching) or not outcome.lines:
+    if isinstance(outcome, Matching):
+        return matching(outcome, none="No matches found")
+    if not outcome.lines:
         return "No matches found"
     marks = {True: "-", False: ":"}
     rows = [f"{hit.path}{marks[hit.context]}{hit.line}{marks[hit.context]} {hit.text}" for hit in outcome.lines]
     more = outcome.total - sum(not hit.context for hit in outcome.lines)
-    return "\n".join(
-        [*rows, *([f"\n[{more} more matches. Use a larger limit or a narrower pattern.]"] if more > 0 else [])]
-    )
+    rest = f"\n[{more} more matches. Use a larger limit or a narrower pattern.]"
+    return "\n".join([*rows, *([rest] if more > 0 else [])])
 
 
 def found(outcome: Found) -> str:
@@ -52,4 +55,5 @@ def listed(outcome: Tree) -> str:
     if not outcome.entries:
         return "(empty directory)"
     rows = [entry.path + "/" * (entry.kind == "folder") for entry in outcome.entries]
-    return "\n".join([*rows, *([f"\n[{outcome.remaining} more entries.]"] if outcome.remaining else [])])
+    rest = f"\n[{outcome.remaining} more entries. Use a larger limit.]"
+    return "\n".join([*rows, *([rest] if outcome.remaining else [])])

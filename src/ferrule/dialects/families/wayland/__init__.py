@@ -4,11 +4,10 @@ import functools
 import os
 
 from ferrule.core.bound import Middle
-from ferrule.core.face import Face
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.wayland import arrange, says
 from ferrule.dialects.says import hits, paths, reading
-from ferrule.dialects.words import schemas, words
+from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
 
@@ -34,13 +33,11 @@ def _refused(deed: str) -> dict[str, str]:
 
 def dialect() -> Dialect:
     """The dialect, read from its files."""
-    schema, word = schemas(_HERE), words(_HERE)
+    face = rows(_HERE)
     faces = (
-        Face(
-            tool="read",
-            name="Read",
-            schema=schema["Read"],
-            words=word["Read"],
+        face(
+            "read",
+            "Read",
             params=_FILE,
             shift={"offset": 1},
             lift=arrange.from_the_start,
@@ -48,6 +45,7 @@ def dialect() -> Dialect:
                 "usual_lines": None,
                 "most_bytes": _WHOLE_BYTES,
                 "line_bytes": _WHOLE_BYTES,
+                "decoded": (),
                 "folders": False,
                 "mention_binary": True,
                 "mention_unchanged": True,
@@ -61,11 +59,9 @@ def dialect() -> Dialect:
             bound=Middle(_READ_CHARS),
             limit_bytes=_LIMIT_BYTES,
         ),
-        Face(
-            tool="write",
-            name="Write",
-            schema=schema["Write"],
-            words=word["Write"],
+        face(
+            "write",
+            "Write",
             params=_FILE,
             fill={"final_newline": False},
             says=says.written,
@@ -73,11 +69,9 @@ def dialect() -> Dialect:
             bound=Middle(_WRITE_CHARS),
             limit_bytes=_LIMIT_BYTES,
         ),
-        Face(
-            tool="edit",
-            name="Edit",
-            schema=schema["Edit"],
-            words=word["Edit"],
+        face(
+            "edit",
+            "Edit",
             params={**_FILE, "old_string": "old", "new_string": "new", "replace_all": "everywhere"},
             fill={"read_first": True},
             says=says.edited,
@@ -94,11 +88,9 @@ def dialect() -> Dialect:
             bound=Middle(_WRITE_CHARS),
             limit_bytes=_LIMIT_BYTES,
         ),
-        Face(
-            tool="shell",
-            name="Bash",
-            schema=schema["Bash"],
-            words=word["Bash"],
+        face(
+            "shell",
+            "Bash",
             params={"timeout": "seconds"},
             per={"seconds": 1000},
             usual={"seconds": 120.0},
@@ -114,11 +106,9 @@ def dialect() -> Dialect:
             bound=Middle(_CHARS),
             limit_bytes=_LIMIT_BYTES,
         ),
-        Face(
-            tool="grep",
-            name="Grep",
-            schema=schema["Grep"],
-            words=word["Grep"],
+        face(
+            "grep",
+            "Grep",
             lift=arrange.case,
             lower=arrange.no_case,
             said_as={"case_sensitive": "case_insensitive"},
@@ -133,11 +123,9 @@ def dialect() -> Dialect:
             bound=Middle(_GREP_CHARS),
             limit_bytes=_LIMIT_BYTES,
         ),
-        Face(
-            tool="glob",
-            name="Glob",
-            schema=schema["Glob"],
-            words=word["Glob"],
+        face(
+            "glob",
+            "Glob",
             fill={"limit": 100, "by_time": True, "relative": True},
             says=functools.partial(paths, none="No files matched the pattern"),
             errors={**_refused("search"), "not-found": "{path}: No such file or directory{hint}"},
@@ -145,14 +133,7 @@ def dialect() -> Dialect:
             limit_bytes=_LIMIT_BYTES,
         ),
         *(
-            Face(
-                tool=tool,
-                name=name,
-                schema=schema[name],
-                words=word[name],
-                bound=Middle(_CHARS),
-                limit_bytes=_LIMIT_BYTES,
-            )
+            face(tool, name, bound=Middle(_CHARS), limit_bytes=_LIMIT_BYTES)
             for tool, name in (
                 ("delegate", "Delegate"),
                 ("tool_search", "ToolSearch"),

@@ -1,0 +1,1 @@
+"""What the project needs beside its product: providing programs, writing pages."""

@@ -1,0 +1,1 @@
+"""The whole engine: calls from the model to the reply."""

@@ -1,0 +1,345 @@
+"""A call in any dialect is accepted in every session, and does there what it does at home."""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ferrule import Call, Engine, ModeConfig, Question, tool
+from ferrule.core.face import Face
+from ferrule.core.reply import Reply
+from ferrule.dialects.dialect import FAMILIES, load_dialect
+from ferrule.tools import BUILTIN
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+NOTEBOOK = {
+    "cells": [{"cell_type": "code", "id": "c1", "metadata": {}, "source": "x", "outputs": [], "execution_count": None}],
+    "metadata": {},
+    "nbformat": 4,
+    "nbformat_minor": 5,
+}
+FILES = {
+    "a.txt": b"one\ntwo\nthree\n",
+    "a.png": PNG,
+    "a.ipynb": json.dumps(NOTEBOOK).encode(),
+    ".env": b"KEY=secret\n",
+}
+PATCH = "*** Begin Patch\n*** Update File: a.txt\n@@\n one\n-two\n+2\n*** End Patch\n"
+
+CALLS: dict[str, dict[str, Any]] = {
+    "read": {"path": "a.txt"},
+    "write": {"path": "a.txt", "content": "new\n"},
+    "edit": {"path": "a.txt", "old": "two", "new": "2"},
+    "multi_edit": {"path": "a.txt", "edits": [{"old": "on", "new": "On"}, {"old": "two", "new": "2"}]},
+    "patch": {"patch": PATCH},
+    "delete": {"path": "a.txt"},
+    "undo": {"path": "a.txt"},
+    "format": {"path": "a.txt"},
+    "notebook_edit": {"path": "a.ipynb", "source": "y", "cell_id": "c1"},
+    "glob": {"pattern": "*.txt"},
+    "grep": {"pattern": "two"},
+    "list_dir": {"path": "."},
+    "read_many": {"include": ["a.txt"]},
+    "view_image": {"path": "a.png"},
+    "shell": {"command": "echo hi"},
+    "plan": {"steps": [{"text": "look", "status": "pending", "priority": "low"}]},
+}
+"""A small call of every tool, in canonical words."""
+
+EDITED = b"one\n2\nthree\n"
+AFTER: dict[str, bytes | None] = {
+    "write": b"new\n",
+    "edit": EDITED,
+    "multi_edit": b"One\n2\nthree\n",
+    "patch": EDITED,
+    "delete": None,
+}
+"""What it makes of a.txt, where it makes something of it."""
+
+SAYS = {"read": "two", "glob": "a.txt", "grep": "a.txt", "list_dir": "a.txt", "read_many": "two", "shell": "hi"}
+"""What stands in the reply, whoever answers."""
+
+
+def faces(family: str) -> list[Face]:
+    """Those whose tools are here."""
+    return [face for face in load_dialect(family).faces if face.tool in BUILTIN]
+
+
+def own(family: str, *tools: str) -> Face:
+    """The family's own face for one of the tools, else the one of whoever has it."""
+    found = (face for tool in tools for name in (family, *FAMILIES) for face in faces(name) if face.tool == tool)
+    return next(found)
+
+
+def lay_out(folder: Path) -> None:
+    for name, raw in FILES.items():
+        (folder / name).write_bytes(raw)
+
+
+def is_own(session: str, call: Call) -> bool:
+    """Are both the name and the parameters this family's?"""
+    dialect = load_dialect(session)
+    for face in dialect.faces:
+        names = {face.name, *face.aliases, *(alias for alias, name in dialect.aliases.items() if name == face.name)}
+        properties, required = face.schema["properties"], face.schema.get("required", ())
+        if call.name in names and isinstance(call.input, dict) and set(required) <= set(call.input) <= set(properties):
+            return True
+    return False
+
+
+async def run(engine: Engine, folder: Path, session: str, face: Face) -> tuple[Call, Reply]:
+    """One call in the words of the face, with everything there that it needs."""
+    lay_out(folder)
+    read = own(session, "read")
+    if face.tool in ("write", "edit", "multi_edit", "notebook_edit", "patch"):
+        seen = await engine.run([Call(read.name, read.advertised({"path": name})) for name in ("a.txt", "a.ipynb")])
+        assert all(reply.ok for reply in seen), seen
+    if face.tool == "undo":
+        (folder / "a.txt").write_bytes(b"before\n")
+        await engine.run([Call(read.name, read.advertised({"path": "a.txt"}))])
+        write = own(session, "write")
+        (written,) = await engine.run([Call(write.name, write.advertised({"path": "a.txt", "content": "after\n"}))])
+        assert written.ok, written
+    call = Call(face.name, face.advertised(CALLS[face.tool]))
+    (reply,) = await engine.run([call])
+    return call, reply
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("session", FAMILIES)
+async def test_a_call_in_any_dialect_is_accepted_in_every_session(tmp_path, session, family):
+    async with Engine(tmp_path, dialect=session, ask=lambda question: True) as engine:
+        for face in faces(family):
+            call, reply = await run(engine, tmp_path, session, face)
+            where = (session, family, face.name, reply)
+
+            if face.tool == "format":
+                assert reply.error is not None, where
+                assert reply.error.error_code == "no-formatter", where
+                continue
+            assert reply.status == "done", where
+            assert any(_is_about(call, note) for note in reply.notes) != is_own(session, call), where
+            assert SAYS.get(face.tool, "") in reply.text, where
+            path = tmp_path / "a.txt"
+            left = path.read_bytes() if path.exists() else None
+            expected = {"undo": b"before\n"}.get(face.tool, AFTER.get(face.tool, FILES["a.txt"]))
+            assert left == expected, where
+            if face.tool == "notebook_edit":
+                assert json.loads((tmp_path / "a.ipynb").read_bytes())["cells"][0]["source"] == "y", where
+
+
+def _is_about(call: Call, note: str) -> bool:
+    """Does the note say in whose words the call was?"""
+    said = ("was understood as", "was given parameters of another dialect", "is a tool of the")
+    return note.startswith(tuple(f"{call.name} {words}" for words in said))
+
+
+def meanings(face: Face) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Each parameter with what it means: the canonical one, how many make a unit, and where counting begins."""
+    for name in face.schema["properties"]:
+        canonical = face.params.get(name, name)
+        yield name, (canonical, face.per.get(canonical, 1), face.shift.get(canonical, 0))
+
+
+def conflicts() -> set[tuple[str, str, frozenset[str]]]:
+    """Names that two families use for two things: name, parameter ("" for the tool itself), and the families."""
+    out = set()
+    every = [(family, face) for family in FAMILIES for face in faces(family)]
+    for family, face in every:
+        for other, theirs in every:
+            if family >= other or face.name != theirs.name:
+                continue
+            if face.tool != theirs.tool:
+                out.add((face.name, "", frozenset({family, other})))
+                continue
+            there = dict(meanings(theirs))
+            for name, meaning in meanings(face):
+                if there.get(name, meaning) != meaning:
+                    out.add((face.name, name, frozenset({family, other})))
+    return out
+
+
+def test_these_are_all_the_names_with_two_meanings():
+    assert conflicts() == {
+        ("edit", "", frozenset({"ah", "pi"})),
+        ("edit", "", frozenset({"opencode", "pi"})),
+        ("bash", "timeout", frozenset({"ah", "pi"})),
+        ("bash", "timeout", frozenset({"opencode", "pi"})),
+        ("Read", "offset", frozenset({"claude", "wayland"})),
+    }
+
+
+@pytest.mark.parametrize(
+    ("session", "name", "values", "tool", "canonical"),
+    [
+        pytest.param("pi", "bash", {"command": "x", "timeout": 5}, "shell", {"seconds": 5}, id="seconds-in-pi"),
+        pytest.param("ah", "bash", {"command": "x", "timeout": 5}, "shell", {"seconds": 0.005}, id="ms-in-ah"),
+        pytest.param(
+            "opencode", "bash", {"command": "x", "timeout": 5}, "shell", {"seconds": 0.005}, id="ms-in-opencode"
+        ),
+        pytest.param(
+            "pi",
+            "bash",
+            {"command": "x", "timeout": 5, "workdir": "."},
+            "shell",
+            {"seconds": 5, "cwd": "."},
+            id="seconds-in-pi-though-another-parameter-is-opencode-s",
+        ),
+        pytest.param(
+            "pi", "Bash", {"command": "x", "timeout": 5}, "shell", {"seconds": 0.005}, id="ms-by-claude-s-name-in-pi"
+        ),
+        pytest.param(
+            "pi",
+            "Bash",
+            {"command": "x", "timeout": 5, "description": "y", "why": "z"},
+            "shell",
+            {"seconds": 0.005},
+            id="ms-by-claude-s-name-in-pi-with-something-unknown",
+        ),
+        pytest.param("claude", "Read", {"file_path": "a", "offset": 3}, "read", {"offset": 3}, id="from-1-in-claude"),
+        pytest.param("wayland", "Read", {"file_path": "a", "offset": 3}, "read", {"offset": 4}, id="from-0-in-wayland"),
+        pytest.param(
+            "wayland",
+            "Read",
+            {"file_path": "a", "offset": 3, "pages": "1"},
+            "read",
+            {"offset": 4, "pages": "1"},
+            id="from-0-in-wayland-though-another-parameter-is-claude-s",
+        ),
+        pytest.param(
+            "pi", "edit", {"path": "a", "edits": [{"oldText": "x", "newText": "y"}]}, "multi_edit", {}, id="edits-in-pi"
+        ),
+        pytest.param(
+            "opencode",
+            "edit",
+            {"filePath": "a", "oldString": "x", "newString": "y"},
+            "edit",
+            {"old": "x"},
+            id="one-edit-in-opencode",
+        ),
+    ],
+)
+async def test_the_session_s_own_meaning_wins(tmp_path, session, name, values, tool, canonical):
+    async with Engine(tmp_path, dialect=session, ask=lambda question: True) as engine:
+        face, found, spoken, values, _ = engine.registry.hear(name, values)
+    complete = face.completed(spoken.heard(values))
+
+    assert found.name == tool
+    assert {key: complete[key] for key in canonical} == canonical
+
+
+@pytest.mark.parametrize("session", FAMILIES)
+async def test_a_secret_stays_secret_in_whatever_words_it_is_asked_for(tmp_path, session):
+    lay_out(tmp_path)
+    async with Engine(tmp_path, dialect=session, ask=lambda question: True) as engine:
+        for family in FAMILIES:
+            for face in faces(family):
+                values = CALLS[face.tool]
+                if face.tool in ("glob", "list_dir", "read_many", "shell", "plan"):
+                    continue
+                secret = {"patch": {"patch": PATCH.replace("a.txt", ".env")}, "grep": {"pattern": "K", "path": ".env"}}
+                call = Call(face.name, face.advertised(secret.get(face.tool, {**values, "path": ".env"})))
+                (reply,) = await engine.run([call])
+
+                assert reply.error is not None, (session, call)
+                assert reply.error.error_code in ("reading-secret-file", "writing-secret-file"), (session, call, reply)
+    assert (tmp_path / ".env").read_bytes() == FILES[".env"]
+
+
+@pytest.mark.parametrize("session", FAMILIES)
+@pytest.mark.parametrize(
+    "key", ["path", "file_path", "filePath", "relative_path", "absolute_path", "file", "filename", "dir_path"]
+)
+async def test_a_secret_stays_secret_under_any_name_of_a_path(tmp_path, session, key):
+    lay_out(tmp_path)
+    name = own(session, "read").name
+    async with Engine(tmp_path, dialect=session, ask=lambda question: True) as engine:
+        replies = await engine.run([Call(name, {key: ".env"}), Call(name, {key: ".env", "junk": 1, "offset": 1})])
+
+    assert all(reply.status == "error" and "KEY" not in reply.text for reply in replies)
+
+
+@pytest.mark.parametrize("session", FAMILIES)
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(Call("shell", {"command": "ls", "flags": ["-c", "touch PWNED"]}), id="canonical"),
+        pytest.param(Call("run_terminal_command", {"command": "ls", "flags": ["-c", "touch PWNED"]}), id="amp"),
+        pytest.param(Call("Bash", {"command": "ls", "flags": ["-c", "touch PWNED"]}), id="claude"),
+        pytest.param(Call("bash", {"command": "ls", "flags": ["-c", "touch PWNED"]}), id="pi"),
+        pytest.param(Call("shell", {"command": ["ls"], "flags": ["-c", "touch PWNED"]}), id="codex"),
+        pytest.param(Call("run_shell_command", {"command": "ls", "flags": ["-c", "touch PWNED"]}), id="gemini"),
+    ],
+)
+async def test_no_caller_says_what_is_the_engine_s_to_say(tmp_path, session, call):
+    async with Engine(tmp_path, dialect=session) as engine:
+        await engine.run([call])
+
+    assert not (tmp_path / "PWNED").exists()
+
+
+@pytest.mark.parametrize("session", FAMILIES)
+async def test_a_question_is_about_what_will_be_done(tmp_path, session):
+    lay_out(tmp_path)
+    asked: list[Question] = []
+
+    def ask(question: Question) -> bool:
+        asked.append(question)
+        return False
+
+    read = own(session, "read")
+    async with Engine(tmp_path, dialect=session, ask=ask) as engine:
+        await engine.run([Call(read.name, read.advertised({"path": "a.txt"}))])
+        replies = await engine.run(
+            [
+                Call("replace", {"file_path": "a.txt", "instruction": "", "old_string": "two", "new_string": "2"}),
+                Call("bash", {"command": "rm -rf b", "workdir": "."}),
+            ]
+        )
+
+    edit, shell = asked
+    assert [reply.status for reply in replies] == ["rejected-by-user"] * 2
+    assert edit.summary == f"{own(session, 'edit').name}: write a.txt" or session == "codex"
+    assert {key: edit.input[key] for key in ("path", "old", "new")} == {"path": "a.txt", "old": "two", "new": "2"}
+    assert shell.summary == f"run `rm -rf b` in {tmp_path.resolve()}"
+    assert (tmp_path / "a.txt").read_bytes() == FILES["a.txt"]
+
+
+@pytest.mark.parametrize("session", FAMILIES)
+async def test_a_mode_takes_names_of_every_family(tmp_path, session):
+    lay_out(tmp_path)
+    mode = ModeConfig(include_tools=("read_file", "Grep"))
+    async with Engine(tmp_path, dialect=session, ask=lambda question: True, mode=mode) as engine:
+        replies = await engine.run(
+            [
+                Call("Read", {"file_path": "a.txt"}),
+                Call("grep", {"pattern": "two"}),
+                Call("Write", {"file_path": "b", "content": "x"}),
+                Call("bash", {"command": "echo x > b"}),
+                Call("apply_patch", {"input": PATCH}),
+                Call("edit", {"path": "a.txt", "edits": [{"oldText": "two", "newText": "2"}]}),
+            ]
+        )
+
+    assert [reply.status for reply in replies] == ["done"] * 2 + ["rejected-by-user"] * 4
+    assert (tmp_path / "a.txt").read_bytes() == FILES["a.txt"]
+
+
+@pytest.mark.parametrize("session", FAMILIES)
+async def test_a_tool_of_the_user_s_that_has_a_name_which_is_still_to_come_is_the_user_s(tmp_path, session):
+    @tool
+    def web_fetch(address: str) -> str:
+        """Fetch something in the user's own way."""
+        return f"from {address}"
+
+    async with Engine(tmp_path, dialect=session, tools=[web_fetch], ask=lambda question: True) as engine:
+        shown = {definition["name"]: definition["inputSchema"] for definition in engine.definitions()}
+        reply = await engine.call("web_fetch", address="here")
+
+    assert list(shown["web_fetch"]["properties"]) == ["address"]
+    assert (reply.status, reply.result) == ("done", "from here")
