@@ -128,8 +128,9 @@ class _Writer:
         self, schema: Mapping[str, Any], kind: str, out: dict[str, Any], behind: tuple[str, ...], depth: int
     ) -> None:
         out["type"] = kind.upper()
-        if schema.get("format") in _FORMATS.get(kind, ()):
-            out["format"] = schema["format"]
+        form = schema.get("format")
+        if isinstance(form, str) and form in _FORMATS.get(kind, ()):
+            out["format"] = form
         _values(schema, kind, out)
         if kind == "array":
             out["items"] = self._items(schema, behind, depth)

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 MOST_BYTES = 1 << 18
 """Larger configuration files are not read: who parses them would hold up the event loop."""
+MOST_BYTES_TOGETHER = 1 << 19
+"""Of all that are parsed for one file, the nearest first."""
 
 Reader = Callable[[str], bytes | None]
 """Absolute path → the bytes of the file; None where there is none that may be read."""
@@ -212,6 +214,7 @@ class _Project:
         self._read = read
         self._raw: dict[str, bytes | None] = {}
         self._contents: dict[str, Mapping[str, Any]] = {}
+        self._left = MOST_BYTES_TOGETHER
 
     def has(self, file: str, key: tuple[str, ...]) -> bool:
         raw = self._bytes(file)
@@ -223,7 +226,9 @@ class _Project:
     def content(self, file: str) -> Mapping[str, Any]:
         """What is in a TOML or JSON file; nothing where it cannot be understood."""
         if file not in self._contents:
-            self._contents[file] = _parsed(file, self._bytes(file) or b"")
+            raw = self._bytes(file) or b""
+            self._left -= len(raw)
+            self._contents[file] = _parsed(file, raw) if self._left >= 0 else {}
         return self._contents[file]
 
     def _bytes(self, file: str) -> bytes | None:

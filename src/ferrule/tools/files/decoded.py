@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Literal, Protocol
 
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.outcomes import Document, Notebook, Page, Picture
+from ferrule.core.outcomes import CellOutput, Document, Notebook, Page, Picture
 from ferrule.core.tool import Context
 from ferrule.support.threads import Threads
 
@@ -13,6 +13,9 @@ Kind = Literal["image", "document", "notebook"]
 
 MOST_BYTES: Mapping[Kind, int] = {"image": 50_000_000, "document": 100_000_000, "notebook": 50_000_000}
 """Larger files are refused before anything looks into them."""
+MOST_PICTURES = 20
+PICTURE_BYTES = 7_500_000
+"""Of all pictures in a notebook that are shown together: they must fit into one turn of a model."""
 
 
 class Wanted(Protocol):
@@ -31,7 +34,7 @@ class Wanted(Protocol):
 async def decoded(kind: Kind, path: str, raw: bytes, wanted: Wanted, ctx: Context) -> Picture | Document | Notebook:
     """The content as an outcome. Raises `ToolFailure` for what cannot be decoded within the limits."""
     if kind == "notebook":
-        return await ctx.need(Threads).run(_notebook, path, raw, wanted)
+        return await _with_pictures(await ctx.need(Threads).run(_notebook, path, raw, wanted))
     if kind == "document":
         return await _document(path, raw, wanted, ctx)
     from ferrule.support.picture import BadPicture, fit  # for images
@@ -71,3 +74,34 @@ def _notebook(path: str, raw: bytes, wanted: Wanted) -> Notebook:
     first = wanted.offset or 1
     last = len(notebook.cells) if wanted.limit is None else first + wanted.limit - 1
     return notebook._replace(cells=notebook.cells[first - 1 : last], first=first, total=len(notebook.cells))
+
+
+async def _with_pictures(notebook: Notebook) -> Notebook:
+    """The notebook with its pictures as model APIs take them, and those that they would not take left out."""
+    drawn = [output for cell in notebook.cells for output in cell.outputs if output.picture is not None]
+    if not drawn:
+        return notebook
+    fitted: dict[int, CellOutput] = {}
+    room = PICTURE_BYTES
+    for at, output in enumerate(drawn):
+        fitted[id(output)] = shown = await _fitted(output, room if at < MOST_PICTURES else 0)
+        room -= len(shown.picture.data) if shown.picture is not None else 0
+    cells = (
+        cell._replace(outputs=tuple(fitted.get(id(output), output) for output in cell.outputs))
+        for cell in notebook.cells
+    )
+    return notebook._replace(cells=tuple(cells))
+
+
+async def _fitted(output: CellOutput, room: int) -> CellOutput:
+    from ferrule.support.picture import BadPicture, fit  # for notebooks with pictures
+
+    assert output.picture is not None
+    why = "There is no room for another picture."
+    try:
+        fitted = await fit(output.picture.data) if room > 0 else None
+    except BadPicture as error:
+        fitted, why = None, str(error)
+    if fitted is not None and len(fitted.data) <= room:
+        return output._replace(picture=Picture(output.picture.path, fitted.media_type, fitted.data))
+    return CellOutput(f"{output.text}\n[A picture is left out. {why}]".lstrip("\n"))
