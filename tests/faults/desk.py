@@ -44,6 +44,11 @@ class Desk:
         wanted = {self.path(name): content for name, content in contents.items()}
         return self.writer.apply(list(wanted), lambda _: wanted, kind="write")
 
+    def move(self, old: str, new: str, content: bytes) -> Written:
+        """One file under another name, with another content."""
+        wanted = {self.path(old): None, self.path(new): content}
+        return self.writer.apply(list(wanted), lambda _: wanted, kind="patch", moved={self.path(new): self.path(old)})
+
     def edit(self, name: str, old: bytes, new: bytes) -> Written:
         """One piece of a file replaced."""
         path = self.path(name)

@@ -82,7 +82,7 @@ def _went_on(scene: str, desk: Desk, both: Ends) -> str:
         assert picture(desk.root) == both.old.files
         return "new"
     # Only several files can be half done; then the journal says so, and one step back brings all of them.
-    assert scene == "batch"
+    assert scene in ("batch", "move")
     assert now.steps == both.new.steps
     desk.undo.back()
 

@@ -63,6 +63,7 @@ SCENES = {
     "edit": Scene(_edited, lambda desk: desk.edit("tool.sh", b"line 300 of", b"row of"), _undo),
     "create": Scene(_edited, lambda desk: desk.write("new/folder/file.txt", TEXT), _undo),
     "delete": Scene(_created, lambda desk: desk.write("old.txt", None), _undo),
+    "move": Scene(_edited, lambda desk: desk.move("tool.sh", "bin/tool", TEXT + b"end\n"), _undo),
     "batch": Scene(_three, _batch, _undo),
     "undo-edit": Scene(_edited, _undo, _redo),
     "undo-creation": Scene(_created, _undo, _redo),

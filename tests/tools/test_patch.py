@@ -245,7 +245,7 @@ async def test_what_cannot_be_done_is_said_and_changes_nothing(engine, root, lin
         pytest.param(
             ["*** Update File: a", "-x", "*** Delete File: ./sub/../a"], "line 4: a is named", id="by-another-name"
         ),
-        pytest.param(["*** Delete File: link", "*** Delete File: a"], "line 3: a is named", id="by-a-link"),
+        pytest.param(["*** Update File: link", "-x", "*** Delete File: a"], "line 4: a is named", id="by-a-link"),
         pytest.param(
             ["*** Update File: a", "*** Move to: b", "*** Delete File: b"], "line 4: b is named", id="goal-and-section"
         ),
@@ -450,3 +450,17 @@ async def test_a_patch_of_two_trees_makes_the_one_of_the_other_and_undo_takes_it
         assert found() == {name: raw for name, raw in after.items() if raw is not None}
         await engine.undo()
         assert found() == {name: raw for name, raw in before.items() if raw is not None}
+
+
+@pytest.mark.parametrize(
+    "section", ["*** Delete File: link", "*** Update File: link\n*** Move to: elsewhere"], ids=["delete", "move"]
+)
+async def test_a_link_is_neither_deleted_nor_moved_in_the_place_of_its_file(engine, root, section):
+    (root / "file").write_bytes(b"kept\n")
+    (root / "link").symlink_to("file")
+
+    reply = await engine.call("patch", patch=f"*** Begin Patch\n{section}\n*** End Patch")
+
+    assert reply.error is not None
+    assert reply.error.error_code == "is-link"
+    assert (root / "file").read_bytes() == b"kept\n"

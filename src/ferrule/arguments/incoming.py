@@ -11,6 +11,9 @@ from ferrule.core.errors import BadArguments
 DEPTH_LIMIT = 64
 """How deep arguments may nest; far more than any tool needs, far less than any recursion bears."""
 INTEGER_LIMIT_BITS = 1024
+NAMES_LIMIT = 2_000
+VALUES_LIMIT = 100_000
+"""At all depths together. No model writes so many, and whoever fits them to a schema would hold up the event loop."""
 
 _FENCE = "```"
 _BLANKS = " \t\r\n"
@@ -32,6 +35,8 @@ def receive(raw: dict[str, Any] | str) -> Incoming:
     values: Any = _parsed(raw, notes) if isinstance(raw, str) else raw
     if not isinstance(values, dict):
         raise BadArguments(f"The arguments must be a JSON object, not {_kind(values)}.")
+    if len(values) > NAMES_LIMIT:
+        raise BadArguments(f"There are {len(values):,} arguments; {NAMES_LIMIT:,} is the most that is looked at.")
     return Incoming(dict(values), tuple(notes), examine(values))
 
 
@@ -86,10 +91,14 @@ def examine(values: dict[str, Any] | list[Any]) -> bool:
     """
     whole = False
     level: list[tuple[Path, Any]] = [((), values)]
+    left = VALUES_LIMIT
     for _ in range(DEPTH_LIMIT):
         deeper: list[tuple[Path, Any]] = []
         for path, holder in level:
             in_object = isinstance(holder, dict)
+            left -= len(holder)
+            if left < 0:
+                raise BadArguments(f"The arguments hold more than {VALUES_LIMIT:,} values; send fewer at once.")
             for key, value in holder.items() if in_object else enumerate(holder):
                 if in_object:
                     _examine_name(key, path)

@@ -130,6 +130,16 @@ class Jail:
             raise ToolFailure(f"A path cannot have {size:,} bytes; {MOST_BYTES - 1:,} is the most.")
         return real
 
+    def refuse_link(self, path: str) -> None:
+        """Whoever names a link to remove it means the link; the file that it leads to may be needed elsewhere."""
+        spelled = self.spelled(path)
+        if os.path.islink(spelled):
+            raise ToolFailure(
+                f"{spelled} is a link to {self.real(path)}. Remove the link with a command, or name the file itself.",
+                code="is-link",
+                path=spelled,
+            )
+
     def spelled(self, path: str) -> str:
         """The path as it was written, links and all, but from the real root on where it leads through one."""
         lexical = os.path.normpath(os.path.join(self.folder, os.path.expanduser(path)))

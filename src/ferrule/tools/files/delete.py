@@ -1,7 +1,5 @@
 """Delete a file."""
 
-import os
-
 from ferrule.core.access import Access
 from ferrule.core.args import Args
 from ferrule.core.errors import ToolFailure
@@ -32,14 +30,7 @@ class Delete(Tool[DeleteArgs, Deleted]):
 
 def _delete(args: DeleteArgs, ctx: Context, writer: Writer) -> Deleted:
     path = ctx.path(args.path)
-    spelled = ctx.need(Jail).spelled(args.path)
-    if os.path.islink(spelled):
-        # Whoever names a link means the link; the file that it leads to may be needed elsewhere.
-        raise ToolFailure(
-            f"{spelled} is a link to {path}. Remove the link with a command, or name the file itself.",
-            code="is-link",
-            path=spelled,
-        )
+    ctx.need(Jail).refuse_link(args.path)
 
     def plan(found: Contents) -> Contents:
         if found[path] is None:

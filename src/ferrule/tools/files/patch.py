@@ -77,6 +77,8 @@ def _targets(parsed: Parsed, ctx: Context) -> list[_Target]:
     named: dict[str, int] = {}
     for section in parsed.sections:
         real = _real(section.path, section.line, ctx)
+        if section.kind == "delete" or section.moved_to is not None:
+            ctx.need(Jail).refuse_link(section.path)
         goal = _real(section.moved_to, section.line, ctx) if section.moved_to is not None else None
         target = _Target(section, real, goal if goal != real else None)
         for path in target.paths():
