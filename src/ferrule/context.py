@@ -39,7 +39,6 @@ class CallContext:
         "_thread",
         "alive",
         "call_id",
-        "face",
         "input",
         "kept",
         "log",
@@ -68,8 +67,6 @@ class CallContext:
         self.name = call.name
         self.input: dict[str, Any] = {}
         """The arguments in canonical names and in their final form."""
-        self.face: Face | None = None
-        """The face in whose words the call is answered."""
         self.spoken: Face | None = None
         """The face in whose words its arguments came."""
         self.missing = 0
@@ -139,7 +136,10 @@ class CallContext:
             ):
                 for guide in await self.need(Threads).run(guidance.touched, access.key, room):
                     room -= len(guide.text.encode(errors="replace"))
-                    self.note(f"{guide.path} holds for this folder:\n{guide.text}")
+                    about = (
+                        "was mentioned for files like this" if guide.kind == "mentioned" else "holds for this folder"
+                    )
+                    self.note(f"{guide.path} {about}:\n{guide.text.rstrip()}")
 
     def new_log(self) -> str | None:
         try:

@@ -33,6 +33,7 @@ from ferrule.workspace.ledger import Ledger
 from ferrule.workspace.paths import Jail
 
 if TYPE_CHECKING:
+    from ferrule.core.outcomes import Planned
     from ferrule.output.store import Store, Stored
     from ferrule.workspace.guidance import Guide
     from ferrule.workspace.journal import Entry
@@ -173,6 +174,12 @@ class Engine:
         """One call."""
         return (await self.run([Call(name, input)]))[0]
 
+    @property
+    def steps(self) -> "Planned":
+        """The plan as the model last wrote it: steps, and how far each is."""
+        self._check_open()
+        return self._services.steps().plan
+
     def cancel(self) -> None:
         """Stop every running call; each still gets its reply, with the status `cancelled`."""
         self._check_open()
@@ -215,13 +222,8 @@ class Engine:
         return await self._services[Threads].run(self._services.undo().history, self._real(path))
 
     async def _step(self, step: "Callable[[str | None], Undone]", path: str | os.PathLike[str] | None) -> "Undone":
-        ledger = self._services[Ledger]
         done = await self._services[Threads].finish(step, self._real(path))
-        for changed, raw in done.after.items():
-            if raw is None:
-                ledger.forget(changed)
-            elif ledger.knows(changed):
-                ledger.saw(changed, raw)
+        self._services[Ledger].follow(done.after)
         return done
 
     def _real(self, path: str | os.PathLike[str] | None) -> str | None:

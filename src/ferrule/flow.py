@@ -123,11 +123,9 @@ class Flow:
         """Which tool, with which arguments, touching what."""
         ctx, face = self.context(call), None
         try:
-            face = self.registry.resolve(call.name).face
-            ctx.face = ctx.spoken = face
+            face = ctx.spoken = self.registry.resolve(call.name).face
             came = self.arguments.receive(face, call.input)
             face, tool, ctx.spoken, values, note = self.registry.hear(call.name, came.values)
-            ctx.face = face
             if note:
                 ctx.note(note)
             args = self.arguments.understand(face, ctx.spoken, tool, came._replace(values=values), ctx)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ferrule.output.store import Store
     from ferrule.workspace.guidance import Guidance
     from ferrule.workspace.journal import Journal
+    from ferrule.workspace.steps import Steps
     from ferrule.workspace.undo import Undo
 
 S = TypeVar("S")
@@ -69,6 +70,10 @@ class Services:
 
     def guidance(self) -> "Guidance":
         made: Guidance = self._one("Guidance")
+        return made
+
+    def steps(self) -> "Steps":
+        made: Steps = self._one("Steps")
         return made
 
     def store(self) -> "Store":

@@ -92,8 +92,9 @@ def test_call_says_in_one_line_what_is_wrong_with_the_arguments(workspace, capsy
 
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err.count("\n") == 1
-    assert said.err.startswith("The arguments ")
+    what, advice = [*said.err.splitlines(), ""][:2]
+    assert what.startswith("The arguments ")
+    assert advice.startswith("note: Write the arguments as JSON, for example: ferrule call Read") or "object" in what
 
 
 def test_call_json_is_the_reply_object(workspace, capsys):
@@ -337,3 +338,24 @@ def test_a_reader_that_leaves_early_is_no_error(workspace):
     )
 
     assert done.stderr == ""
+
+
+def test_a_read_that_has_to_come_first_is_advised_to_come_in_the_same_message(workspace, capsys):
+    edit = '{"file_path":"a.txt","old_string":"one","new_string":"1"}'
+    assert run(["call", "Edit", edit, "--dialect", "claude", "--yes"]) == 1
+    assert "give the read and Edit to one `ferrule exec`" in capsys.readouterr().err
+
+
+def test_a_line_with_another_key_is_refused(workspace, capsys, monkeypatch):
+    typed(monkeypatch, '{"name":"Read","arguments":{"path":"a.txt"}}\n')
+
+    assert run(["exec"]) == 2
+    assert "a call has id, name and input, and no arguments" in capsys.readouterr().err
+
+
+def test_an_image_is_not_printed_as_its_bytes(workspace, capsys):
+    from PIL import Image
+
+    Image.new("RGB", (2, 2)).save(workspace / "a.png")
+    assert run(["call", "Read", '{"path":"a.png"}']) == 0
+    assert capsys.readouterr().out.startswith("[image/png, ")

@@ -198,7 +198,6 @@ BASH_LIMITS = {
     "flags": ("-o", "pipefail", "-e"),
     "head_chars": 60_000,
     "tail_chars": 60_000,
-    "tail_bytes": None,
 }
 
 

@@ -349,12 +349,15 @@ def test_failures_are_said_in_the_seed_s_sentences(face, failure, said):
             id="create_file",
         ),
         pytest.param(
-            "Bash", {"cmd": "ls", "cwd": "/w"}, {"command": "ls", "cwd": "/w", "tail_chars": 50_000}, id="Bash"
+            "Bash",
+            {"cmd": "ls", "cwd": "/w"},
+            {"command": "ls", "cwd": "/w", "tail_chars": 50_000, "tail_bytes": 100_000},
+            id="Bash",
         ),
         pytest.param(
             "run_terminal_command",
             {"command": "ls"},
-            {"command": "ls", "tail_chars": 50_000},
+            {"command": "ls", "tail_chars": 50_000, "tail_bytes": 100_000},
             id="run_terminal_command",
         ),
         pytest.param(

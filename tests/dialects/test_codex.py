@@ -149,7 +149,7 @@ PNG = Picture("/a.png", "image/png", b"\x89PNG")
         pytest.param(
             "list_dir",
             Tree("/w", (Listed("a", "file"),), 3),
-            "Absolute path: /w\na\nMore than 1 entries found",
+            "Absolute path: /w\na\nMore than 1 entries found; use offset for the others",
             id="listed-in-part",
         ),
         pytest.param("list_dir", Tree("/w", (), 0), "Absolute path: /w\n(nothing here)", id="nothing-listed"),
@@ -327,7 +327,7 @@ def block(**more: Any) -> dict[str, Any]:
         pytest.param(
             "list_dir",
             {"dir_path": "{root}", "offset": 2, "limit": 1},
-            "Absolute path: {root}\nempty\nMore than 1 entries found",
+            "Absolute path: {root}\nempty\nMore than 1 entries found; use offset for the others",
             id="list-a-page",
         ),
         pytest.param("grep_files", {"pattern": "x ="}, "sub/b.py\na.py", id="grep-newest-first"),

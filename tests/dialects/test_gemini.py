@@ -263,7 +263,8 @@ def test_a_picture_among_many_files_is_a_part_of_its_own():
         pytest.param(
             "replace",
             "ambiguous",
-            "Failed to edit, expected 1 occurrence but found 3 for old_string in /w/a.\nWhy.",
+            "Failed to edit, expected 1 occurrence but found 3 for old_string in /w/a."
+            " Set allow_multiple to change all of them.\nWhy.",
             id="edit-ambiguous",
         ),
         pytest.param("smart_edit", "unexpected-count", "Failed to edit: Why.", id="edit-unexpected-count"),

@@ -22,9 +22,6 @@ from ferrule.core.outcomes import (
     Notebook,
     Page,
     Picture,
-    Planned,
-    Restored,
-    Step,
     Tree,
     Unread,
 )
@@ -141,8 +138,8 @@ def test_a_notebook_is_said_cell_by_cell(outcome, said):
         pytest.param("", "```diff\n\n```", id="nothing"),
     ],
 )
-def test_what_was_restored_is_a_fenced_diff(diff, said):
-    assert says.restored(Restored(("/a",), diff)) == said
+def test_a_fence_is_longer_than_any_in_the_text(diff, said):
+    assert says.fenced(diff, "diff") == said
 
 
 @given(st.text("`ab\n", max_size=40))
@@ -212,21 +209,6 @@ def test_a_tree_is_indented():
 
     assert says.tree(Tree("/w", entries, 0)) == "a/\n  b/\n    c.py\nlink@\npipe?"
     assert says.tree(Tree("/w", (), 0)) == ""
-
-
-@pytest.mark.parametrize(
-    ("outcome", "said"),
-    [
-        pytest.param(Planned(()), "(nothing is planned)", id="nothing"),
-        pytest.param(
-            Planned((Step("a", "completed"), Step("b", "pending", "high"))),
-            "[completed] a\n[pending] b (high)",
-            id="two",
-        ),
-    ],
-)
-def test_a_plan_is_said_step_by_step(outcome, said):
-    assert says.spelled_steps(outcome) == said
 
 
 @given(st.integers(1, 10**7), st.lists(texts.map(lambda line: re.sub(r"\s", " ", line)), min_size=1, max_size=9))

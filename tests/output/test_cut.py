@@ -25,7 +25,7 @@ values = st.recursive(
         st.booleans(),
         st.none(),
         st.just(IMAGE),
-        st.floats(allow_nan=False),
+        st.floats(allow_nan=False, allow_infinity=False),
     ),
     lambda inner: st.one_of(
         st.lists(inner, max_size=6),

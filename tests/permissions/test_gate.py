@@ -34,7 +34,14 @@ async def test_writes_ask(tmp_path, tool):
     await place.admit(case)
 
     assert asker.questions == [
-        Question(kind="call", call_id="1", name=case.name, summary=f"{case.name}: write src/a.py", touches=case.touches)
+        Question(
+            kind="call",
+            call_id="1",
+            name=case.name,
+            tool=case.tool,
+            summary=f"{case.name}: write src/a.py",
+            touches=case.touches,
+        )
     ]
     assert place.blocked == [f"{case.name}: write src/a.py"]
 
@@ -161,7 +168,7 @@ def test_a_secret_file_is_refused_whatever_anybody_says(tmp_path, path):
     ) as caught:
         place.gate.forbid(place.case("read", Access.read(path)).touches)
     assert caught.value.code == "reading-secret-file"
-    with pytest.raises(ToolFailure, match="Refusing to write a secret file"):
+    with pytest.raises(ToolFailure, match=r"Refusing to write .*, a secret file"):
         place.gate.forbid(place.case("edit", Access.write(path)).touches)
 
 
@@ -210,7 +217,7 @@ async def test_a_refusal_comes_before_any_question_and_does_not_tell_what_is_in_
     async with Engine(tmp_path, ask=asker) as engine:
         (reply,) = await engine.run([Call(name, arguments[name])])
 
-    expected = "Refusing to read env file." if name == "Read" else "Refusing to write a secret file."
+    expected = "Refusing to read env file." if name == "Read" else "Refusing to write .env, a secret file."
     assert (reply.status, asker.questions) == ("error", [])
     assert reply.text.startswith(expected)
     assert "TOKEN" not in reply.text

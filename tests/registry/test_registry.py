@@ -164,7 +164,12 @@ def test_an_alias_may_have_another_schema(name):
     found = amp().resolve("run_terminal_command")
     fitted = Schema(found.face.schema).fit({name: "make", "cwd": "/src"})
 
-    assert found.face.canonical(fitted.values) == {"command": "make", "cwd": "/src", "tail_chars": 50_000}
+    assert found.face.canonical(fitted.values) == {
+        "command": "make",
+        "cwd": "/src",
+        "tail_chars": 50_000,
+        "tail_bytes": 100_000,
+    }
 
 
 @pytest.mark.parametrize(

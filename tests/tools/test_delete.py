@@ -132,7 +132,7 @@ async def test_a_deletion_asks_and_a_no_is_a_no(tmp_path):
         yes = await engine.call("delete_file", path="a.txt")
 
     assert (no.status, still, yes.status) == ("rejected-by-user", True, "done")
-    assert [question.summary for question in asker.questions] == ["delete_file: write a.txt"] * 2
+    assert [question.summary for question in asker.questions] == ["delete_file: delete a.txt"] * 2
     assert asker.questions[0].touches == (Access.write(os.path.realpath(tmp_path / "a.txt")),)
 
 

@@ -229,13 +229,12 @@ async def test_files_changed_last_come_first(root, grep):
 @pytest.mark.parametrize(
     ("values", "shown"),
     [
-        pytest.param({"path": "src"}, "src/c.py", id="from-the-workspace"),
-        pytest.param({"path": "src", "relative": True}, "c.py", id="from-the-folder"),
-        pytest.param({"path": "src/c.py", "relative": True}, "c.py", id="file"),
-        pytest.param({"glob": "c.py", "relative": True}, "src/c.py", id="whole"),
+        pytest.param({"path": "src"}, "src/c.py", id="folder"),
+        pytest.param({"path": "src/c.py"}, "src/c.py", id="file"),
+        pytest.param({"glob": "c.py"}, "src/c.py", id="whole"),
     ],
 )
-async def test_paths_are_shown_from_the_workspace_or_the_search(root, grep, values, shown):
+async def test_paths_are_shown_from_the_workspace(root, grep, values, shown):
     plant(root, TREE)
 
     assert (await grep(**values)).lines[0].path == shown

@@ -81,7 +81,6 @@ async def test_a_folder_is_listed_with_kinds_and_sizes(root, direct):
         pytest.param({"path": "a"}, [".hidden", "b/", "x.py"], id="one-level"),
         pytest.param({"path": "a", "depth": 2}, [".hidden", "b/", "b/c/", "x.py"], id="two-levels"),
         pytest.param({"path": "a", "depth": 99}, [".hidden", "b/", "b/c/", "b/c/deep.txt", "x.py"], id="all-levels"),
-        pytest.param({"path": "a", "hidden": False}, ["b/", "x.py"], id="not-hidden"),
         pytest.param({"path": "a", "folders_first": True}, ["b/", ".hidden", "x.py"], id="folders-first"),
         pytest.param({"path": "a", "depth": 9, "ignore": ("c",)}, [".hidden", "b/", "x.py"], id="ignore-a-folder"),
         pytest.param(
@@ -225,9 +224,9 @@ async def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(root, dire
 PATHS = st.lists(st.lists(st.sampled_from(["a", "b", "B", ".c", "d e"]), min_size=1, max_size=4), max_size=8)
 
 
-@given(PATHS, st.integers(min_value=1, max_value=4), st.booleans(), st.booleans())
+@given(PATHS, st.integers(min_value=1, max_value=4), st.booleans())
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_listings_agree_with_a_plain_model(tmp_path_factory, paths, depth, hidden, folders_first):
+async def test_listings_agree_with_a_plain_model(tmp_path_factory, paths, depth, folders_first):
     root = tmp_path_factory.mktemp("w") / "w"
     for parts in paths:
         root.joinpath(*parts).mkdir(parents=True, exist_ok=True)
@@ -239,14 +238,13 @@ async def test_listings_agree_with_a_plain_model(tmp_path_factory, paths, depth,
         if folders_first:
             entries.sort(key=lambda name: not os.path.isdir(folder / name))
         for name in entries:
-            if hidden or not name.startswith("."):
-                yield os.path.relpath(folder / name, root)
-                if left > 1 and os.path.isdir(folder / name):
-                    yield from model(folder / name, left - 1)
+            yield os.path.relpath(folder / name, root)
+            if left > 1 and os.path.isdir(folder / name):
+                yield from model(folder / name, left - 1)
 
     direct = Direct(root)
     try:
-        tree = await direct(ListDir(), depth=depth, hidden=hidden, folders_first=folders_first)
+        tree = await direct(ListDir(), depth=depth, folders_first=folders_first)
     finally:
         direct.close()
     assert [entry.path for entry in tree.entries] == list(model(root, depth))

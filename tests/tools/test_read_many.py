@@ -226,9 +226,6 @@ async def test_nothing_outside_is_read(direct, root, include):
     [
         pytest.param({"include": ()}, ["include"], id="nothing"),
         pytest.param({"include": ("",)}, ["include"], id="empty-name"),
-        pytest.param(
-            {"include": ("a",), "most_files": 0, "usual_lines": 0}, ["most_files", "usual_lines"], id="numbers"
-        ),
         pytest.param({"include": ("a",), "exclude": ("{a,b}" * 40,)}, ["exclude"], id="glob"),
     ],
 )

@@ -152,7 +152,7 @@ async def test_nobody_is_asked_about_going_back_but_about_every_write(tmp_path):
         await engine.call("delete_file", path="a.txt")
         replies = [await engine.call("undo_edit", path="a.txt") for _ in range(3)]
 
-    assert [question.summary for question in asker.questions] == ["edit_file: write a.txt", "delete_file: write a.txt"]
+    assert [question.summary for question in asker.questions] == ["edit_file: write a.txt", "delete_file: delete a.txt"]
     assert [reply.status for reply in replies] == ["done", "done", "error"]
     assert (tmp_path / "a.txt").read_text() == "one\n"
 
@@ -168,7 +168,7 @@ async def test_a_write_of_another_session_goes_back_only_with_a_yes(tmp_path):
         yes = await engine.call("undo_edit", path="a.txt")
 
     assert (no.status, still, yes.status) == ("rejected-by-user", "1\n", "done")
-    assert [question.summary for question in asker.questions] == ["undo_edit: write a.txt"] * 2
+    assert [question.summary for question in asker.questions] == ["undo_edit: take back the last write of a.txt"] * 2
     assert (tmp_path / "a.txt").read_text() == "one\n"
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ferrule.core.errors import ConfigError
 from ferrule.wire.cleanup import LIMIT_DEPTH, allows_strict, changed, closed, loosened, truly_required
 from ferrule.wire.gemini_schema import subset
-from ferrule.wire.hosts import HOSTS, for_host, host_row, takes_tools
+from ferrule.wire.hosts import HOSTS, for_host, host_row
 from ferrule.wire.shape import WireError
 
 STRING = {"type": "string"}
@@ -237,7 +237,9 @@ def test_a_schema_too_deep_is_refused_and_not_followed():
 )
 def test_a_host_takes_tools_by_model(host, model, tools, strict):
     """CLASP: provider_tools_test, which models get tools and strict ones."""
-    assert (takes_tools(host, model), host_row(host, model).strict) == (tools, strict)
+    row = host_row(host, model)
+
+    assert (row.tools, row.strict) == (tools, strict)
 
 
 CHECKED = {"type": "string", "format": "date", "pattern": "x", "minLength": 1}

@@ -12,8 +12,6 @@ from ferrule.wire.turn import Result, Said, Text, Turn, Use
 
 FORMS = [
     pytest.param(ids.PLAIN, id="plain"),
-    pytest.param(ids.USE, id="toolu"),
-    pytest.param(ids.CALL, id="call"),
     pytest.param(ids.ITEM, id="fc"),
 ]
 LIKELY = st.lists(
@@ -64,7 +62,6 @@ def test_two_ids_stay_two(form, first, second):
         pytest.param("call_9", ids.ITEM, "fc_x_call_9", id="item-of-a-call"),
         pytest.param("toolu_01A", ids.ITEM, "fc_x_toolu_01A", id="item-of-a-use"),
         pytest.param("fc_1", ids.ITEM, "fc_1", id="item-of-its-own"),
-        pytest.param("fc_1", ids.CALL, "call_x_fc_1", id="call-of-an-item"),
         pytest.param("toolu_x_", ids.PLAIN, "toolu_x_toolu_x_", id="looks-like-ours"),
         pytest.param("toolu_x_-zz", ids.PLAIN, "toolu_x_-zz", id="only-begins-like-ours"),
     ],

@@ -257,10 +257,7 @@ def test_an_old_text_that_differs_late_is_not_compared_to_its_end():
     ],
 )
 def test_the_lines_of_all_places_are_listed(text: str, old: str, expected: str):
-    advice = (
-        "Nothing was changed. Add lines before or after it, to both texts, until it fits one place only, "
-        "or replace all of them."
-    )
+    advice = "Nothing was changed. Add lines before or after it, to both texts, until it fits one place only."
 
     assert report(text, old) == expected.format(advice=advice)
 

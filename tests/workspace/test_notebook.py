@@ -83,7 +83,7 @@ def test_cells_come_with_their_ids_sources_outputs_and_turns():
         "julia",
         (
             Cell("intro", "markdown", "# One\ntwo"),
-            Cell("b", "code", "print(1)", (CellOutput("1\n2"),), 7),
+            Cell("b", "code", "print(1)", (CellOutput("1\n2"),)),
             Cell("c", "raw", "raw"),
         ),
         first=1,

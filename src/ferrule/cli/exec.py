@@ -22,13 +22,14 @@ def command(*, timing: bool, plan: bool, **session: Any) -> int:
     """Run calls from standard input, one JSON object {"id", "name", "input"} a line, as one message.
 
     \b
-    Replies are printed as JSON lines in the order of the calls, each as soon as it and those before it are there.
+    Replies are printed as JSON lines in the order of the calls, each as soon as it can be.
     Exit codes: as for `ferrule call`, the most serious of all replies.
 
     \b
     Example:
       printf '%s\\n' '{"id":"1","name":"Read","input":{"path":"a.py"}}' \\
                      '{"id":"2","name":"Grep","input":{"pattern":"x"}}' | ferrule exec --timing
+      ferrule exec --model claude-opus-4-5 --yes < read-then-edit.jsonl
     """
     calls = read_calls(typed_in())
     if plan:
@@ -42,7 +43,7 @@ def command(*, timing: bool, plan: bool, **session: Any) -> int:
     return exit_code(finish(_run(calls, session, timing=timing)))
 
 
-class Line(msgspec.Struct, frozen=True):
+class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A call as it stands on a line."""
 
     name: str
@@ -78,6 +79,7 @@ def _words(message: str) -> str:
     what, _, where = message.partition(" - at ")
     place = where.strip("`").removeprefix("$.") or "the line"
     words = what.replace("`", "").replace("object missing required field", "it lacks").lower()
+    words = words.replace("object contains unknown field", "a call has id, name and input, and no")
     return f"{place}: {words}." if where else f"{words}."
 
 

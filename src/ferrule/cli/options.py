@@ -8,13 +8,14 @@ import click
 
 from ferrule.cli.codes import DONE, FAILED, INTERRUPTED, REFUSED, USAGE
 from ferrule.core.reply import Reply
+from ferrule.dialects.dialect import FAMILIES
 from ferrule.engine import Engine
 from ferrule.permissions.asker import Asker, Everybody, Nobody
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
-    click.option("--dialect", metavar="NAME", help="The model family whose tools are meant (default: amp)."),
+    click.option("--dialect", metavar="NAME", help=f"The model family that is spoken: {', '.join(FAMILIES)}."),
     click.option("--model", metavar="ID", help="Speak the dialect that this model knows best."),
     click.option("--workspace", metavar="DIR", default=".", help="The folder to work in (default: this one)."),
     click.option("--add-dir", "add_dirs", metavar="DIR", multiple=True, help="One more folder that may be touched."),

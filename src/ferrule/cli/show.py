@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ferrule.core.reply import Reply, spoken
 
@@ -31,13 +31,25 @@ def plain(reply: Reply) -> str:
     if reply.error is not None or not isinstance(result, (dict, list)):
         return reply.text
     if isinstance(result, list):
-        return "\n".join(item if isinstance(item, str) else spoken(item) for item in result)
+        return "\n".join(map(_item, result))
+    if result.get("type") == "image":
+        return _item(result)
     if isinstance(result.get("diff"), str):
         return paint_diff(result["diff"]).rstrip("\n")
     if isinstance(result.get("files"), list):
         more = [f"({result['remaining']} more)"] if result.get("remaining") else []
         return "\n".join([*map(str, result["files"]), *more])
     return reply.text
+
+
+def _item(item: Any) -> str:
+    """One part of a result; of an image only what can be read."""
+    if isinstance(item, dict) and item.get("type") == "image" and isinstance(item.get("data"), str):
+        size_bytes = len(item["data"]) * 3 // 4
+        return f"[{item.get('media_type', 'image')}, {size_bytes:,} bytes; --json prints the data]"
+    if isinstance(item, dict) and item.get("type") == "text" and isinstance(item.get("text"), str):
+        return str(item["text"])
+    return item if isinstance(item, str) else spoken(item)
 
 
 def _paint_line(line: str) -> str:

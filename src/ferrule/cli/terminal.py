@@ -10,7 +10,8 @@ from ferrule.permissions.asker import NO, Answer, Question, visible
 
 _MOST_LINES = 24
 _MOST_CHARS = 1600
-_YES, _ALWAYS, _NO = ("y", "yes"), ("a", "always"), ("n", "no")
+_MOST_READ_BYTES = 1 << 20
+_YES, _ALWAYS, _NO, _ALL = ("y", "yes"), ("a", "always"), ("n", "no"), ("s", "show")
 
 
 def at_a_terminal() -> TextIO | None:
@@ -38,12 +39,14 @@ class Terminal:
     async def ask(self, question: Question) -> Answer:
         self._forget_typed()
         _say(f"\n{_bounded(question.summary)}")
-        for line in preview(question):
-            _say(f"  {line}")
+        shown = preview(question)
+        _show(shown[:_MOST_LINES], len(shown))
         folder = question.kind == "folder"
         offer = "Open this folder for the session? " if folder else "Allow? "
         always = self._many and not folder
         choices = f"[y]es, [a]lways ({self._covers(question)}), [n]o: " if always else "[y]es, [n]o: "
+        if len(shown) > _MOST_LINES:
+            choices = f"[s]how all, {choices}"
         while True:
             print(offer + choices, end="", file=sys.stderr, flush=True)
             line = await self._line()
@@ -51,6 +54,9 @@ class Terminal:
                 _say("")  # the end of input, at the end of the prompt
                 return NO
             said = line.strip().lower()
+            if said in _ALL and len(shown) > _MOST_LINES:
+                _show(shown, len(shown))
+                continue
             if said in _YES or (always and said in _ALWAYS):
                 return Answer(allow=True, always=said in _ALWAYS)
             if said in (*_NO, ""):
@@ -105,7 +111,7 @@ def _bounded(summary: str) -> str:
 
 
 def preview(question: Question) -> list[str]:
-    """What a call would write, a screenful at most."""
+    """What a call would write, line by line."""
     old, new, content = (question.input.get(name) for name in ("old", "new", "content"))
     if isinstance(content, str):
         path = next((access.key for access in question.touches if access.kind == "path"), "")
@@ -118,10 +124,30 @@ def preview(question: Question) -> list[str]:
         lines = [*(f"-{one}" for one in old.splitlines()), *(f"+{one}" for one in new.splitlines())]
         if question.input.get("everywhere"):
             lines.insert(0, "(everywhere in the file)")
+    elif question.tool == "delete":
+        lines = _deleted(next((access.key for access in question.touches if access.kind == "path"), ""))
     else:
         lines = _other(question.input)
-    more = len(lines) - _MOST_LINES
-    return [visible(line)[:200] for line in lines[:_MOST_LINES]] + ([f"… {more} more lines"] if more > 0 else [])
+    return [visible(line)[:200] for line in lines]
+
+
+def _deleted(path: str) -> list[str]:
+    """A file that would go, as far as it can be shown."""
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(_MOST_READ_BYTES)
+    except OSError:
+        return []
+    if b"\0" in raw:
+        return ["(deletes a binary file)"]
+    return ["(deletes the file)", *(f"-{line}" for line in raw.decode(errors="replace").splitlines())]
+
+
+def _show(lines: list[str], total: int) -> None:
+    for line in lines:
+        _say(f"  {line}")
+    if total > len(lines):
+        _say(f"  … {total - len(lines)} more lines")
 
 
 def _other(values: Mapping[str, Any]) -> list[str]:

@@ -32,7 +32,10 @@ def command(action: str, name: str | None, *, as_json: bool, wire: str | None, *
     """
     if (action == "show") != (name is not None):
         raise click.UsageError("Write `ferrule tools`, or `ferrule tools show NAME`.")
-    registry = open_engine(**session).registry
+    engine = open_engine(**session)
+    registry = engine.registry
+    if session["model"] is not None:
+        click.echo(f"dialect: {engine.dialect.name}", err=True)
     if name is None:
         chosen = [registry.resolve(face.name) for face in registry.shown()]
     else:
@@ -51,10 +54,16 @@ def command(action: str, name: str | None, *, as_json: bool, wire: str | None, *
     elif name is None:
         width = max(len(entry.face.name) for entry in chosen)
         for entry in chosen:
-            click.echo(f"{entry.face.name:<{width}}  {entry.face.words.splitlines()[0]}")
+            click.echo(f"{entry.face.name:<{width}}  {_headline(entry.face.words)}")
     else:
         _show(chosen[0])
     return DONE
+
+
+def _headline(words: str) -> str:
+    """The first sentence."""
+    first = words.splitlines()[0]
+    return first.partition(". ")[0].removesuffix(".") + "."
 
 
 def _show(entry: Registered) -> None:

@@ -16,6 +16,9 @@ GENERAL_LIMIT_BYTES = 102_400
 
 Values = dict[str, Any]
 
+Arrange = Callable[[Values], Values]
+"""Arguments in one arrangement → the same in another."""
+
 Preprocess = Callable[[Values, Context], Values]
 """Canonical arguments → the ones that will run."""
 
@@ -50,9 +53,9 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
     """Canonical parameter → how many of the family's units make one: 1000 where it counts milliseconds."""
     shift: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Canonical parameter → what is added to the family's number: 1 where it counts lines from 0."""
-    lift: Says = as_it_is
+    lift: Arrange = as_it_is
     """Arguments in canonical names and units → canonical arguments, where a family arranges them differently."""
-    lower: Says = as_it_is
+    lower: Arrange = as_it_is
     """The inverse of `lift`."""
     usual: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Canonical arguments where the caller says nothing."""
@@ -88,8 +91,7 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
         for key, step in self.shift.items():
             if key in named:
                 named[key] += step
-        heard: Values = self.lift(named)
-        return heard
+        return self.lift(named)
 
     def completed(self, heard: Mapping[str, Any]) -> Values:
         """The same with what the caller did not say. What the engine fills in, a caller cannot change."""
@@ -101,7 +103,7 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
 
     def advertised(self, values: Mapping[str, Any]) -> Values:
         """Canonical arguments in this family's names; the inverse of `canonical`."""
-        lowered: Values = self.lower({key: value for key, value in values.items() if key not in self.fill})
+        lowered = self.lower({key: value for key, value in values.items() if key not in self.fill})
         for key, step in self.shift.items():
             if key in lowered:
                 lowered[key] -= step
@@ -121,7 +123,7 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
 
     def definition(self) -> dict[str, Any]:
         """What a model is shown. The caller may change it as its model API needs; the face stays as it is."""
-        out = {"name": self.name, "description": self.words, "inputSchema": _copied(self.schema)}
+        out = {"name": self.name, "description": self.words, "inputSchema": copied(self.schema)}
         return {**out, "grammar": self.grammar} if self.grammar else out
 
     def sentence(self, failure: ToolFailure) -> str:
@@ -132,7 +134,8 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
         return words.format(message=failure.message, hint=failure.hint, path=failure.path, count=failure.count).rstrip()
 
 
-def _copied(value: Any) -> Any:
+def copied(value: Any) -> Any:
+    """A JSON value that its receiver may change."""
     if isinstance(value, Mapping):
-        return {key: _copied(member) for key, member in value.items()}
-    return [_copied(member) for member in value] if isinstance(value, list | tuple) else value
+        return {key: copied(member) for key, member in value.items()}
+    return [copied(member) for member in value] if isinstance(value, list | tuple) else value

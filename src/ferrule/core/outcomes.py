@@ -72,8 +72,6 @@ class Cell(NamedTuple):
     kind: str
     source: str
     outputs: tuple[CellOutput, ...] = ()
-    turn: int | None = None
-    """The number of its last execution."""
 
 
 class Notebook(NamedTuple):
@@ -236,11 +234,14 @@ class Ran(NamedTuple):
     """Seconds."""
 
 
+StepStatus = Literal["pending", "in_progress", "completed", "cancelled", "blocked"]
+
+
 class Step(NamedTuple):
     """One step of a plan."""
 
     text: str
-    status: Literal["pending", "in_progress", "completed", "cancelled", "blocked"]
+    status: StepStatus
     priority: str = ""
 
 

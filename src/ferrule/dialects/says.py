@@ -13,9 +13,9 @@ from ferrule.core.outcomes import (
     Listing,
     Matching,
     Notebook,
+    PatchApplied,
     Picture,
-    Planned,
-    Restored,
+    Ran,
     Tree,
     Unread,
 )
@@ -136,8 +136,16 @@ def fenced(text: str, language: str) -> str:
     return f"{fence}{language}\n{text.rstrip(chr(10))}\n{fence}"
 
 
-def restored(outcome: Restored) -> str:
-    return fenced(outcome.diff, "diff")
+def patched(outcome: PatchApplied) -> str:
+    """The files of a patch, each with a letter for what became of it."""
+    letters = {"add": "A", "update": "M", "delete": "D"}
+    lines = [f"{letters[file.kind]} {file.moved_to or file.path}" for file in outcome.files]
+    return "\n".join(["Success. Updated the following files:", *lines])
+
+
+def failed(outcome: Ran) -> bool:
+    """Did a command not end well? For families to which that is an error."""
+    return outcome.exit_code != 0 or outcome.timed_out_after is not None
 
 
 def paths(outcome: Found, *, none: str, more: str = "") -> str:
@@ -177,16 +185,10 @@ def matching(outcome: Matching, *, none: str) -> str:
     return "\n".join(f"{path}:{count}" if counted else path for path, count in outcome.files)
 
 
-def tree(outcome: Tree, *, indent: str = "  ") -> str:
+def tree(outcome: Tree) -> str:
     """One entry a line, deeper ones further in; folders end in a slash and links in an at sign."""
     marks = {"folder": "/", "link": "@", "other": "?", "file": ""}
-    lines = [
-        indent * entry.path.count("/") + entry.path.rpartition("/")[2] + marks[entry.kind] for entry in outcome.entries
-    ]
+    lines = (
+        "  " * entry.path.count("/") + entry.path.rpartition("/")[2] + marks[entry.kind] for entry in outcome.entries
+    )
     return "\n".join(lines)
-
-
-def spelled_steps(outcome: Planned) -> str:
-    """The steps of a plan, one a line."""
-    rows = (f"[{step.status}] {step.text}" + (f" ({step.priority})" if step.priority else "") for step in outcome.steps)
-    return "\n".join(rows) or "(nothing is planned)"

@@ -16,6 +16,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     call_id: str
     name: str
     """The tool, in the session's words."""
+    tool: str = ""
+    """The canonical tool."""
     summary: str
     """One line: what would happen."""
     touches: tuple[Access, ...]

@@ -24,6 +24,10 @@ _OBEYED = frozenset(
 """Names that build programs look for in every folder."""
 
 
+_DOES = {"delete": "delete", "undo": "take back the last write of"}
+"""Canonical tool → what it does to a file, where that is not to write it."""
+
+
 class Case(NamedTuple):
     """A call as the policy sees it."""
 
@@ -115,6 +119,7 @@ class Gate:
             kind="call",
             call_id=case.call_id,
             name=case.name,
+            tool=case.tool,
             summary=visible(self._summary(case)),
             touches=case.touches,
             input=case.input,
@@ -202,7 +207,8 @@ class Gate:
         if commands:
             return ", ".join(commands)
         writes = [self._jail.shown(a.key) for a in case.touches if a.kind == "path" and a.mode == "write"]
-        return f"{case.name}: write {', '.join(writes)}" if writes else f"run {case.name}, which may touch anything"
+        does = _DOES.get(case.tool, "write")
+        return f"{case.name}: {does} {', '.join(writes)}" if writes else f"run {case.name}, which may touch anything"
 
 
 def _likeness(case: Case) -> str:

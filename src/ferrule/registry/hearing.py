@@ -30,7 +30,7 @@ class _Guess(NamedTuple):
 
 
 class Hearing:
-    """Tries whose words a call is in; what it found is remembered by names and types."""
+    """Tries whose words a call is in, and remembers what it found."""
 
     def __init__(
         self,
@@ -46,26 +46,24 @@ class Hearing:
         self._older = older
         self._foreign = foreign
         self._load = load
-        self._policy = {key: face.fill[key] for face in faces for key in POLICIES if key in face.fill}
-        self._known: dict[tuple[Any, ...], Heard] = {}
+        self._policy = {key: any(face.fill.get(key, False) for face in faces) for key in POLICIES}
+        self._known: dict[tuple[Any, ...], tuple[Heard, Mapping[str, str]]] = {}
+        """By names and types: what was heard, but for the values, and the names that have to be changed for it."""
         self._made: dict[tuple[str, ...], Face] = {}
         """Faces that had to be made; each once, for their schemas are compiled by identity."""
 
     def hear(self, name: str, meant: Face, values: dict[str, Any], *, is_own: bool) -> Heard:
         """The call; `meant` is what the name means here, by this family's own use of it or by another's."""
         key = (name, *values, *map(_kind, values.values()))
-        known = self._known.get(key)
-        if known is None:
-            guess = self._guess(name, meant, values, is_own=is_own)
-            known = self._heard(name, meant, guess, values, is_own=is_own)
-            # Names that nobody knows are without number.
-            if not guess.unknown:
-                self._known[key] = known._replace(values=dict(guess.renamed))
-            return known
-        face, tool, spoken, renamed, note = known
-        if renamed:
-            values = {renamed.get(one, one): value for one, value in values.items()}
-        return Heard(face, tool, spoken, values, note)
+        if key in self._known:
+            heard, renamed = self._known[key]
+            return heard._replace(values={renamed.get(one, one): value for one, value in values.items()})
+        guess = self._guess(name, meant, values, is_own=is_own)
+        heard = self._heard(name, meant, guess, values, is_own=is_own)
+        # Names that nobody knows are without number.
+        if not guess.unknown:
+            self._known[key] = heard._replace(values={}), guess.renamed
+        return heard
 
     def _guess(self, name: str, meant: Face, values: Mapping[str, Any], *, is_own: bool) -> _Guess:
         """Whose words these are: all of them, else all of them with some mending, else as many as can be."""
@@ -151,7 +149,7 @@ class Hearing:
         if unknown and any(keyword in spoken.schema for keyword in _OPEN):
             known = {key: value for key, value in known.items() if key not in unknown}
             notes.append(f"{', '.join(unknown)[:200]}: unknown, and ignored.")
-        return Heard(face, tool, spoken, known, " ".join(notes))
+        return Heard(face, tool, spoken, known, " ".join(filter(None, notes)))
 
     def _is_mine(self, name: str, meant: Face, spoken: Face) -> bool:
         """Is it what the name means in this family, now or in older days?"""
@@ -190,6 +188,8 @@ class Hearing:
                 fixed.append(key)
             elif shown != key and shown in properties:
                 pairs[key] = shown
+        if unknown and not pairs and not fixed:
+            return ""  # what is wrong with it is said by whoever reads it
         said = _understood(name, face, pairs)
         has = "has" if len(fixed) == 1 else "have"
         return f"{said} {', '.join(fixed)} {has} no effect in this session." if fixed else said

@@ -10,7 +10,7 @@ from ferrule.wire.shape import (
     WireError,
     as_list,
     as_object,
-    count_or,
+    count_or_none,
     flag_or,
     list_or,
     number_or_none,
@@ -154,7 +154,7 @@ def asked_in(body: Any) -> Asked:
         turns=turns_in(given),
         definitions=definitions_in(list_or(given, "tools", "body")),
         choice=choice_in(given.get("tool_choice")),
-        max_tokens=count_or(given, "max_tokens", "body"),
+        max_tokens=count_or_none(given, "max_tokens", "body"),
         thinking_tokens=_thinking_tokens(given),
         temperature=number_or_none(given, "temperature", "body"),
         stop=texts_of(given, "stop_sequences", "body"),
@@ -166,7 +166,7 @@ def _thinking_tokens(body: dict[str, Any]) -> int | None:
     thinking = object_or(body, "thinking", "body")
     kind = text_or(thinking, "type", "thinking")
     if kind == "enabled":
-        return count_or(thinking, "budget_tokens", "thinking")
+        return count_or_none(thinking, "budget_tokens", "thinking")
     if kind == "disabled":
         return 0
     return budget(text_or(object_or(body, "output_config", "body"), "effort", "output_config"))

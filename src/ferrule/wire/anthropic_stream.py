@@ -4,13 +4,12 @@ from typing import Any
 
 import msgspec
 
+from ferrule.wire.anthropic_turns import NAME
 from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
 from ferrule.wire.sse import Event, event
 from ferrule.wire.stream import StreamReader, StreamWriter, encode, json_text, made_id
 from ferrule.wire.thinking import carried
 from ferrule.wire.turn import Reason, Thinking, Usage
-
-WIRE = "anthropic"
 
 _REASONS: dict[str, Reason] = {
     "end_turn": "end",
@@ -145,9 +144,9 @@ class AnthropicReader(StreamReader):
         if change.type == "text_delta" and change.text:
             return [TextPiece(change.text)]
         if change.type == "thinking_delta" and change.thinking:
-            return [ThinkingPiece(change.thinking, wire=WIRE)]
+            return [ThinkingPiece(change.thinking, wire=NAME)]
         if change.type == "signature_delta" and change.signature:
-            return [ThinkingPiece("", signature=change.signature, wire=WIRE)]
+            return [ThinkingPiece("", signature=change.signature, wire=NAME)]
         return []
 
     def _block(self, index: int, block: _Block) -> list[Delta]:
@@ -163,9 +162,9 @@ class AnthropicReader(StreamReader):
         if block.type == "text" and block.text:
             return [TextPiece(block.text)]
         if block.type == "thinking" and (block.thinking or block.signature):
-            return [ThinkingPiece(block.thinking or "", signature=block.signature or "", wire=WIRE)]
+            return [ThinkingPiece(block.thinking or "", signature=block.signature or "", wire=NAME)]
         if block.type == "redacted_thinking" and block.data:
-            return [ThinkingPiece("", sealed=block.data, wire=WIRE)]
+            return [ThinkingPiece("", sealed=block.data, wire=NAME)]
         return []
 
     def _stop(self, index: int) -> list[Delta]:
@@ -223,7 +222,7 @@ class AnthropicWriter(StreamWriter):
         self._change(delta.text, out)
 
     def _thinking(self, delta: ThinkingPiece, out: list[Event]) -> None:
-        foreign = "" if delta.wire == WIRE else delta.wire
+        foreign = "" if delta.wire == NAME else delta.wire
         sealed = delta.sealed and not foreign
         if delta.text or delta.signature or foreign:
             if self._kind != "thinking" or self._foreign != foreign:

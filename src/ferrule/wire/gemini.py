@@ -26,7 +26,7 @@ from ferrule.wire.shape import (
     as_list,
     as_object,
     as_text,
-    count_or,
+    count_or_none,
     number_or_none,
     refuse_failure,
     texts_of,
@@ -193,8 +193,8 @@ def asked_in(body: Any) -> Asked:
         turns=turns_in(given),
         definitions=definitions_in(given.get("tools") or ()),
         choice=choice_in(pick(given, "toolConfig")),
-        max_tokens=count_or(settings, "maxOutputTokens", "generationConfig"),
-        thinking_tokens=count_or(
+        max_tokens=count_or_none(settings, "maxOutputTokens", "generationConfig"),
+        thinking_tokens=count_or_none(
             {"thinkingBudget": pick(thinking, "thinkingBudget")}, "thinkingBudget", "thinkingConfig"
         ),
         temperature=number_or_none(settings, "temperature", "generationConfig"),

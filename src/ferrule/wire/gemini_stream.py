@@ -5,11 +5,10 @@ from typing import Any
 import msgspec
 
 from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
+from ferrule.wire.gemini_turns import NAME
 from ferrule.wire.sse import Event
 from ferrule.wire.stream import StreamReader, StreamWriter, encode, is_object, made_id
 from ferrule.wire.turn import Reason, Usage
-
-WIRE = "gemini"
 
 _REASONS: dict[str, Reason] = {"STOP": "end", "MAX_TOKENS": "length", "OTHER": "end", "CONTINUATION": "length"}
 """Every other reason is a refusal, or a call that went wrong."""
@@ -65,7 +64,6 @@ class _Error(msgspec.Struct):
 
 class _Feedback(msgspec.Struct, rename="camel"):
     block_reason: str | None = None
-    block_reason_message: str | None = None
 
 
 class _Chunk(msgspec.Struct, rename="camel"):
@@ -119,10 +117,10 @@ class GeminiReader(StreamReader):
         signature = part.thought_signature or ""
         if part.thought:
             if part.text or signature:
-                deltas.append(ThinkingPiece(part.text or "", signature=signature, wire=WIRE))
+                deltas.append(ThinkingPiece(part.text or "", signature=signature, wire=NAME))
             return
         if signature:
-            deltas.append(ThinkingPiece("", signature=signature, wire=WIRE))
+            deltas.append(ThinkingPiece("", signature=signature, wire=NAME))
         if part.text:
             deltas.append(TextPiece(part.text))
         if (call := part.function_call) is not None:
@@ -171,7 +169,7 @@ class GeminiWriter(StreamWriter):
         self._part({"text": delta.text}, out)
 
     def _thinking(self, delta: ThinkingPiece, out: list[Event]) -> None:
-        signature = delta.signature if delta.wire in {"", WIRE} else ""
+        signature = delta.signature if delta.wire in {"", NAME} else ""
         if delta.text:
             signed = {"thoughtSignature": signature} if signature else {}
             self._part({"text": delta.text, "thought": True, **signed}, out)

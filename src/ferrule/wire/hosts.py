@@ -51,11 +51,6 @@ def host_row(host: str, model: str = "") -> Host:
     raise ConfigError(f"No host is called {host!r}. There are: {known}.")
 
 
-def takes_tools(host: str, model: str = "") -> bool:
-    """Is it any use to send tools there?"""
-    return host_row(host, model).tools
-
-
 def for_host(schema: Mapping[str, Any], host: str, model: str = "") -> Mapping[str, Any]:
     """A schema as a host takes it."""
     row = host_row(host, model)

@@ -22,9 +22,7 @@ class Form(NamedTuple):
     """How an id begins that had to be spelt out."""
 
 
-CALL = Form(prefix="call_", mark="call_x_")
 ITEM = Form(prefix="fc_", mark="fc_x_")
-USE = Form(prefix="toolu_", mark="toolu_x_")
 PLAIN = Form(prefix="", mark="toolu_x_")
 
 LIMIT_CHARS = 1000

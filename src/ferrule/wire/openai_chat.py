@@ -21,7 +21,7 @@ from ferrule.wire.shape import (
     WireError,
     as_list,
     as_object,
-    count_or,
+    count_or_none,
     flag_or,
     list_or,
     number_or_none,
@@ -161,13 +161,13 @@ def asked_out(asked: Asked, *, strict: bool = False, loosen: bool = False, host:
 def asked_in(body: Any) -> Asked:
     given = as_object(body, "body")
     several = flag_or(given, "parallel_tool_calls", "body", otherwise=None)
-    most = count_or(given, "max_completion_tokens", "body")
+    most = count_or_none(given, "max_completion_tokens", "body")
     return Asked(
         model=text_of(given, "model", "body"),
         turns=turns_in(given),
         definitions=definitions_in(list_or(given, "tools", "body")),
         choice=parallel(choice_in(given.get("tool_choice")), several),
-        max_tokens=count_or(given, "max_tokens", "body") if most is None else most,
+        max_tokens=count_or_none(given, "max_tokens", "body") if most is None else most,
         thinking_tokens=budget(text_or(given, "reasoning_effort", "body")),
         temperature=number_or_none(given, "temperature", "body"),
         stop=texts_of(given, "stop", "body"),

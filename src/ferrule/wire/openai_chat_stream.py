@@ -6,11 +6,10 @@ from typing import Any
 import msgspec
 
 from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
+from ferrule.wire.openai_chat_turns import NAME
 from ferrule.wire.sse import DONE, Event
 from ferrule.wire.stream import StreamReader, StreamWriter, encode, is_object, json_text, made_id
 from ferrule.wire.turn import Reason, Usage
-
-WIRE = "openai-chat"
 
 _REASONS: dict[str, Reason] = {
     "stop": "end",
@@ -144,7 +143,7 @@ class ChatReader(StreamReader):
 
     def _change(self, change: _Change, deltas: list[Delta]) -> None:
         if thought := change.reasoning_content or change.reasoning:
-            deltas.append(ThinkingPiece(thought, wire=WIRE))
+            deltas.append(ThinkingPiece(thought, wire=NAME))
         if isinstance(change.content, str):
             if change.content:
                 deltas.append(TextPiece(change.content))
@@ -153,7 +152,7 @@ class ChatReader(StreamReader):
                 if words.text:
                     deltas.append(TextPiece(words.text))
                 elif words.thinking:
-                    deltas.extend(ThinkingPiece(text, wire=WIRE) for text in _texts(words.thinking))
+                    deltas.extend(ThinkingPiece(text, wire=NAME) for text in _texts(words.thinking))
         if change.refusal:
             deltas.append(TextPiece(change.refusal))
         for given in change.tool_calls or ():

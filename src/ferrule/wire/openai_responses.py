@@ -32,7 +32,7 @@ from ferrule.wire.shape import (
     WireError,
     as_list,
     as_object,
-    count_or,
+    count_or_none,
     flag_or,
     list_or,
     number_or_none,
@@ -182,7 +182,7 @@ def asked_in(body: Any) -> Asked:
         turns=turns_in(given),
         definitions=definitions_in(list_or(given, "tools", "body")),
         choice=parallel(choice_in(given.get("tool_choice")), several),
-        max_tokens=count_or(given, "max_output_tokens", "body"),
+        max_tokens=count_or_none(given, "max_output_tokens", "body"),
         thinking_tokens=budget(text_or(object_or(given, "reasoning", "body"), "effort", "reasoning")),
         temperature=number_or_none(given, "temperature", "body"),
         stream=bool(flag_or(given, "stream", "body", otherwise=False)),
@@ -236,7 +236,7 @@ def said_out(said: Said, *, created: int = 0) -> dict[str, Any]:
         "tool_choice": "auto",
         "tools": [],
         "top_p": None,
-        "usage": _usage_out(said.usage),
+        "usage": usage_out(said.usage),
     }
 
 
@@ -268,7 +268,8 @@ def _usage_in(usage: dict[str, Any]) -> Usage:
     )
 
 
-def _usage_out(usage: Usage) -> dict[str, Any]:
+def usage_out(usage: Usage) -> dict[str, Any]:
+    """Tokens as the API counts them."""
     return {
         "input_tokens": usage.input,
         "input_tokens_details": {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write},

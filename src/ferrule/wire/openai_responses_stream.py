@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 
 from ferrule.wire.delta import Begun, Broke, Delta, TextPiece, ThinkingPiece, UsePiece
-from ferrule.wire.openai_responses_written import WIRE, ResponsesWriter
+from ferrule.wire.openai_responses_turns import NAME
+from ferrule.wire.openai_responses_written import ResponsesWriter
 from ferrule.wire.stream import StreamReader, json_text
 from ferrule.wire.turn import Usage
 
@@ -156,7 +157,7 @@ class ResponsesReader(StreamReader):
         # Each part of a summary is a paragraph.
         if is_first and self._said.get((kind, place, index - 1)):
             new = "\n\n" + new
-        deltas.append(ThinkingPiece(new, wire=WIRE))
+        deltas.append(ThinkingPiece(new, wire=NAME))
 
     def _begin_call(self, item: _Item, place: int | str, deltas: list[Delta]) -> int:
         begun = self._use(item.name or "", item.call_id or item.id or "", is_text=item.type == "custom_tool_call")
@@ -191,7 +192,7 @@ class ResponsesReader(StreamReader):
                 self._said["sealed", place, 0] = 1
                 self._thought = True
                 # The API wants its own id back with the seal.
-                deltas.append(ThinkingPiece("", item.id or "", item.encrypted_content or "", WIRE))
+                deltas.append(ThinkingPiece("", item.id or "", item.encrypted_content or "", NAME))
 
     def _answer(self, answer: _Answer, step: str, deltas: list[Delta]) -> None:
         if not self._begun:

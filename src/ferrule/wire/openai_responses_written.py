@@ -4,12 +4,12 @@ import time
 from typing import Any
 
 from ferrule.wire.delta import Begun, Broke, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
+from ferrule.wire.openai_responses import usage_out
+from ferrule.wire.openai_responses_turns import NAME
 from ferrule.wire.sse import Event
 from ferrule.wire.stream import StreamWriter, encode, made_id
 from ferrule.wire.thinking import carried
 from ferrule.wire.turn import Thinking, Usage
-
-WIRE = "openai-responses"
 
 _INCOMPLETE = {"length": "max_output_tokens", "refused": "content_filter"}
 
@@ -140,7 +140,7 @@ class ResponsesWriter(StreamWriter):
 
     def _seal(self, item: dict[str, Any]) -> None:
         thought = self._thought
-        sealed = thought.sealed if thought.wire in {"", WIRE} else carried(thought)
+        sealed = thought.sealed if thought.wire in {"", NAME} else carried(thought)
         if sealed:
             item["encrypted_content"] = sealed
 
@@ -171,15 +171,5 @@ class ResponsesWriter(StreamWriter):
             "tool_choice": "auto",
             "tools": [],
             "top_p": None,
-            "usage": usage and _usage(usage),
+            "usage": usage and usage_out(usage),
         }
-
-
-def _usage(usage: Usage) -> dict[str, Any]:
-    return {
-        "input_tokens": usage.input,
-        "input_tokens_details": {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write},
-        "output_tokens": usage.output,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": usage.input + usage.output,
-    }

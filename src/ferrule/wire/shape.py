@@ -50,12 +50,10 @@ def list_or(holder: dict[str, Any], key: str, where: str) -> list[Any] | tuple[A
     return () if value is None else as_list(value, f"{where}.{key}")
 
 
-def count_or(holder: dict[str, Any], key: str, where: str, otherwise: int | None = None) -> int | None:
+def count_or_none(holder: dict[str, Any], key: str, where: str) -> int | None:
     """A whole number that may be missing or null."""
     value = holder.get(key)
-    if value is None:
-        return otherwise
-    if isinstance(value, bool) or not isinstance(value, int):
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
         raise _unexpected(value, f"{where}.{key}", "a whole number")
     return value
 
@@ -88,7 +86,7 @@ def texts_of(holder: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
 
 def tokens(holder: dict[str, Any], key: str) -> int:
     """A count of tokens; servers leave out what they did not count."""
-    return count_or(holder, key, "usage") or 0
+    return count_or_none(holder, key, "usage") or 0
 
 
 def refuse_failure(answer: dict[str, Any]) -> None:

@@ -82,7 +82,7 @@ def explain_ambiguous(file: TextFile, ambiguous: Ambiguous, old: str) -> str:
     word = "line" if len(numbers) == 1 else "lines"
     what = "The old text" if old.strip() else "The old text, which is nothing but blanks,"
     where = f"{what} fits {many}: {_FORGIVEN[ambiguous.rung]}it stands at {word} {', '.join(listed)}{more}."
-    advice = "Add lines before or after it, to both texts, until it fits one place only, or replace all of them."
+    advice = "Add lines before or after it, to both texts, until it fits one place only."
     return "\n".join(
         [where, f"Nothing was changed. {advice}", *_above(lines(file.text), [number for number, _ in numbers[:5]])]
     )

@@ -109,7 +109,7 @@ class Guard:
         """Raise for a secret or a protected file."""
         if self.secret(path):
             raise ToolFailure(
-                "Refusing to write a secret file. Ask the user to change it by hand.",
+                f"Refusing to write {os.path.basename(path)}, a secret file. Ask the user to change it by hand.",
                 code="writing-secret-file",
                 path=path,
             )

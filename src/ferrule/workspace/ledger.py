@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Mapping
 
 from ferrule.support.beneath import is_regular, read_all
 
@@ -60,6 +61,14 @@ class Ledger:
         """Has the file other bytes now than when it was last read or written here?"""
         seen = self._seen.get(path)
         return seen is not None and seen != fingerprint(raw)
+
+    def follow(self, after: Mapping[str, bytes | None]) -> None:
+        """Files were put back to what they were: those that the session knew, it still knows."""
+        for path, raw in after.items():
+            if raw is None:
+                self.forget(path)
+            elif self.knows(path):
+                self.saw(path, raw)
 
     def forget(self, path: str) -> None:
         self._seen.pop(path, None)

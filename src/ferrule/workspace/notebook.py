@@ -137,16 +137,14 @@ def read_notebook(path: str, raw: bytes) -> Notebook:
 
 
 def _cell(path: str, text: Json, place: CellPlace) -> Cell:
-    parts = place.parts
-    outputs = parts.get("outputs")
+    outputs = place.parts.get("outputs")
     shown: list[CellOutput] = []
     if outputs is not None and text.is_array(outputs):
         spans = text.items(outputs)
         shown = [_output(path, text, span) for span in spans[:MOST_OUTPUTS]]
         if len(spans) > MOST_OUTPUTS:
             shown.append(CellOutput(f"[{len(spans) - MOST_OUTPUTS:,} more outputs are left out.]"))
-    turn = _count(text, parts.get("execution_count"))
-    return Cell(place.name, place.kind, text.text(place.source) or "", tuple(shown), turn)
+    return Cell(place.name, place.kind, text.text(place.source) or "", tuple(shown))
 
 
 def _output(path: str, text: Json, span: Span) -> CellOutput:

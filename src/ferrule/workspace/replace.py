@@ -62,9 +62,9 @@ def current(raw: bytes | None, path: str, ledger: Ledger, *, read_first: bool) -
 def check_read(raw: bytes, path: str, ledger: Ledger) -> None:
     """Refuse a file that the session has not read, or not as it now is."""
     if not ledger.knows(path):
-        raise ToolFailure("The file has not been read yet. Read it first, then change it.", code="not-read", path=path)
+        raise ToolFailure(f"{path} has not been read yet. Read it first, then change it.", code="not-read", path=path)
     if ledger.stale(path, raw):
-        raise ToolFailure("The file has changed since it was read. Read it again first.", code="stale", path=path)
+        raise ToolFailure(f"{path} has changed since it was read. Read it again first.", code="stale", path=path)
 
 
 def replace(file: TextFile, piece: Piece, path: str, *, stale: bool) -> Replaced:

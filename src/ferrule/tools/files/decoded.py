@@ -2,36 +2,26 @@
 
 import os
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING
 
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.outcomes import CellOutput, Document, Notebook, Page, Picture
 from ferrule.core.tool import Context
 from ferrule.support.threads import Threads
 
-Kind = Literal["image", "document", "notebook"]
+if TYPE_CHECKING:
+    from ferrule.tools.files.read import Kind, ReadArgs
 
-MOST_BYTES: Mapping[Kind, int] = {"image": 50_000_000, "document": 100_000_000, "notebook": 50_000_000}
+MOST_BYTES: Mapping["Kind", int] = {"image": 50_000_000, "document": 100_000_000, "notebook": 50_000_000}
 """Larger files are refused before anything looks into them."""
 MOST_PICTURES = 20
 PICTURE_BYTES = 7_500_000
 """Of all pictures in a notebook that are shown together: they must fit into one turn of a model."""
 
 
-class Wanted(Protocol):
-    """What the caller asked for."""
-
-    @property
-    def offset(self) -> int | None: ...
-    @property
-    def limit(self) -> int | None: ...
-    @property
-    def pages(self) -> str | None: ...
-    @property
-    def page_images(self) -> bool: ...
-
-
-async def decoded(kind: Kind, path: str, raw: bytes, wanted: Wanted, ctx: Context) -> Picture | Document | Notebook:
+async def decoded(
+    kind: "Kind", path: str, raw: bytes, wanted: "ReadArgs", ctx: Context
+) -> Picture | Document | Notebook:
     """The content as an outcome. Raises `ToolFailure` for what cannot be decoded within the limits."""
     if kind == "notebook":
         return await _with_pictures(await ctx.need(Threads).run(_notebook, path, raw, wanted))
@@ -48,8 +38,8 @@ async def decoded(kind: Kind, path: str, raw: bytes, wanted: Wanted, ctx: Contex
     return Picture(path, fitted.media_type, fitted.data)
 
 
-async def _document(path: str, raw: bytes, wanted: Wanted, ctx: Context) -> Document:
-    from ferrule.support.document import BadDocument, BadPages, pages  # for documents
+async def _document(path: str, raw: bytes, wanted: "ReadArgs", ctx: Context) -> Document:
+    from ferrule.support.document import BadDocument, BadPages, pages, ranges  # for documents
 
     try:
         found = await pages(raw, wanted.pages, images=wanted.page_images)
@@ -57,6 +47,9 @@ async def _document(path: str, raw: bytes, wanted: Wanted, ctx: Context) -> Docu
         raise BadArguments(f"{ctx.param('pages')}: {error}") from error
     except BadDocument as error:
         raise ToolFailure(f"{error}", code=error.code, path=path) from error
+    last = max((end or 0 for _, end in ranges(wanted.pages)), default=0) if wanted.pages else 0
+    if last > found.total:
+        ctx.note(f"The document has {found.total} pages; there is none after that.")
     leaves = (
         Page(leaf.number, leaf.text, Picture(path, leaf.media_type, leaf.data) if leaf.data else None)
         for leaf in found.pages
@@ -64,13 +57,13 @@ async def _document(path: str, raw: bytes, wanted: Wanted, ctx: Context) -> Docu
     return Document(path, tuple(leaves), found.total)
 
 
-def _notebook(path: str, raw: bytes, wanted: Wanted) -> Notebook:
+def _notebook(path: str, raw: bytes, wanted: "ReadArgs") -> Notebook:
     from ferrule.workspace.notebook import BadNotebook, read_notebook  # for notebooks
 
     try:
         notebook = read_notebook(path, raw)
     except BadNotebook as error:
-        raise ToolFailure(f"{os.path.basename(path)}: {error}", code="not-a-notebook", path=path) from error
+        raise ToolFailure(f"{os.path.basename(path)}: {error}", code="bad-notebook", path=path) from error
     first = wanted.offset or 1
     last = len(notebook.cells) if wanted.limit is None else first + wanted.limit - 1
     return notebook._replace(cells=notebook.cells[first - 1 : last], first=first, total=len(notebook.cells))

@@ -210,7 +210,6 @@ def _write(program: str, path: str, file: TextFile, text: str, ctx: Context) -> 
     for note in written.notes:
         ctx.note(note)
     if not written.entry_id:
-        ctx.note(f"{program} had nothing to change.")
         return Formatted(path, program, "")
     ctx.track(path)
     return Formatted(path, program, diff(ctx.need(Jail).shown(path), file.text, text))

@@ -13,6 +13,7 @@ from ferrule.workspace.celledit import AmbiguousCell, Changed, NoCell, edit_cell
 from ferrule.workspace.ledger import Ledger
 from ferrule.workspace.notebook import BadNotebook
 from ferrule.workspace.paths import Jail
+from ferrule.workspace.replace import check_read
 from ferrule.workspace.span import changed_span
 from ferrule.workspace.transaction import Contents, Writer
 
@@ -64,7 +65,7 @@ def _edit(args: NotebookEditArgs, ctx: Context, writer: Writer) -> CellEdited:
         if raw is None:
             raise ToolFailure("There is no such notebook.", code="not-found", path=path)
         if args.read_first:
-            _check_read(ledger, path, raw)
+            check_read(raw, path, ledger)
         done.append(_changed(args, path, raw))
         return {path: done[-1].raw}
 
@@ -81,13 +82,6 @@ def _edit(args: NotebookEditArgs, ctx: Context, writer: Writer) -> CellEdited:
         ctx.note(f"Code cells have no {' or '.join(changed.dropped)}; the cell lost what it had of them.")
     shown = _diff(ctx, ctx.need(Jail).shown(path), before, changed, deleted=args.mode == "delete")
     return CellEdited(path, changed.cell_id, args.mode, changed.source, shown)
-
-
-def _check_read(ledger: Ledger, path: str, raw: bytes) -> None:
-    if not ledger.knows(path):
-        raise ToolFailure("The notebook has not been read yet. Read it first.", code="not-read", path=path)
-    if ledger.stale(path, raw):
-        raise ToolFailure("The notebook changed since it was read. Read it again.", code="stale", path=path)
 
 
 def _changed(args: NotebookEditArgs, path: str, raw: bytes) -> Changed:

@@ -1,7 +1,7 @@
 """Read a file or list a folder."""
 
 import os
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ferrule.core.access import Access
 from ferrule.core.args import Args
@@ -20,7 +20,6 @@ Outcome = FileText | Listing | Picture | Document | Notebook | Unread
 _PDF = b"%PDF-"
 _IMAGES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")
 _HEAD_BYTES = 16
-
 
 Kind = Literal["image", "document", "notebook"]
 EDITABLE_BYTES = 1 << 28
@@ -62,6 +61,8 @@ class ReadArgs(Args, frozen=True, kw_only=True):
     """What comes back as what it shows; any other file is text or binary."""
     folders: bool = True
     """May a folder be read as the list of its names?"""
+    note_range: bool = True
+    """Is it noted which lines these are? Not where the family says so itself."""
     mention_binary: bool = False
     """Is a binary file an answer, and not a failure?"""
     mention_empty: bool = False
@@ -90,21 +91,21 @@ class Read(Tool[ReadArgs, Outcome]):
             raise BadArguments("\n".join(wrong))
         place = ctx.need(Jail).place(ctx.path(args.path))
         found = await ctx.need(Threads).run(_read, place, args, ctx)
-        if not isinstance(found, _Decoded):
+        if not isinstance(found, _Undecoded):
             return found
         from ferrule.tools.files.decoded import decoded  # for formats that are not text
 
         return await decoded(found.kind, place.path, found.raw, args, ctx)
 
 
-class _Decoded(Args, frozen=True):
+class _Undecoded(NamedTuple):
     """Bytes that have to be decoded before anybody can read them."""
 
     kind: Kind
     raw: bytes
 
 
-def _read(place: Place, args: ReadArgs, ctx: Context) -> "Outcome | _Decoded":
+def _read(place: Place, args: ReadArgs, ctx: Context) -> "Outcome | _Undecoded":
     try:
         if not place.parts:
             return _listing(place.root.open().below(()), args)
@@ -132,7 +133,7 @@ def _read(place: Place, args: ReadArgs, ctx: Context) -> "Outcome | _Decoded":
         raise ToolFailure(f"{describe(error)}: {place.path}", path=place.path) from error
 
 
-def _content(descriptor: int, path: str, args: ReadArgs, ctx: Context) -> "FileText | Unread | _Decoded":
+def _content(descriptor: int, path: str, args: ReadArgs, ctx: Context) -> "FileText | Unread | _Undecoded":
     size = os.fstat(descriptor).st_size
     kind = _kind(os.pread(descriptor, _HEAD_BYTES, 0), path)
     if kind is not None and kind in args.decoded:
@@ -148,7 +149,7 @@ def _content(descriptor: int, path: str, args: ReadArgs, ctx: Context) -> "FileT
         raw = read_all(descriptor, most)
         if kind == "notebook":
             ctx.need(Ledger).saw(path, raw)
-        return _Decoded(kind, raw)
+        return _Undecoded(kind, raw)
     if args.pages is not None:
         ctx.note(f"{ctx.param('pages')} only counts for documents with pages; this is a text file.")
     try:
@@ -251,7 +252,7 @@ def _bounded(path: str, window: Window, args: ReadArgs, ctx: Context, *, final_n
         ctx.note("The file is empty.")
     elif not lines:
         ctx.note(f"The file has {window.total} lines; line {window.first} is past its end.")
-    elif window.total is None or last < window.total or window.first > 1:
+    elif args.note_range and (window.total is None or last < window.total or window.first > 1):
         ctx.note(f"These are lines {window.first} to {last}{of}. Give {_range_words(ctx)} for others.")
     if clipped:
         cut = f"{args.line_bytes:,} bytes" if args.line_chars is None else f"{args.line_chars:,} characters"

@@ -42,13 +42,10 @@ class UndoEdit(Tool[UndoEditArgs, Restored]):
             return undo.is_own(entry) or permitted.issuperset(file.path for file in entry.files)
 
         done = await ctx.need(Threads).finish(undo.back, ctx.path(args.path), allowed)
-        ledger, jail = ctx.need(Ledger), ctx.need(Jail)
-        for changed, raw in done.after.items():
+        ctx.need(Ledger).follow(done.after)
+        for changed in done.after:
             ctx.track(changed)
-            if raw is None:
-                ledger.forget(changed)
-            elif ledger.knows(changed):
-                ledger.saw(changed, raw)
+        jail = ctx.need(Jail)
         diffs = [difference(jail.shown(one), done.before[one], done.after[one]) for one in done.after]
         return Restored(tuple(done.after), "\n".join(text.rstrip("\n") for text in diffs if text))
 

@@ -1,11 +1,9 @@
 """Keep the plan of the session: its steps and how far each is."""
 
-from typing import Literal
-
 from ferrule.core.access import Access
 from ferrule.core.args import Args
 from ferrule.core.errors import BadArguments
-from ferrule.core.outcomes import Planned, Step
+from ferrule.core.outcomes import Planned, Step, StepStatus
 from ferrule.core.tool import Context, Tool
 from ferrule.workspace.steps import Steps
 
@@ -13,12 +11,9 @@ MOST_STEPS = 200
 MOST_CHARS = 2_000
 
 
-Status = Literal["pending", "in_progress", "completed", "cancelled", "blocked"]
-
-
 class StepArgs(Args, frozen=True, kw_only=True):
     text: str
-    status: Status = "pending"
+    status: StepStatus = "pending"
     priority: str = ""
 
 

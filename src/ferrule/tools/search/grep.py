@@ -54,8 +54,6 @@ class GrepArgs(Args, frozen=True, kw_only=True):
     """Search also what `.gitignore` hides?"""
     by_time: bool = False
     """Files changed last come first, or their lines."""
-    relative: bool = False
-    """Paths from the folder of the search, and not from the workspace."""
 
 
 class Grep(Tool[GrepArgs, Hits | Matching]):
@@ -126,7 +124,7 @@ async def _lines(args: GrepArgs, ctx: Context, root: str, query: contents.Query)
         line_bytes=4 * min(args.line_chars, MOST) + 8,
         rank=_newest_first(root) if args.by_time else None,
     )
-    shown = _shown(args, ctx, root)
+    shown = _shown(ctx, root)
     paths = ((shown(hit.path), hit) for hit in found.lines)
     lines = tuple(
         Hit(path, hit.line, _short(hit.text, args.line_chars), hit.context) for path, hit in paths if path is not None
@@ -146,7 +144,7 @@ async def _files(args: GrepArgs, ctx: Context, root: str, query: contents.Query)
     else:
         names = sorted(found)
     page = names[args.offset : args.offset + min(args.limit or MOST, MOST)]
-    shown = _shown(args, ctx, root)
+    shown = _shown(ctx, root)
     paths = ((shown(os.fsencode(name).decode(errors="replace")), found[name]) for name in page)
     files = tuple((path, number) for path, number in paths if path is not None)
     _tell(args, ctx, len(files), len(found), "files")
@@ -177,16 +175,14 @@ def _allowed(ctx: Context, root: str) -> Callable[[str], bool]:
     return lambda path: (kept_out and not _ODD.search(path)) or not guard.secret(os.path.join(root, path))
 
 
-def _shown(args: GrepArgs, ctx: Context, root: str) -> Callable[[str], str | None]:
-    """Paths from the root of the search, as the caller wants to see them; None for what nobody may see after all."""
+def _shown(ctx: Context, root: str) -> Callable[[str], str | None]:
+    """Paths from the root of the search, as the caller sees them; None for what nobody may see after all."""
     guard, jail = ctx.need(Guard), ctx.need(Jail)
 
     @functools.lru_cache(maxsize=1)
     def shown(path: str) -> str | None:
         real = os.path.join(root, path)
-        if guard.secret(real):
-            return None
-        return path if args.relative else jail.shown(real)
+        return None if guard.secret(real) else jail.shown(real)
 
     return shown
 

@@ -33,7 +33,6 @@ class ListDirArgs(Args, frozen=True, kw_only=True):
     """Globs of names to leave out; with a slash in them, of paths from the folder."""
     ignored: bool = True
     """List also what `.gitignore` hides? Links and empty folders are listed anyway."""
-    hidden: bool = True
     folders_first: bool = False
 
 
@@ -136,7 +135,7 @@ class _Walk:
                 if self._visited >= MOST:
                     break
                 self._visited += 1
-                if self._wants(above + entry.name, entry.name) and (listed := _listed(above, entry)) is not None:
+                if self._wants(above + entry.name) and (listed := _listed(above, entry)) is not None:
                     found.append(listed)
         if self._seen is not None:
             kept = [entry for entry in found if self._is_seen(entry, self._seen)]
@@ -144,9 +143,7 @@ class _Walk:
             found = kept
         return sorted(found, key=lambda one: (self._args.folders_first and one.kind != "folder", one.path))
 
-    def _wants(self, path: str, name: str) -> bool:
-        if name.startswith(".") and not self._args.hidden:
-            return False
+    def _wants(self, path: str) -> bool:
         return not any(fits(path) for fits in self._unwanted)
 
     def _is_seen(self, entry: Listed, seen: _Seen) -> bool:

@@ -116,8 +116,6 @@ _Fits = Callable[[str], bool]
 def _check(args: ReadManyArgs, ctx: Context) -> tuple[_Fits, _Fits]:
     """What is left out, if the arguments are good."""
     wrong = [] if any(args.include) else [f"{ctx.param('include')}: is empty; give paths or patterns."]
-    least = ("most_files", "most_bytes", "usual_lines", "line_bytes")
-    wrong += [f"{ctx.param(name)}: must be at least 1." for name in least if getattr(args, name) < 1]
     if len(args.exclude) > MOST_EXCLUDED:
         wrong.append(
             f"{ctx.param('exclude')}: at most {MOST_EXCLUDED} patterns are possible, not {len(args.exclude):,}."

@@ -22,9 +22,8 @@ class ShellArgs(Args, frozen=True, kw_only=True):
     most_seconds: float | None = None
     """A longer time is shortened to this."""
     background: bool = False
-    unsandboxed: bool = False
     tail_chars: int = 50_000
-    tail_bytes: int | None = 100_000
+    tail_bytes: int | None = None
     """The tail and the command are cut to this together: the exit code must fit behind them, whatever they hold."""
     head_chars: int = 0
     """So many of the first characters are kept too."""

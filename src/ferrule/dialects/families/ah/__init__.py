@@ -5,7 +5,7 @@ import os
 from ferrule.core.bound import Ends
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.ah import arrange, says
-from ferrule.dialects.says import reading
+from ferrule.dialects.says import failed, reading
 from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
@@ -76,10 +76,9 @@ def dialect() -> Dialect:
                 "flags": ("-o", "pipefail", "-e"),
                 "head_chars": 2 * _BASH_BYTES,
                 "tail_chars": 2 * _BASH_BYTES,
-                "tail_bytes": None,
             },
             says=says.ran,
-            failed=says.ended_badly,
+            failed=failed,
             errors=_ERRORS,
             bound=Ends(_BASH_BYTES, 256),
         ),

@@ -35,10 +35,6 @@ def ran(outcome: Ran) -> str:
     return "\n".join(parts) or "(no output)"
 
 
-def ended_badly(outcome: Ran) -> bool:
-    return outcome.exit_code != 0 or outcome.timed_out_after is not None
-
-
 def _lines(text: str) -> list[str]:
     """Each line without its end; a newline at the end begins no further one."""
     return text.removesuffix("\n").split("\n") if text else []

@@ -1,10 +1,11 @@
 """Amp's tools: nine faces, their aliases, and how their outcomes read."""
 
 import os
+from typing import Any
 
 from ferrule.dialects.dialect import Dialect
-from ferrule.dialects.families.amp import preprocess, says
-from ferrule.dialects.says import reading, restored
+from ferrule.dialects.families.amp import arrange, preprocess, says
+from ferrule.dialects.says import reading
 from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
@@ -31,7 +32,12 @@ LATER = {
 }
 """Faces whose canonical tools are not here yet."""
 
-_SHELL = {"cmd": "command"}
+_SHELL: dict[str, Any] = {
+    "params": {"cmd": "command"},
+    "fill": {"tail_chars": 50_000, "tail_bytes": 100_000},
+    "preprocess": preprocess.command,
+    "says": says.ran,
+}
 _MISSING = "ENOENT: no such file or directory '{path}'{hint}"
 
 
@@ -43,8 +49,8 @@ def dialect() -> Dialect:
             "read",
             "Read",
             params={"read_range": "span"},
-            lift=preprocess.span,
-            lower=preprocess.as_span,
+            lift=arrange.span,
+            lower=arrange.as_span,
             said_as={"offset": "read_range", "limit": "read_range"},
             fill={
                 "refuse_bytes": 65_536,
@@ -81,24 +87,8 @@ def dialect() -> Dialect:
             fill={"final_newline": True, "name_guidance": True},
             says=says.created,
         ),
-        face(
-            "shell",
-            "Bash",
-            params=_SHELL,
-            fill={"tail_chars": 50_000},
-            preprocess=preprocess.command,
-            says=says.ran,
-        ),
-        face(
-            "shell",
-            "run_terminal_command",
-            like="Bash",
-            params=_SHELL,
-            fill={"tail_chars": 50_000},
-            preprocess=preprocess.command,
-            says=says.ran,
-            shown=False,
-        ),
+        face("shell", "Bash", **_SHELL),
+        face("shell", "run_terminal_command", like="Bash", **_SHELL, shown=False),
         face(
             "glob",
             "glob",
@@ -109,7 +99,7 @@ def dialect() -> Dialect:
             "grep",
             "Grep",
             params={"caseSensitive": "case_sensitive"},
-            lift=preprocess.one_place,
+            lift=arrange.one_place,
             fill={"per_file": 10, "limit": 100, "line_chars": 200},
             says=says.lines,
             errors={"not-found": _MISSING, "bad-pattern": "{message}\n" + says.NOTHING_FOUND[1]},
@@ -123,7 +113,7 @@ def dialect() -> Dialect:
         face(
             "undo",
             "undo_edit",
-            says=restored,
+            says=says.restored,
         ),
         face(
             "format",

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from ferrule.core.face import GENERAL_LIMIT_BYTES
-from ferrule.core.outcomes import Created, Deleted, Edited, Formatted, Found, Hits, Matching, Ran
-from ferrule.dialects.says import matching
+from ferrule.core.outcomes import Created, Deleted, Edited, Formatted, Found, Hits, Matching, Ran, Restored
+from ferrule.dialects.says import fenced, matching
 
 NOTHING_FOUND = (
     "No results found.",
@@ -61,6 +61,10 @@ def lines(outcome: Hits | Matching) -> list[str]:
 
 def deleted(outcome: Deleted) -> str:
     return f"Successfully deleted file {outcome.path}"
+
+
+def restored(outcome: Restored) -> str:
+    return fenced(outcome.diff, "diff")
 
 
 def formatted(outcome: Formatted) -> str | dict[str, str]:

@@ -2,7 +2,7 @@
 
 import os
 
-from ferrule.core.bound import Middle
+from ferrule.core.bound import Lines, Middle
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.claude import arrange, says
 from ferrule.dialects.says import reading, tree
@@ -80,6 +80,7 @@ def dialect() -> Dialect:
                 "is-folder": "EISDIR: illegal operation on a directory, read '{path}'. Use Glob or Bash to list it.",
                 "too-large": "File content exceeds the maximum allowed size. {message}",
             },
+            bound=Lines(2_000, 102_000),
         ),
         face(
             "write",
@@ -146,15 +147,11 @@ def dialect() -> Dialect:
         face(
             "shell",
             "Bash",
-            params={
-                "timeout": "seconds",
-                "run_in_background": "background",
-                "dangerouslyDisableSandbox": "unsandboxed",
-            },
-            unused=("description",),
+            params={"timeout": "seconds", "run_in_background": "background"},
+            unused=("description", "dangerouslyDisableSandbox"),
             per={"seconds": 1000},
             usual={"seconds": 120.0},
-            fill={"most_seconds": 600.0, "head_chars": 60_000, "tail_chars": 60_000, "tail_bytes": None},
+            fill={"most_seconds": 600.0, "head_chars": 60_000, "tail_chars": 60_000},
             says=says.ran,
             failed=says.failed,
             bound=Middle(30_000),

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
+from ferrule.core.face import copied
 from ferrule.dialects.words import schemas, words
 
 _HERE = os.path.dirname(__file__)
@@ -41,19 +42,13 @@ def claude_code_definition(anthropic_tool: Mapping[str, Any]) -> ToolDefinition:
     name = str(anthropic_tool.get("name", ""))
     if is_claude_code_tool(name):
         schema, word = _catalog()
-        return ToolDefinition(name, word[name], _copied(schema[name]))
+        return ToolDefinition(name, word[name], copied(schema[name]))
     kind, _, date = str(anthropic_tool.get("type", "")).rpartition("_")
     name = BUILT_IN.get(kind, name) if date.isdigit() else name
     parameters = anthropic_tool.get("input_schema") or {"type": "object", "properties": {}}
-    return ToolDefinition(name, str(anthropic_tool.get("description") or ""), _copied(parameters))
+    return ToolDefinition(name, str(anthropic_tool.get("description") or ""), copied(parameters))
 
 
 @cache
 def _catalog() -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     return schemas(_HERE), words(_HERE)
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _copied(member) for key, member in value.items()}
-    return [_copied(member) for member in value] if isinstance(value, list | tuple) else value

@@ -6,7 +6,7 @@ from typing import Any
 from ferrule.core.bound import Middle
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.codex import arrange, says
-from ferrule.dialects.says import reading
+from ferrule.dialects.says import patched, reading
 from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
@@ -28,7 +28,7 @@ _SHELL: dict[str, Any] = {
     "params": {"workdir": "cwd", "timeout_ms": "seconds"},
     "per": {"seconds": 1000},
     "unused": ("login", "sandbox_permissions", "justification", "prefix_rule"),
-    "fill": {"head_chars": 80_000, "tail_chars": 80_000, "tail_bytes": None},
+    "fill": {"head_chars": 80_000, "tail_chars": 80_000},
     "says": says.ran,
     "bound": Middle(40_000),
 }
@@ -57,7 +57,7 @@ def dialect() -> Dialect:
             params={"input": "patch"},
             text_param="input",
             grammar=grammar,
-            says=says.patched,
+            says=patched,
         ),
         face(
             "plan",
@@ -88,6 +88,10 @@ def dialect() -> Dialect:
                 "mention_empty": True,
             },
             says=reading("L{}: {}", empty=says.EMPTY, past=says.PAST),
+            errors={
+                "binary": "{path} is binary ({count} bytes). Use view_image to look at an image.",
+                "is-folder": "{path} is a folder. Use list_dir to list it.",
+            },
         ),
         face(
             "list_dir",

@@ -1,15 +1,17 @@
 """How codex arranges a program's arguments, a plan and a block of code."""
 
 import shlex
-from typing import Any
 
 from ferrule.core.errors import BadArguments
+from ferrule.core.face import Values
+from ferrule.dialects.arrange import members, turned, without
 
 _SHELLS = frozenset({"bash", "sh", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh"})
 _RUN = frozenset({"-c", "-lc"})
+_STEP = {"step": "text", "status": "status"}
 
 
-def joined(values: dict[str, Any]) -> dict[str, Any]:
+def joined(values: Values) -> Values:
     """A program and its arguments as the command line that runs them.
 
     A shell that is given a command line becomes that line: it runs in a shell anyway, and who is asked about it, or
@@ -28,7 +30,7 @@ def joined(values: dict[str, Any]) -> dict[str, Any]:
     return {**values, "command": shlex.join(words)}
 
 
-def split(values: dict[str, Any]) -> dict[str, Any]:
+def split(values: Values) -> Values:
     """The inverse."""
     line = values["command"]
     try:
@@ -39,23 +41,25 @@ def split(values: dict[str, Any]) -> dict[str, Any]:
     return {**values, "command": words if plain else ["bash", "-lc", line]}
 
 
-def steps(values: dict[str, Any]) -> dict[str, Any]:
+def steps(values: Values) -> Values:
     """Steps in canonical names."""
-    return {**values, "steps": [{"text": step["step"], "status": step["status"]} for step in values["steps"]]}
+    return members(values, "steps", _STEP)
 
 
-def plan(values: dict[str, Any]) -> dict[str, Any]:
+def plan(values: Values) -> Values:
     """The inverse."""
-    return {**values, "steps": [{"step": step["text"], "status": step["status"]} for step in values["steps"]]}
+    return members(values, "steps", turned(_STEP))
 
 
-def detail(values: dict[str, Any]) -> dict[str, Any]:
+def detail(values: Values) -> Values:
     """`original` is one of the two details."""
-    rest = {key: value for key, value in values.items() if key != "detail"}
-    return {**rest, "original": values["detail"] == "original"} if "detail" in values else rest
+    if "detail" not in values:
+        return values
+    return {**without(values, "detail"), "original": values["detail"] == "original"}
 
 
-def as_detail(values: dict[str, Any]) -> dict[str, Any]:
+def as_detail(values: Values) -> Values:
     """The inverse."""
-    rest = {key: value for key, value in values.items() if key != "original"}
-    return {**rest, "detail": "original" if values["original"] else "high"} if "original" in values else rest
+    if "original" not in values:
+        return values
+    return {**without(values, "original"), "detail": "original" if values["original"] else "high"}

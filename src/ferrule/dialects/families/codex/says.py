@@ -1,17 +1,10 @@
 """How codex reads what came back."""
 
-from ferrule.core.outcomes import Matching, PatchApplied, Picture, Planned, Ran, Tree
+from ferrule.core.outcomes import Matching, Picture, Planned, Ran, Tree
 from ferrule.dialects.says import matching, picture, tree
 
 EMPTY = "The file is empty."
 PAST = "The file has {total} lines; line {first} is past its end."
-
-_LETTERS = {"add": "A", "update": "M", "delete": "D"}
-
-
-def patched(outcome: PatchApplied) -> str:
-    lines = [f"{_LETTERS[file.kind]} {file.moved_to or file.path}" for file in outcome.files]
-    return "\n".join(["Success. Updated the following files:", *lines])
 
 
 def planned(_: Planned) -> str:
@@ -23,7 +16,7 @@ def viewed(outcome: Picture) -> list[dict[str, str]]:
 
 
 def listed(outcome: Tree) -> str:
-    more = [f"More than {len(outcome.entries)} entries found"] if outcome.remaining else []
+    more = [f"More than {len(outcome.entries)} entries found; use offset for the others"] if outcome.remaining else []
     return "\n".join([f"Absolute path: {outcome.path}", tree(outcome) or "(nothing here)", *more])
 
 

@@ -33,7 +33,8 @@ _EDIT = {"file_path": "path", "old_string": "old", "new_string": "new"}
 _EDIT_ERRORS = {
     "not-found": "File not found. Cannot apply edit. Use an empty old_string to create a new file.",
     "no-match": "Failed to edit, 0 occurrences found for old_string in {path}.\n{message}",
-    "ambiguous": "Failed to edit, expected 1 occurrence but found {count} for old_string in {path}.\n{message}",
+    "ambiguous": "Failed to edit, expected 1 occurrence but found {count} for old_string in {path}."
+    " Set allow_multiple to change all of them.\n{message}",
     "unexpected-count": "Failed to edit: {message}",
     "same-text": "No changes to apply. The old_string and new_string are identical.",
     "empty-old": "File already exists, cannot create: {path}. Give the text to replace as old_string.",
@@ -63,6 +64,7 @@ def dialect() -> Dialect:
                 "line_chars": 2_000,
                 "decoded": ("image", "document"),
                 "folders": False,
+                "note_range": False,
             },
             says=reading(says.text),
             errors={
@@ -106,7 +108,7 @@ def dialect() -> Dialect:
             "run_shell_command",
             params={"dir_path": "cwd", "is_background": "background"},
             unused=("description", "delay_ms", "additional_permissions"),
-            fill={"head_chars": 40_000, "tail_chars": 40_000, "tail_bytes": None},
+            fill={"head_chars": 40_000, "tail_chars": 40_000},
             says=says.ran,
         ),
         face(

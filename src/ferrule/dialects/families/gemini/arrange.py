@@ -1,19 +1,15 @@
 """How gemini arranges lines, ignore files and searches."""
 
-from typing import Any
-
 from ferrule.core.errors import BadArguments
+from ferrule.core.face import Values
+from ferrule.dialects.arrange import members, opposite, turned, without
 
-Values = dict[str, Any]
-
-
-def _without(values: Values, *names: str) -> Values:
-    return {key: value for key, value in values.items() if key not in names}
+_STEP = {"description": "text", "status": "status"}
 
 
 def lines(values: Values) -> Values:
     """A first and a last line as where to begin and how many."""
-    out = _without(values, "start_line", "end_line")
+    out = without(values, "start_line", "end_line")
     first = values.get("start_line")
     if first is not None:
         out["offset"] = first
@@ -26,7 +22,7 @@ def lines(values: Values) -> Values:
 
 def as_lines(values: Values) -> Values:
     """The inverse."""
-    out = _without(values, "offset", "limit")
+    out = without(values, "offset", "limit")
     if values.get("offset") is not None:
         out["start_line"] = values["offset"]
     if values.get("limit") is not None:
@@ -36,7 +32,7 @@ def as_lines(values: Values) -> Values:
 
 def ignoring(values: Values) -> Values:
     """Whether ignored files are wanted, from the options or from the parameter itself."""
-    out = _without(values, "file_filtering_options", "respect_git_ignore", "respect_gemini_ignore")
+    out = without(values, "file_filtering_options", "respect_git_ignore", "respect_gemini_ignore")
     options = {**values.get("file_filtering_options", {}), **values}
     if "respect_git_ignore" in options:
         out["ignored"] = not options["respect_git_ignore"]
@@ -45,23 +41,19 @@ def ignoring(values: Values) -> Values:
 
 def as_option(values: Values) -> Values:
     """The inverse, for tools with options."""
-    out = _without(values, "ignored")
-    if "ignored" in values:
-        out["file_filtering_options"] = {"respect_git_ignore": not values["ignored"]}
-    return out
+    if "ignored" not in values:
+        return values
+    return {**without(values, "ignored"), "file_filtering_options": {"respect_git_ignore": not values["ignored"]}}
 
 
 def as_parameter(values: Values) -> Values:
     """The inverse, for tools with the parameter itself."""
-    out = _without(values, "ignored")
-    if "ignored" in values:
-        out["respect_git_ignore"] = not values["ignored"]
-    return out
+    return opposite(values, "ignored", "respect_git_ignore")
 
 
 def search(values: Values) -> Values:
     """`names_only` is a mode, and `context` is both sides."""
-    out = _without(values, "names_only", "context")
+    out = without(values, "names_only", "context")
     if "names_only" in values:
         out["mode"] = "files" if values["names_only"] else "lines"
     if "context" in values:
@@ -71,7 +63,7 @@ def search(values: Values) -> Values:
 
 def searched(values: Values) -> Values:
     """The inverse."""
-    out = _without(values, "mode")
+    out = without(values, "mode")
     if out.get("per_file") == 0:
         del out["per_file"]
     if "mode" in values:
@@ -81,9 +73,9 @@ def searched(values: Values) -> Values:
 
 def steps(values: Values) -> Values:
     """Items in canonical names."""
-    return {**values, "steps": [{"text": one["description"], "status": one["status"]} for one in values["steps"]]}
+    return members(values, "steps", _STEP)
 
 
 def todos(values: Values) -> Values:
     """The inverse."""
-    return {**values, "steps": [{"description": one["text"], "status": one["status"]} for one in values["steps"]]}
+    return members(values, "steps", turned(_STEP))

@@ -5,7 +5,7 @@ import os
 from ferrule.core.bound import Lines
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.opencode import arrange, says
-from ferrule.dialects.says import reading
+from ferrule.dialects.says import patched, reading
 from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
@@ -73,7 +73,7 @@ def dialect() -> Dialect:
             "apply_patch",
             params={"patchText": "patch"},
             text_param="patchText",
-            says=says.patched,
+            says=patched,
             errors=_UNPATCHED,
         ),
         face(
@@ -82,7 +82,7 @@ def dialect() -> Dialect:
             params={"timeout": "seconds", "workdir": "cwd"},
             per={"seconds": 1000},
             usual={"seconds": 120.0},
-            fill={"head_chars": 120_000, "tail_chars": 120_000, "tail_bytes": None},
+            fill={"head_chars": 120_000, "tail_chars": 120_000},
             says=says.ran,
             bound=Lines(2_000, 51_200, last=True),
         ),

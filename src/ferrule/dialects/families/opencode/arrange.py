@@ -1,17 +1,16 @@
 """How opencode arranges a list of what is to be done."""
 
-from typing import Any
+from ferrule.core.face import Values
+from ferrule.dialects.arrange import members, turned
 
-_NAMES = {"content": "text", "status": "status", "priority": "priority"}
-_BACK = {canonical: shown for shown, canonical in _NAMES.items()}
+_STEP = {"content": "text", "status": "status", "priority": "priority"}
 
 
-def steps(values: dict[str, Any]) -> dict[str, Any]:
+def steps(values: Values) -> Values:
     """Items in canonical names; older ones have an id, which the place in the list makes needless."""
-    rows = [{_NAMES[key]: value for key, value in one.items() if key in _NAMES} for one in values["steps"]]
-    return {**values, "steps": rows}
+    return members(values, "steps", _STEP)
 
 
-def todos(values: dict[str, Any]) -> dict[str, Any]:
+def todos(values: Values) -> Values:
     """The inverse."""
-    return {**values, "steps": [{_BACK[key]: value for key, value in one.items()} for one in values["steps"]]}
+    return members(values, "steps", turned(_STEP))

@@ -1,9 +1,7 @@
 """How opencode reads what came back."""
 
-from ferrule.core.outcomes import Created, Edited, Found, Hits, Matching, PatchApplied, Planned, Ran
-from ferrule.dialects.says import matching, paths, spelled_steps
-
-_LETTERS = {"add": "A", "update": "M", "delete": "D"}
+from ferrule.core.outcomes import Created, Edited, Found, Hits, Matching, Planned, Ran
+from ferrule.dialects.says import matching, paths
 
 
 def written(_: Created) -> str:
@@ -11,12 +9,7 @@ def written(_: Created) -> str:
 
 
 def edited(outcome: Edited | Created) -> str:
-    return "Wrote file successfully." if isinstance(outcome, Created) else "Edit applied successfully."
-
-
-def patched(outcome: PatchApplied) -> str:
-    lines = [f"{_LETTERS[file.kind]} {file.moved_to or file.path}" for file in outcome.files]
-    return "\n".join(["Success. Updated the following files:", *lines])
+    return written(outcome) if isinstance(outcome, Created) else "Edit applied successfully."
 
 
 def ran(outcome: Ran) -> str:
@@ -51,4 +44,5 @@ def matched(outcome: Hits | Matching) -> str:
 
 
 def planned(outcome: Planned) -> str:
-    return spelled_steps(outcome)
+    rows = (f"[{step.status}] {step.text}" + (f" ({step.priority})" if step.priority else "") for step in outcome.steps)
+    return "\n".join(rows) or "(nothing is planned)"

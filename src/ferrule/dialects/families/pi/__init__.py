@@ -5,7 +5,7 @@ import os
 from ferrule.core.bound import Lines
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.pi import arrange, says
-from ferrule.dialects.says import reading
+from ferrule.dialects.says import failed, reading
 from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
@@ -35,6 +35,7 @@ def dialect() -> Dialect:
                 "line_bytes": 51_200,
                 "decoded": ("image",),
                 "folders": False,
+                "note_range": False,
             },
             says=reading(says.text),
             errors={
@@ -76,9 +77,9 @@ def dialect() -> Dialect:
             "shell",
             "bash",
             params={"timeout": "seconds"},
-            fill={"head_chars": 120_000, "tail_chars": 120_000, "tail_bytes": None},
+            fill={"head_chars": 120_000, "tail_chars": 120_000},
             says=says.ran,
-            failed=says.failed,
+            failed=failed,
             bound=Lines(2_000, 51_200, last=True),
         ),
         face(

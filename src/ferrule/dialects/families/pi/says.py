@@ -30,10 +30,6 @@ def ran(outcome: Ran) -> str:
     return f"{body}\n\nCommand exited with code {outcome.exit_code}" if outcome.exit_code else body
 
 
-def failed(outcome: Ran) -> bool:
-    return outcome.exit_code != 0 or outcome.timed_out_after is not None
-
-
 def matched(outcome: Hits | Matching) -> str:
     if isinstance(outcome, Matching):
         return matching(outcome, none="No matches found")

@@ -6,10 +6,18 @@ import os
 from ferrule.core.bound import Middle
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.wayland import arrange, says
-from ferrule.dialects.says import hits, paths, reading
+from ferrule.dialects.says import failed, hits, paths, reading
 from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
+
+LATER = {
+    "Delegate": "delegate",
+    "ToolSearch": "tool_search",
+    "EnterPlanMode": "enter_plan",
+    "ExitPlanMode": "exit_plan",
+}
+"""Faces whose canonical tools are not here yet."""
 
 _FILE = {"file_path": "path"}
 _WHOLE_BYTES = 8 << 20
@@ -33,7 +41,7 @@ def _refused(deed: str) -> dict[str, str]:
 
 def dialect() -> Dialect:
     """The dialect, read from its files."""
-    face = rows(_HERE)
+    face = functools.partial(rows(_HERE), limit_bytes=_LIMIT_BYTES)
     faces = (
         face(
             "read",
@@ -57,7 +65,6 @@ def dialect() -> Dialect:
                 "is-folder": _UNREADABLE + "it is a folder. List it with Bash, or find files in it with Glob.",
             },
             bound=Middle(_READ_CHARS),
-            limit_bytes=_LIMIT_BYTES,
         ),
         face(
             "write",
@@ -67,7 +74,6 @@ def dialect() -> Dialect:
             says=says.written,
             errors=_refused("write"),
             bound=Middle(_WRITE_CHARS),
-            limit_bytes=_LIMIT_BYTES,
         ),
         face(
             "edit",
@@ -86,7 +92,6 @@ def dialect() -> Dialect:
                 "empty-old": "old_string is empty. Use Write to write a whole file.",
             },
             bound=Middle(_WRITE_CHARS),
-            limit_bytes=_LIMIT_BYTES,
         ),
         face(
             "shell",
@@ -99,12 +104,10 @@ def dialect() -> Dialect:
                 "apart": True,
                 "head_chars": 2 * _CHARS,
                 "tail_chars": 2 * _CHARS,
-                "tail_bytes": None,
             },
             says=says.ran,
-            failed=says.ended_badly,
+            failed=failed,
             bound=Middle(_CHARS),
-            limit_bytes=_LIMIT_BYTES,
         ),
         face(
             "grep",
@@ -121,7 +124,6 @@ def dialect() -> Dialect:
                 "bad-pattern": "rg error: {message}",
             },
             bound=Middle(_GREP_CHARS),
-            limit_bytes=_LIMIT_BYTES,
         ),
         face(
             "glob",
@@ -130,16 +132,7 @@ def dialect() -> Dialect:
             says=functools.partial(paths, none="No files matched the pattern"),
             errors={**_refused("search"), "not-found": "{path}: No such file or directory{hint}"},
             bound=Middle(_CHARS),
-            limit_bytes=_LIMIT_BYTES,
         ),
-        *(
-            face(tool, name, bound=Middle(_CHARS), limit_bytes=_LIMIT_BYTES)
-            for tool, name in (
-                ("delegate", "Delegate"),
-                ("tool_search", "ToolSearch"),
-                ("enter_plan", "EnterPlanMode"),
-                ("exit_plan", "ExitPlanMode"),
-            )
-        ),
+        *(face(tool, name, bound=Middle(_CHARS)) for name, tool in LATER.items()),
     )
     return Dialect(name="wayland", faces=faces)

@@ -1,26 +1,19 @@
 """How Wayland arranges arguments."""
 
-from typing import Any
+from ferrule.core.face import Values
+from ferrule.dialects.arrange import opposite, without
 
 
-def from_the_start(values: dict[str, Any]) -> dict[str, Any]:
+def from_the_start(values: Values) -> Values:
     """A place before the first line is the first line."""
-    if values.get("offset", 1) >= 1:
-        return values
-    return {key: value for key, value in values.items() if key != "offset"}
+    return values if values.get("offset", 1) >= 1 else without(values, "offset")
 
 
-def case(values: dict[str, Any]) -> dict[str, Any]:
+def case(values: Values) -> Values:
     """Whether upper and lower case differ, from whether they are the same."""
-    if "case_insensitive" not in values:
-        return values
-    rest = {key: value for key, value in values.items() if key != "case_insensitive"}
-    return {**rest, "case_sensitive": not values["case_insensitive"]}
+    return opposite(values, "case_insensitive", "case_sensitive")
 
 
-def no_case(values: dict[str, Any]) -> dict[str, Any]:
+def no_case(values: Values) -> Values:
     """The inverse."""
-    if "case_sensitive" not in values:
-        return values
-    rest = {key: value for key, value in values.items() if key != "case_sensitive"}
-    return {**rest, "case_insensitive": not values["case_sensitive"]}
+    return opposite(values, "case_sensitive", "case_insensitive")

@@ -23,7 +23,3 @@ def ran(outcome: Ran) -> str:
         return f"Exit code: {outcome.exit_code}\n{streams}"
     stopped = f"Command timed out after {round(outcome.timed_out_after * 1000)}ms"
     return f"{stopped}\n{streams}" if outcome.output or outcome.errors else stopped
-
-
-def ended_badly(outcome: Ran) -> bool:
-    return outcome.exit_code != 0 or outcome.timed_out_after is not None

@@ -1,0 +1,32 @@
+"""How Amp arranges lines and searches."""
+
+from ferrule.core.errors import BadArguments
+from ferrule.core.face import Values
+from ferrule.dialects.arrange import without
+
+
+def span(values: Values) -> Values:
+    """`read_range`, first and last line, as where to begin and how many."""
+    if "span" not in values:
+        return values
+    first, last = values["span"]
+    start = max(1, first)
+    if last < start:
+        raise BadArguments(f"read_range: the end {last} lies before the start {first}.")
+    return {**without(values, "span"), "offset": start, "limit": last - start + 1}
+
+
+def as_span(values: Values) -> Values:
+    """The inverse."""
+    rest = without(values, "offset", "limit")
+    if values.get("offset") is None and values.get("limit") is None:
+        return rest
+    first = values.get("offset") or 1
+    return {**rest, "span": [first, first + (values.get("limit") or 500) - 1]}
+
+
+def one_place(values: Values) -> Values:
+    """A search has a path or a glob."""
+    if values.get("path") is not None and values.get("glob") is not None:
+        raise BadArguments("path: cannot be used together with glob; give one of them.")
+    return values
