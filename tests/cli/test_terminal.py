@@ -64,6 +64,29 @@ def test_a_no_at_the_terminal_is_a_refusal(tmp_path):
     assert not (tmp_path / "a").exists()
 
 
+def test_what_is_too_long_for_the_question_can_be_shown_whole(tmp_path):
+    content = "\\n".join(f"line {number}" for number in range(40))
+    call = f'{{"path": "a", "content": "{content}"}}'
+
+    code, screen = at_terminal(["call", "create_file", call], ["s\n", "y\n"], tmp_path)
+
+    first, _, rest = screen.partition("[s]how all")
+    assert code == 0
+    assert "… 17 more lines" in first
+    assert "line 39" not in first
+    assert "line 39" in rest
+
+
+def test_a_deletion_shows_the_file_that_would_go(tmp_path):
+    (tmp_path / "a").write_text("one\ntwo\n")
+
+    code, screen = at_terminal(["call", "delete_file", '{"path": "a"}'], ["n\n"], tmp_path)
+
+    assert code == 3
+    assert "delete_file: delete a" in screen
+    assert "-two" in screen
+
+
 def test_a_folder_outside_can_be_opened_at_the_terminal(tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "other.txt").write_text("outside\n")
@@ -116,6 +139,11 @@ def test_a_signal_that_ends_the_program_ends_its_commands(tmp_path, name):
             {"old": "a\nb", "new": "c", "everywhere": True}, ["(everywhere in the file)", "-a", "-b", "+c"], id="edit"
         ),
         pytest.param({"content": "x\ny"}, ["(new file: 3 bytes)", "+x", "+y"], id="write"),
+        pytest.param({"patch": "*** Begin Patch\n+x"}, ["*** Begin Patch", "+x"], id="patch"),
+        pytest.param(
+            {"edits": [{"old": "a", "new": "b"}, {"old": "c", "new": "d"}]}, ["-a", "+b", "-c", "+d"], id="edits"
+        ),
+        pytest.param({"source": "x\ny", "mode": "insert"}, ["(insert cell )", "x", "y"], id="cell"),
         pytest.param({"content": "\u202e\n"}, ["(new file: 4 bytes)", "+\\u202e"], id="nothing-hides"),
     ],
 )
