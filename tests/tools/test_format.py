@@ -409,18 +409,6 @@ async def test_a_file_outside_is_formatted_once_its_folder_is_open(ws, bin_folde
     assert (first.error.error_code, second.status) == ("changed-meanwhile", "done")
 
 
-async def test_calls_that_are_never_let_in_are_not_remembered_for_ever(ws, bin_folder, monkeypatch):
-    monkeypatch.setattr(subject, "_MOST_COMMANDS", 5)
-    fake(bin_folder, "black")
-    black_project(ws)
-    tool = Plain()
-    async with Engine(ws, tools=[tool], ask=lambda _: True) as engine:
-        for _ in range(20):
-            engine.plan([Call("plain_format", {"path": "a.py"})])
-        assert len(tool._declared) <= 5
-        assert (await call(engine)).status == "done"
-
-
 async def test_formatting_is_not_reading(engine, ws, bin_folder):
     from ferrule.workspace.ledger import Ledger
 

@@ -25,7 +25,6 @@ from ferrule.workspace.transaction import Contents, Writer, read_file
 _SECONDS = 30.0
 _MOST_FILE_BYTES = 8 << 20
 _MOST_ANSWER_BYTES = 32 << 20
-_MOST_COMMANDS = 1000
 _COMPLAINT_LINES = 10
 _COMPLAINT_CHARS = 2000
 
@@ -49,28 +48,19 @@ class Format(Tool[FormatArgs, Formatted]):
     name = "format"
     args = FormatArgs
 
-    def __init__(self) -> None:
-        # By the identity of the call's context, which lives from `access` to `run`.
-        self._declared: dict[int, Command] = {}
-
     def access(self, args: FormatArgs, ctx: Context) -> tuple[Access, ...]:
         """A formatter is code that the repository chooses or even brings along: its command is declared as it runs."""
-        self._declared.pop(id(ctx), None)  # of a call that is gone, and was never let in
         path = ctx.path(args.path)
         ctx.need(Guard).check_write(path)  # first: what is said about other files says whether they are there
         if not ctx.need(Jail).holds(path):
             return (Access.write(path),)  # nothing is looked at there before somebody has said yes
         command = _command(path, ctx)
-        while len(self._declared) >= _MOST_COMMANDS:  # most of such calls
-            del self._declared[next(iter(self._declared))]
-        self._declared[id(ctx)] = command
-        return (Access.command(shlex.join(command.argv), command.folder), Access.write(path))
+        return (_access(command), Access.write(path))
 
     async def run(self, args: FormatArgs, ctx: Context) -> Formatted:
         path, threads = ctx.path(args.path), ctx.need(Threads)
-        declared = self._declared.pop(id(ctx), None)
         command = await threads.run(_command, path, ctx)
-        if command != declared:
+        if _access(command) not in ctx.touches:
             raise ToolFailure(
                 "What formats this file is not what the call was let in with: its configuration was changed, or its "
                 "folder has only now been opened. Nothing was run. Try again.",
@@ -92,6 +82,10 @@ class Format(Tool[FormatArgs, Formatted]):
             raise _failed(path, f"{command.argv[0]} cannot be run in {command.folder}: {describe(error)}.") from error
         text = _text(answer, file, command.program, path)
         return await threads.finish(_write, command.program, path, file, text, ctx)
+
+
+def _access(command: Command) -> Access:
+    return Access.command(shlex.join(command.argv), command.folder)
 
 
 def _command(path: str, ctx: Context) -> Command:
