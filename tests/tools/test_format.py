@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.scripted import Scripted
 
-from ferrule import Call, Engine
+from ferrule import Engine
 from ferrule.core.outcomes import Formatted
 from ferrule.permissions.asker import NO, YES
 from ferrule.tools.files import format as subject
