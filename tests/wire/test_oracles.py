@@ -88,7 +88,7 @@ SAID = Said(
 
 
 @pytest.fixture(scope="module")
-def judges() -> SimpleNamespace:
+def judges(packages: None) -> SimpleNamespace:
     import anthropic.types
     import google.genai.types
     import mcp.types

@@ -14,6 +14,8 @@ from ferrule.wire.openai_responses_stream import ResponsesReader, ResponsesWrite
 from ferrule.wire.turn import Text, Thinking, Usage, Use
 from tests.wire.streams import read, written
 
+pytestmark = pytest.mark.usefixtures("packages")
+
 WORDS = [ThinkingPiece("h"), ThinkingPiece("m", signature="sig"), TextPiece("Hel"), TextPiece("lo ü😀")]
 CALLS = [
     UseBegun(0, "call_1", "Write"),
