@@ -19,7 +19,7 @@ from ferrule.tools.search.program import rg
 from ferrule.workspace.guarded import READABLE, Guard
 from ferrule.workspace.paths import Jail
 
-MOST = 100_000
+MOST = 20_000
 """Lines or files, where no limit is wanted and where more are."""
 _ODD = re.compile(r"[^ -~]|:|[. ](?:/|\Z)")
 """In paths that a lax file system may take for others; the globs that ripgrep gets compare only what is written."""
