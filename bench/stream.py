@@ -74,7 +74,7 @@ def _translate(chunks: list[bytes]) -> Iterator[bytes]:
 def _stream(size: int, fragment: int) -> tuple[str, list[bytes]]:
     """The argument, and the bytes of the stream as they come from the network."""
     content = (LINE * (size // len(LINE) + 1))[:size]
-    argument = json.dumps({"file_path": "/work/file.py", "content": content}, ensure_ascii=False)
+    argument = json.dumps({"file_path": "src/file.py", "content": content}, ensure_ascii=False)
     pieces = [argument[at : at + fragment] for at in range(0, len(argument), fragment)]
     deltas: list[Delta] = [Begun("msg_1", "claude"), UseBegun(0, "toolu_1", "Write")]
     deltas += [UsePiece(0, piece) for piece in pieces]

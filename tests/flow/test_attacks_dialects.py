@@ -211,12 +211,12 @@ def test_a_million_pieces_become_one_text_at_once():
 def test_configuration_files_at_every_level_are_not_all_parsed():
     filling = "".join(f"a{number}.b.c = 1\n" for number in range(10_000)) + "# ruff format black\n"
     levels = MOST_BYTES_TOGETHER // len(filling) + 2
-    folder = "/root" + "/d" * levels
-    files = {f"/root{'/d' * level}/pyproject.toml": filling.encode() for level in range(1, levels + 1)}
-    files["/root/pyproject.toml"] = b"[tool.ruff.format]\n"
+    folder = "/p" + "/d" * levels
+    files = {f"/p{'/d' * level}/pyproject.toml": filling.encode() for level in range(1, levels + 1)}
+    files["/p/pyproject.toml"] = b"[tool.ruff.format]\n"
 
-    assert choose(f"{folder}/a.py", "/root", files.get) is None
-    assert choose("/root/d/a.py", "/root", files.get) is not None
+    assert choose(f"{folder}/a.py", "/p", files.get) is None
+    assert choose("/p/d/a.py", "/p", files.get) is not None
 
 
 def test_a_stream_that_ends_in_an_endless_event_still_ends_legally():
