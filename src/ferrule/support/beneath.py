@@ -168,7 +168,8 @@ def is_regular(descriptor: int) -> bool:
 def describe(error: OSError) -> str:
     """An operating system's refusal in a few words, with its code."""
     code = errno.errorcode.get(error.errno or 0, "OSError")
-    return f"{code}: {(error.strerror or str(error)).lower()}"
+    hint = " (raise the limit with ulimit -n)" if error.errno == errno.EMFILE else ""
+    return f"{code}: {(error.strerror or str(error)).lower()}{hint}"
 
 
 if sys.platform == "linux":
