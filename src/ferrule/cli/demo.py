@@ -92,8 +92,9 @@ def _show(call: Call, reply: Reply, project: str) -> None:
     more = len(lines) - _MOST_LINES
     # The end of a command says how it went; of everything else the beginning says what it is.
     kept = lines[-_MOST_LINES:] if call.name == "Bash" else lines[:_MOST_LINES]
-    note = [paint(f"… {more} more lines", "dim")] if more > 0 else []
-    click.echo(_indented("\n".join([*note, *kept] if call.name == "Bash" else [*kept, *note])))
+    cut = [paint(f"… {more} more lines", "dim")] if more > 0 else []
+    notes = [paint(click.wrap_text(f"note: {note}", columns() - 6, "", "  "), "dim") for note in reply.notes]
+    click.echo(_indented("\n".join([*cut, *kept, *notes] if call.name == "Bash" else [*kept, *cut, *notes])))
 
 
 def _succeeded(reply: Reply) -> bool:
