@@ -11,10 +11,12 @@ import time
 from collections.abc import Iterator
 
 from bench.measure import Row, ratio
-from ferrule.wire.anthropic_stream import AnthropicReader, AnthropicWriter
+from ferrule.wire.anthropic.reader import AnthropicReader
+from ferrule.wire.anthropic.writer import AnthropicWriter
 from ferrule.wire.assemble import assemble
 from ferrule.wire.delta import Begun, Delta, Ended, UseBegun, UseEnded, UsePiece
-from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
+from ferrule.wire.openai_chat.reader import ChatReader
+from ferrule.wire.openai_chat.writer import ChatWriter
 from ferrule.wire.sse import EventReader, text
 from ferrule.wire.translate import translate
 from ferrule.wire.turn import Use

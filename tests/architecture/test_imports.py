@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ferrule.wire.wire import WIRES
+
 from .project import PACKAGE, dotted, modules, python
 
 DEPENDENCIES = {"click", "jsonschema_rs", "msgspec", "platformdirs"}
@@ -154,6 +156,18 @@ def test_a_read_needs_little_of_the_standard_library_by_itself(tmp_path, call_re
     found = set(loaded(call_read, tmp_path)) - set(dependencies) - LOADED_BY_CALL_READ
 
     assert {name for name in found if not name.startswith("_")} <= OURS_OF_THE_STANDARD_LIBRARY
+
+
+def test_the_table_of_wire_formats_loads_none_of_them(tmp_path):
+    assert set(WIRES.values()).isdisjoint(loaded("import ferrule.wire.wire", tmp_path))
+
+
+@pytest.mark.parametrize("name", WIRES)
+def test_a_wire_format_loads_no_other_one_and_no_stream(name, tmp_path):
+    found = loaded(f"from ferrule.wire.wire import load_wire; load_wire({name!r})", tmp_path)
+
+    assert set(WIRES.values()) & set(found) == {WIRES[name]}
+    assert not any(one.endswith((".reader", ".stream", ".writer")) for one in found if one.startswith("ferrule.wire"))
 
 
 def test_importing_any_module_makes_no_file_starts_no_thread_and_says_nothing(tmp_path):

@@ -11,8 +11,8 @@ from ferrule import Call, Engine, Event, Prepared
 from ferrule.dialects.dialect import FAMILIES
 from ferrule.dialects.says import parts
 from ferrule.wire import openai_responses
-from ferrule.wire.anthropic_stream import AnthropicWriter
-from ferrule.wire.openai_chat_stream import ChatReader
+from ferrule.wire.anthropic.writer import AnthropicWriter
+from ferrule.wire.openai_chat.reader import ChatReader
 from ferrule.wire.sse import LIMIT_BYTES
 from ferrule.wire.translate import Translator
 from ferrule.wire.turn import Definition

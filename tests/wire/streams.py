@@ -7,11 +7,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ferrule.wire.anthropic_stream import AnthropicReader, AnthropicWriter
+from ferrule.wire.anthropic.reader import AnthropicReader
+from ferrule.wire.anthropic.writer import AnthropicWriter
 from ferrule.wire.delta import Begun, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.gemini_stream import GeminiReader, GeminiWriter
-from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
-from ferrule.wire.openai_responses_stream import ResponsesReader, ResponsesWriter
+from ferrule.wire.gemini.reader import GeminiReader
+from ferrule.wire.gemini.writer import GeminiWriter
+from ferrule.wire.openai_chat.reader import ChatReader
+from ferrule.wire.openai_chat.writer import ChatWriter
+from ferrule.wire.openai_responses.reader import ResponsesReader
+from ferrule.wire.openai_responses.writer import ResponsesWriter
 from ferrule.wire.sse import Event, EventReader, text
 from ferrule.wire.stream import StreamReader, StreamWriter
 from ferrule.wire.turn import Reason, Usage

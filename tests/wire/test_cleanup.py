@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ferrule.core.errors import ConfigError
 from ferrule.wire.cleanup import LIMIT_DEPTH, allows_strict, changed, closed, loosened, truly_required
-from ferrule.wire.gemini_schema import subset
+from ferrule.wire.gemini.schema import subset
 from ferrule.wire.hosts import HOSTS, for_host, host_row
 from ferrule.wire.shape import WireError
 

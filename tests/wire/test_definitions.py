@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ferrule.wire import anthropic, gemini, mcp, openai_chat, openai_responses
-from ferrule.wire.gemini_schema import subset
+from ferrule.wire.gemini.schema import subset
 from ferrule.wire.openai_tools import ANYTHING
 from ferrule.wire.shape import WireError
 from ferrule.wire.turn import Choice, Definition

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ferrule.wire import anthropic, gemini, mcp, openai_chat, openai_responses
 from ferrule.wire.cleanup import allows_strict, closed, loosened
-from ferrule.wire.gemini_schema import subset
+from ferrule.wire.gemini.schema import subset
 from ferrule.wire.hosts import for_host
 from ferrule.wire.shape import WireError
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from ferrule.wire.anthropic_stream import AnthropicReader, AnthropicWriter
+from ferrule.wire.anthropic.reader import AnthropicReader
+from ferrule.wire.anthropic.writer import AnthropicWriter
 from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
 from ferrule.wire.turn import Usage
 from tests.wire.streams import check_messages, read, written

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from ferrule.wire.anthropic_stream import AnthropicWriter
+from ferrule.wire.anthropic.writer import AnthropicWriter
 from ferrule.wire.assemble import assemble
 from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
+from ferrule.wire.openai_chat.reader import ChatReader
+from ferrule.wire.openai_chat.writer import ChatWriter
 from ferrule.wire.translate import translate
 from ferrule.wire.turn import Usage, Use
 from tests.wire.streams import check_deltas, check_messages, event, events, parsed, read, written

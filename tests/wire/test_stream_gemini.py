@@ -3,7 +3,8 @@
 import pytest
 
 from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.gemini_stream import GeminiReader, GeminiWriter
+from ferrule.wire.gemini.reader import GeminiReader
+from ferrule.wire.gemini.writer import GeminiWriter
 from ferrule.wire.turn import Usage
 from tests.wire.streams import read, written
 

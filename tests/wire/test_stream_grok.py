@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.wire.anthropic_stream import AnthropicWriter
+from ferrule.wire.anthropic.writer import AnthropicWriter
 from ferrule.wire.assemble import assemble
 from ferrule.wire.delta import Begun, Broke, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
 from ferrule.wire.grok import GrokCalls
-from ferrule.wire.openai_chat_stream import ChatReader
+from ferrule.wire.openai_chat.reader import ChatReader
 from ferrule.wire.translate import translate
 from ferrule.wire.turn import Text, Use
 from tests.wire.streams import check_messages, cuts, parsed

@@ -3,7 +3,7 @@
 import pytest
 
 from ferrule.wire.delta import Begun, Broke, Ended, TextPiece, UsePiece
-from ferrule.wire.openai_chat_stream import ChatReader
+from ferrule.wire.openai_chat.reader import ChatReader
 from ferrule.wire.sse import Event
 from tests.wire.streams import read
 

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from ferrule.wire.anthropic_stream import AnthropicWriter
+from ferrule.wire.anthropic.writer import AnthropicWriter
 from ferrule.wire.assemble import assemble
 from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.openai_responses_stream import ResponsesReader, ResponsesWriter
+from ferrule.wire.openai_responses.reader import ResponsesReader
+from ferrule.wire.openai_responses.writer import ResponsesWriter
 from ferrule.wire.translate import translate
 from ferrule.wire.turn import Text, Thinking, Usage, Use
 from tests.wire.streams import check_deltas, check_messages, parsed, read, written

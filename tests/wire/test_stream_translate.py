@@ -2,11 +2,13 @@
 
 import pytest
 
-from ferrule.wire.anthropic_stream import AnthropicReader, AnthropicWriter
+from ferrule.wire.anthropic.reader import AnthropicReader
+from ferrule.wire.anthropic.writer import AnthropicWriter
 from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.gemini_stream import GeminiWriter
-from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
-from ferrule.wire.openai_responses_stream import ResponsesWriter
+from ferrule.wire.gemini.writer import GeminiWriter
+from ferrule.wire.openai_chat.reader import ChatReader
+from ferrule.wire.openai_chat.writer import ChatWriter
+from ferrule.wire.openai_responses.writer import ResponsesWriter
 from ferrule.wire.sse import LIMIT_BYTES
 from ferrule.wire.thinking import uncarried
 from ferrule.wire.translate import Translator, translate, translate_live

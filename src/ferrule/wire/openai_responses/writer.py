@@ -4,8 +4,8 @@ import time
 from typing import Any
 
 from ferrule.wire.delta import Begun, Broke, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.openai_responses import usage_out
-from ferrule.wire.openai_responses_turns import NAME
+from ferrule.wire.openai_responses.bodies import usage_out
+from ferrule.wire.openai_responses.turns import NAME
 from ferrule.wire.sse import Event
 from ferrule.wire.stream import StreamWriter, encode, made_id
 from ferrule.wire.thinking import carried

@@ -1,12 +1,11 @@
-"""Answers of the Responses API as they arrive: events into deltas; the way back is in the file beside."""
+"""Events of a Responses stream into deltas."""
 
 from typing import Any
 
 import msgspec
 
 from ferrule.wire.delta import Begun, Broke, Delta, TextPiece, ThinkingPiece, UsePiece
-from ferrule.wire.openai_responses_turns import NAME
-from ferrule.wire.openai_responses_written import ResponsesWriter
+from ferrule.wire.openai_responses.turns import NAME
 from ferrule.wire.stream import StreamReader, json_text
 from ferrule.wire.turn import Usage
 
@@ -77,8 +76,6 @@ class _Event(msgspec.Struct):
     message: str | None = None
     code: str | int | None = None
 
-
-__all__ = ["ResponsesReader", "ResponsesWriter"]
 
 _DECODER = msgspec.json.Decoder(_Event, strict=False)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from ferrule.wire.anthropic_turns import NAME, content_in, results_out, said_block, turns_in, turns_out
+from ferrule.wire.anthropic.turns import content_in, said_block, turns_in, turns_out
 from ferrule.wire.builtin import builtin
 from ferrule.wire.content import reason_of
 from ferrule.wire.shape import (
@@ -23,22 +23,6 @@ from ferrule.wire.shape import (
 )
 from ferrule.wire.thinking import budget
 from ferrule.wire.turn import Asked, Choice, Definition, Reason, Said, Usage, Use
-
-__all__ = [
-    "NAME",
-    "asked_in",
-    "asked_out",
-    "calls_in",
-    "choice_in",
-    "choice_out",
-    "definitions_in",
-    "definitions_out",
-    "results_out",
-    "said_in",
-    "said_out",
-    "turns_in",
-    "turns_out",
-]
 
 MAX_TOKENS = 8_192
 """Asked for where the caller says nothing: this API wants a number."""

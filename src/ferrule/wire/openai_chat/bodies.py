@@ -5,7 +5,7 @@ from typing import Any
 
 from ferrule.wire.content import reason_of
 from ferrule.wire.conversation import freed
-from ferrule.wire.openai_chat_turns import NAME, message_in, message_out, results_out, turns_in, turns_out
+from ferrule.wire.openai_chat.turns import message_in, message_out, turns_in, turns_out
 from ferrule.wire.openai_tools import (
     ANYTHING,
     allowed_in,
@@ -34,22 +34,6 @@ from ferrule.wire.shape import (
 )
 from ferrule.wire.thinking import budget, effort
 from ferrule.wire.turn import Asked, Choice, Definition, Reason, Said, Text, Turn, Usage, Use
-
-__all__ = [
-    "NAME",
-    "asked_in",
-    "asked_out",
-    "calls_in",
-    "choice_in",
-    "choice_out",
-    "definitions_in",
-    "definitions_out",
-    "results_out",
-    "said_in",
-    "said_out",
-    "turns_in",
-    "turns_out",
-]
 
 _REASONS: dict[str, Reason] = {
     "stop": "end",

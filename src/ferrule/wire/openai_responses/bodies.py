@@ -7,12 +7,11 @@ from typing import Any
 from ferrule.wire import ids
 from ferrule.wire.content import reason_of
 from ferrule.wire.conversation import freed, grouped
-from ferrule.wire.openai_responses_turns import (
+from ferrule.wire.openai_responses.turns import (
     NAME,
     call_item,
     items_in,
     reasoning_item,
-    results_out,
     turns_in,
     turns_out,
 )
@@ -44,23 +43,6 @@ from ferrule.wire.shape import (
 )
 from ferrule.wire.thinking import budget, carried, effort, is_own
 from ferrule.wire.turn import Asked, Choice, Definition, Foreign, Part, Reason, Said, Text, Thinking, Usage, Use
-
-__all__ = [
-    "NAME",
-    "SEARCHES",
-    "asked_in",
-    "asked_out",
-    "calls_in",
-    "choice_in",
-    "choice_out",
-    "definitions_in",
-    "definitions_out",
-    "results_out",
-    "said_in",
-    "said_out",
-    "turns_in",
-    "turns_out",
-]
 
 SEARCHES = MappingProxyType({"WebSearch": "web_search_preview"})
 """Claude Code's search as the one that this API has itself, for translating its definitions."""

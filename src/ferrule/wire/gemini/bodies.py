@@ -9,15 +9,13 @@ from typing import Any, Literal
 
 from ferrule.wire.cleanup import LIMIT_DEPTH
 from ferrule.wire.content import json_text, reason_of
-from ferrule.wire.gemini_schema import subset as written_in_subset
-from ferrule.wire.gemini_turns import (
-    NAME,
+from ferrule.wire.gemini.schema import subset as written_in_subset
+from ferrule.wire.gemini.turns import (
     parts_in,
     parts_out,
     pick,
     pick_object,
     pick_text,
-    results_out,
     turns_in,
     turns_out,
 )
@@ -33,22 +31,6 @@ from ferrule.wire.shape import (
     tokens,
 )
 from ferrule.wire.turn import Asked, Choice, Definition, Reason, Said, Turn, Usage, Use
-
-__all__ = [
-    "NAME",
-    "asked_in",
-    "asked_out",
-    "calls_in",
-    "choice_in",
-    "choice_out",
-    "definitions_in",
-    "definitions_out",
-    "results_out",
-    "said_in",
-    "said_out",
-    "turns_in",
-    "turns_out",
-]
 
 _MODES = {"auto": "AUTO", "any": "ANY", "none": "NONE", "tool": "ANY"}
 _KINDS: dict[str, Literal["auto", "any", "none"]] = {
