@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from ferrule.support.process import program, quiet_environment, shell
+from ferrule.support.environment import quiet_environment
+from ferrule.support.process import program, shell
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,37 @@ from ferrule.support.process import program, quiet_environment, shell
 )
 def test_which_variables_a_command_inherits(name, stays):
     assert (name in quiet_environment({name: "x"})) is stays
+
+
+@pytest.mark.parametrize(
+    ("value", "stays"),
+    [
+        pytest.param("postgres://me:hunter2@db.example/app", False, id="password-in-an-address"),
+        pytest.param("http://user:pw@proxy:3128", False, id="proxy-with-a-password"),
+        pytest.param("amqp://:pw@host", False, id="password-without-a-user"),
+        pytest.param("ghp_" + "a" * 36, False, id="github"),
+        pytest.param("sk-ant-api03-" + "a" * 20, False, id="anthropic"),
+        pytest.param("AKIA" + "A1" * 8, False, id="aws"),
+        pytest.param("xoxb-" + "1" * 20, False, id="slack"),
+        pytest.param("eyJhbGciOiJI.eyJzdWIiOiIx.sig", False, id="jwt"),
+        pytest.param("-----BEGIN OPENSSH PRIVATE KEY-----\nabc", False, id="private-key"),
+        pytest.param("https://example.com/a:b@c", True, id="address-without-a-password"),
+        pytest.param("https://user@example.com/", True, id="user-without-a-password"),
+        pytest.param("git@example.com:team/app.git", True, id="remote"),
+        pytest.param("/usr/bin:/bin", True, id="path"),
+        pytest.param("npm_config", True, id="only-a-beginning"),
+        pytest.param("", True, id="nothing"),
+    ],
+)
+def test_which_values_a_command_inherits(value, stays):
+    assert ("DATA" in quiet_environment({"DATA": value})) is stays
+    assert "DATA" in quiet_environment({"DATA": value}, keep={"DATA"})
+
+
+@pytest.mark.parametrize("piece", ["a", "a:", "a://", "eyJ", "x@", "-----BEGIN ", "ghp "])
+def test_the_longest_value_that_a_system_takes_is_looked_at_in_no_time(piece):
+    """What grows with the square of the value would not end here within the life of the test."""
+    assert "DATA" in quiet_environment({"DATA": piece * (131_072 // len(piece))})
 
 
 def test_variables_can_be_kept_but_not_those_that_run_code():

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 import pytest
 
 from ferrule.support import process, tail, tree
-from ferrule.support.process import capture, quiet_environment, run, shell, stream
+from ferrule.support.environment import quiet_environment
+from ferrule.support.process import capture, run, shell, stream
 
 LINUX = sys.platform == "linux"
 linux_only = pytest.mark.skipif(not LINUX, reason="elsewhere only the process group can be found")

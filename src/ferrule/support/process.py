@@ -1,10 +1,9 @@
-"""Running programs: memory that output cannot fill, an end that leaves no process, a quiet environment."""
+"""Running programs: memory that output cannot fill, and an end that leaves no process."""
 
 import asyncio
 import os
-import re
 import signal
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ferrule.support.tail import Ends, Log
@@ -16,36 +15,6 @@ _SAY_SECONDS = 0.1
 _SAY_CHARS = 8192
 _KILLED_SECONDS = 2.0
 _ERROR_BYTES = 1 << 16
-
-# Patterns stay text until the first use: compiling them would be paid by every start of the program.
-_INJECTED = (
-    r"BASH_ENV|ENV|PROMPT_COMMAND|PS4|SHELLOPTS|BASHOPTS|BASH_FUNC_.*|CDPATH|GLOBIGNORE|LD_PRELOAD|LD_AUDIT"
-    r"|DYLD_INSERT_LIBRARIES|PYTHONINSPECT|SUDO_ASKPASS|FORCE_COLOR|CLICOLOR_FORCE|COLORTERM"
-)
-_TELLING = (
-    r"(?i)(?:.*[^A-Z0-9])?"
-    r"(?:[A-Z0-9]*(?:TOKENS?|SECRETS?|PASSW(?:OR)?DS?|PASSPHRASE|CREDENTIALS?|APIKEYS?)|(?:ACCESS|SECRET|PRIVATE)?KEYS?"
-    r"|PASS|PWD|CREDS?|AUTH(?:ORIZATION)?|BEARER|JWT|PAT|DSN|COOKIES?)(?:[^A-Z0-9].*)?"
-)
-_QUIET = {
-    "PAGER": "cat",
-    "GIT_PAGER": "cat",
-    "MANPAGER": "cat",
-    "SYSTEMD_PAGER": "cat",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_ASKPASS": "true",
-    "SSH_ASKPASS": "true",
-    "SSH_ASKPASS_REQUIRE": "never",
-    "GIT_EDITOR": "true",
-    "GIT_SEQUENCE_EDITOR": "true",
-    "EDITOR": "true",
-    "VISUAL": "true",
-    "DEBIAN_FRONTEND": "noninteractive",
-    "TERM": "dumb",
-    "NO_COLOR": "1",
-    # Python keeps output back when it writes to a pipe: after a kill it is lost, and errors come before it.
-    "PYTHONUNBUFFERED": "1",
-}
 
 
 class Finished(NamedTuple):
@@ -283,18 +252,3 @@ def program(name: str, *, outside: Sequence[str] = ()) -> str | None:
 def shell(*, outside: Sequence[str] = ()) -> str:
     """Where bash is, or else the system's plain shell."""
     return program("bash", outside=outside) or "/bin/sh"
-
-
-def quiet_environment(source: Mapping[str, str], *, keep: Collection[str] = ()) -> dict[str, str]:
-    """A copy of `source` where nothing asks, pages or colours, no start-up code runs, and no secret is.
-
-    A name looks secret when one of its words does: `GITHUB_TOKEN`, `AWS_ACCESS_KEY_ID`, also `SSH_AUTH_SOCK`.
-    Those in `keep` stay; what makes shells and loaders run code never does.
-    """
-    env = {
-        name: value
-        for name, value in source.items()
-        if not re.fullmatch(_INJECTED, name)
-        and (name in keep or name in {"PWD", "OLDPWD"} or not re.fullmatch(_TELLING, name))
-    }
-    return env | _QUIET

@@ -13,6 +13,7 @@ from ferrule.core.tool import Context, Tool
 from ferrule.support import process
 from ferrule.support.beneath import describe, is_regular, read_all
 from ferrule.support.diff import diff
+from ferrule.support.environment import quiet_environment
 from ferrule.support.pipe import Piped, pipe
 from ferrule.support.threads import Threads
 from ferrule.workspace.formatters import MOST_BYTES, choose, explain_missing, upwards
@@ -74,7 +75,7 @@ class Format(Tool[FormatArgs, Formatted]):
                 command.argv,
                 file.text.encode(),
                 cwd=command.folder,
-                env=process.quiet_environment(os.environ),
+                env=quiet_environment(os.environ),
                 seconds=_SECONDS,
                 limit_bytes=_MOST_ANSWER_BYTES,
             )

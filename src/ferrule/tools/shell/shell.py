@@ -11,6 +11,7 @@ from ferrule.core.tool import Context, Tool
 from ferrule.settings import Settings
 from ferrule.support import process
 from ferrule.support.beneath import describe
+from ferrule.support.environment import quiet_environment
 from ferrule.workspace.paths import Jail
 
 
@@ -55,7 +56,7 @@ class Shell(Tool[ShellArgs, Ran]):
             ended = await process.run(
                 [process.shell(outside=roots), *args.flags, "-c", args.command],
                 cwd=cwd,
-                env=process.quiet_environment(os.environ, keep=settings.keep_env),
+                env=quiet_environment(os.environ, keep=settings.keep_env),
                 log=ctx.new_log(),
                 log_limit_bytes=settings.log_mb << 20,
                 tail_chars=args.tail_chars,
