@@ -60,6 +60,8 @@ def test_which_variables_a_command_inherits(name, stays):
         pytest.param("eyJhbGciOiJI.eyJzdWIiOiIx.sig", False, id="jwt"),
         pytest.param("-----BEGIN OPENSSH PRIVATE KEY-----\nabc", False, id="private-key"),
         pytest.param("https://example.com/a:b@c", True, id="address-without-a-password"),
+        pytest.param("postgres://me:pw@localhost:5432/test", True, id="this-machine-s-own-service"),
+        pytest.param("postgres://me:pw@localhost.example/test", False, id="only-the-beginning-of-its-name"),
         pytest.param("https://user@example.com/", True, id="user-without-a-password"),
         pytest.param("git@example.com:team/app.git", True, id="remote"),
         pytest.param("/usr/bin:/bin", True, id="path"),

@@ -14,12 +14,15 @@ _TELLING = (
     r"|PASS|PWD|CREDS?|AUTH(?:ORIZATION)?|BEARER|JWT|PAT|DSN|COOKIES?)(?:[^A-Z0-9].*)?"
 )
 _SECRETS = (
-    r"\b[A-Za-z][A-Za-z0-9+.-]{0,30}://[^/\s:@]*:[^/\s@]+@\S"
+    r"\b[A-Za-z][A-Za-z0-9+.-]{0,30}://[^/\s:@]*:[^/\s@]+@(?!(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/?\s]|\Z))\S"
     r"|(?:gh[opsur]_|github_pat_|glpat-|xox[abeprs]-|sk-(?:ant|proj|or)-|hf_|npm_|pypi-)[A-Za-z0-9_-]{16}"
     r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[A-Za-z0-9_-]{35}"
     r"|\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.|-----BEGIN [A-Z ]*PRIVATE KEY-----"
 )
-"""How values look that are secrets whatever they are called: passwords in addresses, known tokens, keys."""
+"""How values look that are secrets whatever they are called: passwords in addresses, known tokens, keys.
+
+What opens only this machine's own services is left: a project's tests may need it.
+"""
 _QUIET = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
