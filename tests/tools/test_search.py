@@ -352,3 +352,26 @@ async def test_ignore_files_count_inside_a_repository_too(engine, tree):
     reply = await engine.call("glob", filePattern="**/*.js")
 
     assert relative(tree, reply) == ["lib/test_app.js", "src/deep/util.js"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        pytest.param("**/*.py", ["a.py", "sub/b.py", "sub/we ird.py"], id="one-end"),
+        pytest.param("**/*.{py,ts}", ["a.py", "sub/b.py", "sub/c.ts", "sub/we ird.py"], id="two-ends"),
+        pytest.param("**/*y", ["a.py", "py", "sub/b.py", "sub/we ird.py"], id="the-end-of-a-word"),
+        pytest.param("**/.hid*.py", [".hid.py"], id="a-dot-that-is-written"),
+    ],
+)
+async def test_a_pattern_that_is_only_an_end_finds_what_it_says_and_nothing_hidden(engine, root, pattern, names):
+    (root / ".gitignore").write_text("ignored/\n*.tmp.py\n")
+    for name in ("a.py", "A.PY", "py", "x.pyc", ".hid.py", ".dir/d.py", "ignored/e.py", "f.tmp.py"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("")
+    for name in ("sub/b.py", "sub/c.ts", "sub/we ird.py"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("")
+
+    reply = await engine.call("glob", filePattern=pattern)
+
+    assert [os.path.relpath(path, os.path.realpath(root)) for path in reply.result["files"]] == names

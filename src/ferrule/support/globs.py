@@ -32,20 +32,20 @@ def matcher(pattern: str, *, dots: bool = False, ignore_case: bool = False) -> C
     return lambda path: path.endswith(ends) and match(path) is not None
 
 
-def select(pattern: str, paths: Iterable[str], *, hidden: bool = True) -> list[str]:
+def select(pattern: str, paths: Iterable[str]) -> list[str]:
     """The paths that match, in their order; without a call of ours for each of thousands.
-
-    `hidden`: there may be hidden names among them.
 
     Raises: BadGlob.
     """
     match, ends = _compiled(pattern, False, False)
-    if all(alternative == f"**/*{_literal_end(alternative)}" for alternative in expand(pattern)):
-        # The commonest patterns by far, `**/*.py` and its like: their ends say it all, but for hidden names.
-        if not hidden:
-            return [path for path in paths if path.endswith(ends)]
-        return [path for path in paths if path.endswith(ends) and "/." not in path and path[:1] != "."]
     return [path for path in paths if path.endswith(ends) and match(path)]
+
+
+@lru_cache(maxsize=256)
+def only_end(pattern: str) -> str:
+    """The end of a name that is all that a pattern asks for: `.py` for `**/*.py`; empty where it asks for more."""
+    end = _literal_end(pattern)
+    return end if pattern == f"**/*{end}" and re.fullmatch(r"[A-Za-z0-9_.-]+", end) else ""
 
 
 @lru_cache(maxsize=256)

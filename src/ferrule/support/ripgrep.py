@@ -42,22 +42,28 @@ def _installed() -> str | None:
     return next((place for place in places if os.access(place, os.X_OK)), None)
 
 
-async def files(rg: str, root: str, *, hidden: bool, below: str = "", ignored: bool = False) -> list[str]:
+async def files(
+    rg: str, root: str, *, hidden: bool, below: str = "", ignored: bool = False, ends: Sequence[str] = ()
+) -> list[str]:
     """The files that git would see, relative to `root`, in no order; those of one directory with `below`.
 
     A `below` that is ignored or hidden itself has none, as it has none in the listing of the root. With `ignored`,
-    ignore files hide nothing.
+    ignore files hide nothing. With `ends`, only names with one of these ends, none of them hidden.
     """
     below = below.strip("/")
     if ".." in below.split("/"):
         return []
     rules = ["--no-ignore"] if ignored else ignoring(root, parents=False)
-    argv = [rg, "--files", *QUIET, *rules, *["--hidden"] * hidden, *siblings(root, below)]
+    # A file type does not bring back what is ignored, as a glob would.
+    kinds = [*(f"--type-add=wanted:*{end}" for end in ends), "--type=wanted"] if ends else []
+    argv = [rg, "--files", *QUIET, *rules, *kinds, *["--hidden"] * hidden, *siblings(root, below)]
     listed = await capture([*argv, "--", "./"], cwd=root, limit_bytes=LIST_BYTES)
     # All at once, the `./` of each with it: name by name costs as much as the listing.
     names = os.fsdecode(listed.stdout)[2:].removesuffix("\0").split("\0./")
     if names == [""]:
         return []
+    if ends and b"/." in listed.stdout:  # but it does bring hidden files
+        names = [name for name in names if "/." not in name and name[0] != "."]
     return [name for name in names if name.startswith(below + "/")] if below else names
 
 

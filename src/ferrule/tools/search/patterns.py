@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ferrule.core.errors import BadArguments
 from ferrule.core.tool import Context
 from ferrule.support import ripgrep
-from ferrule.support.globs import BadGlob, escape, expand, literal_prefix, matcher, names_hidden, select
+from ferrule.support.globs import BadGlob, escape, expand, literal_prefix, matcher, names_hidden, only_end, select
 from ferrule.support.threads import Threads
 from ferrule.tools.search.program import rg
 from ferrule.workspace.paths import Jail
@@ -56,20 +56,23 @@ async def found(
     patterns = [above + rest for rest in begin.rests]
     hidden = any(map(names_hidden, patterns))
     jail.check(root)
+    ends = [] if hidden or not case_sensitive else [only_end(pattern) for pattern in patterns]
+    if ends and all(ends):
+        return root, sorted(await ripgrep.files(rg(ctx), root, hidden=False, ignored=ignored, ends=ends))
     listed = await ripgrep.files(rg(ctx), root, hidden=hidden, below=below, ignored=ignored)
     choose = _matching if case_sensitive else _matching_in_any_case
     if len(listed) < _MANY:
-        return root, choose(patterns, listed, hidden=hidden)
-    return root, await ctx.need(Threads).run(choose, patterns, listed, hidden=hidden)
+        return root, choose(patterns, listed)
+    return root, await ctx.need(Threads).run(choose, patterns, listed)
 
 
-def _matching(patterns: list[str], listed: list[str], *, hidden: bool) -> list[str]:
-    names = select(patterns[0], listed, hidden=hidden)
+def _matching(patterns: list[str], listed: list[str]) -> list[str]:
+    names = select(patterns[0], listed)
     for pattern in patterns[1:]:
-        names = list({*names, *select(pattern, listed, hidden=hidden)})
+        names = list({*names, *select(pattern, listed)})
     return sorted(names)
 
 
-def _matching_in_any_case(patterns: list[str], listed: list[str], *, hidden: bool) -> list[str]:  # noqa: ARG001 - alike
+def _matching_in_any_case(patterns: list[str], listed: list[str]) -> list[str]:
     fits = [matcher(pattern, ignore_case=True) for pattern in patterns]
     return sorted(name for name in listed if any(fit(name) for fit in fits))
