@@ -5,7 +5,6 @@ truncation are in `tests/output/test_shorten.py`.
 """
 
 import base64
-import functools
 import io
 import json
 import os
@@ -16,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from tests.golden import Golden
+from tests.catalog import silent
 from tests.strategies import texts
 
 from ferrule import Call, Engine
@@ -27,37 +26,16 @@ from ferrule.core.face import Face
 from ferrule.core.outcomes import Created, Edited, FileText, Picture, Ran
 from ferrule.dialects.dialect import load_dialect
 from ferrule.output.shorten import shorten
-from ferrule.registry.registry import Later, Registry
-from ferrule.tools import BUILTIN, load
 
 FACES = {face.name: face for face in load_dialect("ah").faces}
 EACH = pytest.mark.parametrize("face", [pytest.param(face, id=name) for name, face in FACES.items()])
 SEED: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "ah_schemas.json").read_text(encoding="utf-8"))
 
 
-def silent(schema: Any) -> Any:
-    """A schema without its descriptions, which are ours."""
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: silent(member) for key, member in schema.items() if not (key == "description" and isinstance(member, str))
-    }
-
-
 @pytest.mark.parametrize("name", sorted(SEED))
 def test_the_schema_is_the_seed_s(name):
     assert silent(FACES[name].schema) == SEED[name]
     assert list(FACES[name].schema["properties"]) == list(SEED[name]["properties"])
-
-
-def test_what_a_model_is_shown_is_reviewed(golden: Golden):
-    dialect = load_dialect("ah")
-    registry = Registry(
-        [Later(name, functools.partial(load, name)) for name in BUILTIN], dialect.faces, dialect.aliases
-    )
-    catalog = [face.definition() for face in registry.shown()]
-
-    golden.check("catalog/ah.json", json.dumps(catalog, indent=2, ensure_ascii=False))
 
 
 @EACH

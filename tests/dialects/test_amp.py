@@ -1,7 +1,6 @@
 """Amp's faces: the seed's schemas, its output formats and its error sentences, to the letter."""
 
 import base64
-import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.golden import Golden
+from tests.catalog import silent
 from tests.strategies import paths, texts, wild_paths
 
 from ferrule.arguments.schema import Schema
@@ -19,23 +18,10 @@ from ferrule.core.face import GENERAL_LIMIT_BYTES, Face
 from ferrule.core.outcomes import Created, Edited, FileText, Found, Hit, Hits, Listing, Picture, Ran
 from ferrule.dialects.families.amp import dialect as amp
 from ferrule.dialects.families.amp import says
-from ferrule.registry.registry import Later, Registry
-from ferrule.tools import BUILTIN, load
 
 FACES = {face.name: face for face in amp().faces}
 SEED: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "amp_schemas.json").read_text(encoding="utf-8"))
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
-
-
-def silent(schema: Any) -> Any:
-    """A schema without its descriptions, which are ours."""
-    if isinstance(schema, list):
-        return [silent(member) for member in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: silent(member) for key, member in schema.items() if not (key == "description" and isinstance(member, str))
-    }
 
 
 @pytest.mark.contract("read.schema", "edit.schema", "create.schema", "bash.schema", "glob.schema", "grep.schema")
@@ -59,16 +45,6 @@ def test_the_six_tools_of_the_seed_are_advertised_under_its_names():
         "Grep",
     ]
     assert set(SEED) == set(shown[:6])
-
-
-def test_what_a_model_is_shown_is_reviewed(golden: Golden):
-    dialect = amp()
-    registry = Registry(
-        [Later(name, functools.partial(load, name)) for name in BUILTIN], dialect.faces, dialect.aliases
-    )
-    catalog = [face.definition() for face in registry.shown()]
-
-    golden.check("catalog/amp.json", json.dumps(catalog, indent=2, ensure_ascii=False))
 
 
 @pytest.mark.contract("read.line-numbers")

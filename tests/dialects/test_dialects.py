@@ -1,9 +1,13 @@
 """Every dialect: what is shown can be read back, no two faces share a name, and what is not there says so."""
 
+import json
+
 import msgspec
 import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
+from tests.catalog import catalog
+from tests.golden import Golden
 from tests.strategies import advertised_arguments, texts
 
 from ferrule import Engine
@@ -75,6 +79,11 @@ def test_no_two_faces_share_a_name(dialect: Dialect):
 
     assert len(names) == len(set(names))
     assert set(names).isdisjoint(dialect.aliases)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_a_model_is_shown_is_reviewed(golden: Golden, family):
+    golden.check(f"catalog/{family}.json", json.dumps(catalog(family), indent=2, ensure_ascii=False))
 
 
 @EACH

@@ -1,14 +1,12 @@
 """Gemini's faces: what a model is shown, how outcomes and failures read, and what its calls do to files."""
 
 import base64
-import functools
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.golden import Golden
+from tests.catalog import lay_out
 
 from ferrule import Call, Engine
 from ferrule.core.errors import ToolFailure
@@ -31,8 +29,7 @@ from ferrule.core.outcomes import (
 )
 from ferrule.dialects.coming import COMING
 from ferrule.dialects.dialect import load_dialect
-from ferrule.registry.registry import Later, Registry
-from ferrule.tools import BUILTIN, load
+from ferrule.tools import BUILTIN
 
 FACES = {face.name: face for face in load_dialect("gemini").faces}
 HERE = [face for face in FACES.values() if face.tool in BUILTIN]
@@ -40,23 +37,6 @@ HERE = [face for face in FACES.values() if face.tool in BUILTIN]
 
 def session(folder: Path) -> Engine:
     return Engine(folder, dialect="gemini", ask=lambda question: True)
-
-
-def lay_out(folder: Path, files: dict[str, bytes]) -> None:
-    for name, raw in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(raw)
-
-
-def test_what_a_model_is_shown_is_reviewed(golden: Golden):
-    dialect = load_dialect("gemini")
-    registry = Registry(
-        [Later(name, functools.partial(load, name)) for name in BUILTIN], dialect.faces, dialect.aliases
-    )
-    catalog = [face.definition() for face in registry.shown()]
-
-    golden.check("catalog/gemini.json", json.dumps(catalog, indent=2, ensure_ascii=False))
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,10 @@
 """Opencode's faces: what a model is shown, how outcomes and failures read, and what its calls do to files."""
 
-import functools
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.golden import Golden
 
 from ferrule import Call, Engine
 from ferrule.core.bound import Lines
@@ -30,8 +27,7 @@ from ferrule.core.outcomes import (
 )
 from ferrule.dialects.coming import COMING
 from ferrule.dialects.dialect import load_dialect
-from ferrule.registry.registry import Later, Registry
-from ferrule.tools import BUILTIN, load
+from ferrule.tools import BUILTIN
 
 FACES = {face.name: face for face in load_dialect("opencode").faces}
 
@@ -46,16 +42,6 @@ def lay_out(folder: Path, files: dict[str, bytes]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(raw)
         os.utime(path, (1_000_000 - age, 1_000_000 - age))
-
-
-def test_what_a_model_is_shown_is_reviewed(golden: Golden):
-    dialect = load_dialect("opencode")
-    registry = Registry(
-        [Later(name, functools.partial(load, name)) for name in BUILTIN], dialect.faces, dialect.aliases
-    )
-    catalog = [face.definition() for face in registry.shown()]
-
-    golden.check("catalog/opencode.json", json.dumps(catalog, indent=2, ensure_ascii=False))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Wayland's faces: the schemas, limits, output formats and error sentences of its engine, to the letter."""
 
 import base64
-import functools
 import json
 import os
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.golden import Golden
+from tests.catalog import silent
 from tests.strategies import texts
 
 from ferrule import Call, Engine
@@ -21,25 +20,13 @@ from ferrule.core.face import Face
 from ferrule.core.outcomes import Created, Edited, FileText, Found, Hit, Hits, Picture, Ran, Unread
 from ferrule.dialects.coming import COMING
 from ferrule.dialects.dialect import load_dialect
-from ferrule.registry.registry import Later, Registry
-from ferrule.tools import BUILTIN, load
+from ferrule.tools import BUILTIN
 
 FACES = {face.name: face for face in load_dialect("wayland").faces}
 LATER = ["Delegate", "ToolSearch", "EnterPlanMode", "ExitPlanMode"]
 SEED: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "data" / "wayland_schemas.json").read_text(encoding="utf-8")
 )
-
-
-def silent(schema: Any) -> Any:
-    """A schema without its descriptions, which are ours."""
-    if isinstance(schema, list):
-        return [silent(member) for member in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: silent(member) for key, member in schema.items() if not (key == "description" and isinstance(member, str))
-    }
 
 
 @pytest.mark.parametrize("name", sorted(SEED))
@@ -59,16 +46,6 @@ def test_the_eight_built_in_tools_and_those_for_plans_have_faces():
 def test_a_tool_that_is_not_here_yet_is_promised():
     assert [name for name, face in FACES.items() if face.tool not in BUILTIN] == LATER
     assert {FACES[name].tool for name in LATER} <= COMING.keys()
-
-
-def test_what_a_model_is_shown_is_reviewed(golden: Golden):
-    dialect = load_dialect("wayland")
-    registry = Registry(
-        [Later(name, functools.partial(load, name)) for name in BUILTIN], dialect.faces, dialect.aliases
-    )
-    catalog = [face.definition() for face in registry.shown()]
-
-    golden.check("catalog/wayland.json", json.dumps(catalog, indent=2, ensure_ascii=False))
 
 
 @pytest.mark.parametrize("face", [pytest.param(FACES[name], id=name) for name in FACES])

@@ -8,15 +8,9 @@ import pytest
 from ferrule import Call, Engine
 from ferrule.core.face import Face
 from ferrule.dialects.dialect import FAMILIES, load_dialect
+from tests.catalog import lay_out
 from tests.patches import codex_patch
 from tests.replay.history import edits, versions
-
-
-def lay_out(folder: Path, files: dict[str, bytes]) -> None:
-    for name, raw in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(raw)
 
 
 def found(folder: Path) -> dict[str, bytes]:

@@ -1,0 +1,35 @@
+"""What the tests of the families share: their catalogues, schemas without words, and files laid out."""
+
+import functools
+from pathlib import Path
+from typing import Any
+
+from ferrule.dialects.dialect import load_dialect
+from ferrule.registry.registry import Later, Registry
+from ferrule.tools import BUILTIN, load
+
+
+def catalog(family: str) -> list[dict[str, Any]]:
+    """What a model of that family is shown."""
+    dialect = load_dialect(family)
+    known = [Later(name, functools.partial(load, name)) for name in BUILTIN]
+    return [face.definition() for face in Registry(known, dialect.faces, dialect.aliases).shown()]
+
+
+def silent(schema: Any) -> Any:
+    """A schema without its descriptions, which are ours."""
+    if isinstance(schema, list):
+        return [silent(member) for member in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: silent(member) for key, member in schema.items() if not (key == "description" and isinstance(member, str))
+    }
+
+
+def lay_out(folder: Path, files: dict[str, bytes]) -> None:
+    """Files by their names, with the folders that they need."""
+    for name, raw in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(raw)
