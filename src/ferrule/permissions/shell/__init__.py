@@ -1,0 +1,1 @@
+"""What a command line would do, read from the tree that bash's own grammar gives it."""

@@ -1,0 +1,73 @@
+"""Which commands change how later ones of the same line run, so that their words no longer say what they do."""
+
+import os
+import re
+from collections.abc import Sequence
+from functools import cache
+
+from ferrule.permissions.shell.line import Word
+
+# Each of these can put another program, another value or another descriptor under what follows.
+CHANGES = frozenset(
+    {
+        *("alias", "unalias", "export", "declare", "typeset", "local", "readonly", "unset", "set", "shopt", "enable"),
+        *("trap", "eval", "source", ".", "exec", "hash", "bind", "complete", "compgen", "compopt", "ulimit", "umask"),
+        *("mapfile", "readarray", "getopts", "let", "fc", "coproc", "history", "suspend", "logout"),
+    }
+)
+_LATER = "`{}` changes how later commands run"
+_SUBSCRIPT = "`{}` evaluates a name that is not a plain one"
+
+
+@cache
+def _own_name() -> re.Pattern[str]:
+    return re.compile(r"(?!.*(?:proxy|npm_config|histchars|auto_resume))[a-z][a-z0-9_]*")
+
+
+def harmless_name(name: str) -> bool:
+    """Is a variable of this name one that neither bash nor a program looks at?
+
+    A name that is in the environment already would be handed on to programs with its new value.
+    """
+    return _own_name().fullmatch(name) is not None and name not in os.environ
+
+
+def assigned(name: str) -> str:
+    """Why an assignment that stays is a doubt, or nothing."""
+    return "" if harmless_name(name) else f"it sets {name}, which later commands may obey"
+
+
+def effect(words: Sequence[Word]) -> str:
+    """Why a command is a doubt about the whole line, or nothing."""
+    if not words or not words[0].known:
+        return ""
+    name, rest = words[0].text, words[1:]
+    if name in CHANGES:
+        return _LATER.format(name)
+    match name:
+        case "read":
+            return _read(rest)
+        case "printf" if rest and rest[0].known and rest[0].text.startswith("-v"):
+            return _LATER.format("printf -v")
+        case "test" | "[" if any(word.known and word.text in {"-v", "-R"} for word in rest):
+            return _SUBSCRIPT.format(name)
+        case "wait" if any(not word.known or word.text.startswith("-p") for word in rest):
+            return _LATER.format("wait -p")
+    return ""
+
+
+def _read(rest: Sequence[Word]) -> str:
+    names: list[str] = []
+    skip = False
+    for word in rest:
+        if skip:
+            skip = False
+        elif not word.known:
+            return _LATER.format("read")
+        elif word.text.startswith("-") and not names:
+            if "a" in word.text:
+                return _LATER.format("read -a")
+            skip = word.text[-1] in "dinNptu"
+        else:
+            names.append(word.text)
+    return next((why for name in names if (why := assigned(name))), "")

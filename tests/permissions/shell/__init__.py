@@ -1,0 +1,1 @@
+"""Tests of how a command line is taken apart and judged."""
