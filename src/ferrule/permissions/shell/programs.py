@@ -1,0 +1,178 @@
+"""What one simple command would do, by the tables of programs that developers use most.
+
+The tables say two things: which commands only read and need no rule, and which flags a pattern of the user's covers.
+Whatever is not listed is a doubt. That git, build tools and test runners also run what the repository chooses is told
+apart: their arguments prove nothing about that.
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from ferrule.permissions.shell.form import Finding, Form, Given, Judged, Reader, is_glob, is_single, what
+from ferrule.permissions.shell.line import Word
+from ferrule.permissions.shell.paths import below, named, odd_address, program
+
+_PYTHONS = ("python", "python3")
+_MODULES = frozenset({"pytest", "mypy", "ruff", "black", "isort", "flake8", "pip", "tox", "pyright", "coverage"})
+"""Programs that Python also runs as modules."""
+_SAY_VERSION = (
+    " git python python3 node npm gcc g++ clang cc ruff black mypy docker kubectl make cmake ninja curl wget tar rsync"
+    " jq rg grep sed find bash uv pip pip3 gh javac rustup sqlite3 psql terraform "
+)
+"""Programs that say their version without a look at the project."""
+
+
+@cache
+def table() -> Mapping[str, Form]:
+    """Every row; read at the first use, because the start of the program does not need them."""
+    from ferrule.permissions.shell.tables import rows
+
+    return rows()
+
+
+def examine(words: Sequence[Word], *, cwd: str | None) -> Finding:
+    """What the command does; `words` are the program and its arguments, without what only changes how it runs."""
+    if not words:
+        return Finding(known=False, harmless=False, doubt="")
+    if not words[0].known:
+        return _unknown(f"{what(words[0])} stands in the place of the program", "")
+    name, doubt = program(words[0].text)
+    if doubt or " " in name:  # the rows of sub-commands have names with blanks
+        return _unknown(doubt or f"there is no program by the name of {name}", name)
+    rest = words[1:]
+    if name in table():
+        if len(rest) == 1 and rest[0] == Word("--version") and f" {name} " in _SAY_VERSION:
+            return Finding(known=True, harmless=True, doubt="", program=name)
+        found = _module(name, rest, cwd) if name in _PYTHONS else None
+        return found or _known(name, rest, cwd)._replace(program=name)
+    from ferrule.permissions.shell.tables import NEVER
+
+    if name in NEVER:
+        return _unknown(f"{name} {NEVER[name]}", name)
+    return _unknown(_loose(rest, name), name)
+
+
+def _loose(words: Sequence[Word], name: str) -> str:
+    """The doubt about the words of a program without a row."""
+    loose = next((word for word in words if not word.known and (not is_single(word) or not word.start)), None)
+    return f"{what(loose)} could become a flag of {name}" if loose else ""
+
+
+def _unknown(doubt: str, name: str) -> Finding:
+    return Finding(known=False, harmless=False, doubt=doubt, unsure=True, program=name)
+
+
+def _known(name: str, words: Sequence[Word], cwd: str | None, folder: str = "") -> Finding:
+    """The finding for a row, or for the row of the sub-command that the words name."""
+    form = table()[name]
+    given = Reader(form, name).read(form.prepare(words) if form.prepare else words)
+    goes = [value.text for kind, value in given.touched if kind == "folder"]
+    for step in goes:
+        folder = below(folder, step)
+    if given.doubt or not given.operands or not (form.subs or form.leads):
+        return _leaf(name, form, given, cwd, folder)
+    if form.leads:
+        inner = examine(given.operands, cwd=cwd)
+        return inner._replace(known=True, harmless=False, unsure=True, runs_project_code=True, covers_inside=True)
+    sub = given.operands[0]
+    key = f"{name} {sub.text}"
+    if not sub.known or key not in table():
+        return _unknown(f"the tables know nothing of {key}", name)
+    found = _known(key, given.operands[1:], cwd, folder)
+    # What stands before the sub-command counts as well.
+    return found._replace(harmless=found.harmless and not given.mild, folder=found.folder or folder)
+
+
+def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> Finding:
+    doubt, globs = given.doubt, []
+    reads = [value.text for kind, value in given.touched if kind == "read"]
+    writes = [value.text for kind, value in given.touched if kind == "write"]
+    placed = _placed(form, given)
+    if placed is None:
+        doubt, placed = doubt or f"{name} takes no more words than it is known for", []
+    for kind, word, repeated in placed:
+        if form.plain:
+            break
+        if word.known:
+            doubt = doubt or _misshapen(name, form, kind, word)
+            (writes if kind == "write" else reads).extend(named(kind, word.text))
+        elif is_glob(word) and form.globs and kind == "read" and repeated:
+            globs.append(word.text)
+            reads.append(word.text)  # which bash hands over as it is where it finds nothing
+        elif kind != "text" or not is_single(word):
+            doubt = doubt or f"{what(word)} among the words of {name} is not certain"
+    judged = form.check(given) if form.check and not doubt else Judged(harmless=not doubt)
+    doubt = doubt or judged.doubt
+    reads += judged.reads
+    writes += judged.writes
+    if form.here and not reads:
+        reads.append(".")
+    if cwd is None and not doubt and any(not os.path.isabs(path) for path in (*reads, *writes)):
+        doubt = f"the folder in which {name} runs is not certain"
+    if folder:
+        reads, writes = [below(folder, path) for path in (*reads, ".")], [below(folder, path) for path in writes]
+    unknown = sum(not word.known for word in given.operands) - len(globs)
+    certain = given.certain or (bool(globs) and not unknown and all(v is None or v.known for _, v in given.flags))
+    return Finding(
+        known=True,
+        harmless=form.harmless and judged.harmless and certain and not given.mild and not doubt,
+        doubt=doubt,
+        reads=tuple(reads),
+        writes=tuple(writes),
+        unsure=bool(doubt) or form.unsure or form.project or not certain or cwd is None,
+        runs_project_code=form.project,
+        program=name,
+        globs=tuple(globs),
+        deep=form.deep,
+        covers_inside=form.elsewhere,
+        folder=folder,
+    )
+
+
+def _placed(form: Form, given: Given) -> list[tuple[str, Word, bool]] | None:
+    """Each operand with its kind and whether more of that kind may follow; None where there are too many."""
+    if form.plain:
+        return []
+    kinds = form.operands.split()
+    if form.instead and given.has(*form.instead.split()):
+        kinds = kinds[1:]
+    words = list(given.operands)
+    star = next((index for index, kind in enumerate(kinds) if kind.endswith("*")), len(kinds))
+    head, tail = kinds[:star], kinds[star + 1 :]
+    behind = words[len(words) - len(tail) :] if tail and len(words) >= len(head) + len(tail) else []
+    front, middle = words[: len(head)], words[len(head) : len(words) - len(behind)]
+    if middle and star == len(kinds):
+        return None
+    repeated = kinds[star][:-1] if star < len(kinds) else ""
+    return [
+        *((kind.rstrip("?"), word, False) for kind, word in zip(head, front, strict=False)),
+        *((repeated, word, True) for word in middle),
+        *((kind.rstrip("?"), word, False) for kind, word in zip(tail, behind, strict=False)),
+    ]
+
+
+def _misshapen(name: str, form: Form, kind: str, word: Word) -> str:
+    if kind == "text" and form.shape and not re.fullmatch(form.shape, word.text):
+        return f"{name} is not known to be plain with the word {word.text}"
+    if (kind in {"read", "write"} and word.text.startswith("@")) or (kind == "write" and word.text.startswith("-")):
+        return f"{name} may take the word {word.text} for more than a file"
+    return odd_address(word.text) if kind == "url" else ""
+
+
+def _module(name: str, words: Sequence[Word], cwd: str | None) -> Finding | None:
+    """The finding for `python -m module`: the module's own row, where it has one. The folder is on its path."""
+    for index, word in enumerate(words):
+        if not word.known or not word.text.startswith("-") or word.text in {"-", "--"}:
+            return None
+        if word.text == "-m":
+            rest = words[index + 1 :]
+            before = Reader(table()[name], name).read(words[:index])
+            if before.doubt or not rest or not rest[0].known:
+                return None
+            module = rest[0].text
+            key = module if module in _MODULES else f"python -m {module}"
+            found = _known(key, rest[1:], cwd) if key in table() else _unknown(_loose(rest[1:], key), name)
+            return found._replace(harmless=False, unsure=True, runs_project_code=True, program=name)
+    return None

@@ -1,0 +1,94 @@
+"""A closer look at the little programs that commands carry in their words: sed, awk, jq, test, printf."""
+
+import itertools
+import re
+
+from ferrule.permissions.shell.form import Given, Judged, is_single
+from ferrule.permissions.shell.line import Word
+from ferrule.permissions.shell.sed import refusal
+
+_AWK = (
+    r"system|getline|ENVIRON|PROCINFO|SYMTAB|FUNCTAB|ARGV|ARGC|close|fflush|func|extension|include|load|@|::|\\\n|\\$"
+    r"|/inet"
+)
+"""Text that a plain awk program has nowhere, not even in its strings: what is a string is a question of its grammar."""
+_JQ = r"(?<![.\w])env\b|\$ENV|\$__|\b(?:import|include|modulemeta|get_search_list|input_filename|halt_error)\b"
+_YQ = r"(?i)\$ENV|\$__|\b(?:load\w*|env|strenv|envsubst|eval|import|include|input_filename|split_doc|system)\b"
+
+
+def sed(given: Given) -> Judged:
+    """All parts of the script together, as sed joins them."""
+    parts = given.values("-e", "--expression") or list(given.operands[:1])
+    if not parts:
+        return Judged("sed has no script")
+    if any(not part.known for part in parts):
+        return Judged("sed's script is not certain")
+    return Judged(refusal("\n".join(part.text for part in parts)))
+
+
+def awk(given: Given) -> Judged:
+    """Patterns, fields and `print`: nothing that runs a command, opens a file or tells the environment."""
+    if not given.operands or not given.operands[0].known:
+        return Judged("awk's program is not certain")
+    text = given.operands[0].text
+    condition, _, rest = text.partition("{")
+    # Before the first block there is no statement, so `>` compares there and `|` is part of a pattern.
+    writes = ">" in rest or "|" in rest.replace("||", "") or ("{" not in text and re.search(r"\bprint", condition))
+    if writes or re.search(_AWK, text):
+        return Judged("awk's program may run commands or write files")
+    # A later word such as `FS=,` sets a variable; such a word could also set the names of more files.
+    if any(word.known and "=" in word.text for word in given.operands[1:]):
+        return Judged("awk takes a word with = for a variable")
+    return Judged()
+
+
+def jq(given: Given) -> Judged:
+    """A jq program cannot write or run anything; it may tell the environment or load modules."""
+    return _clean(given.operands[:1], _JQ, "jq's program may tell the environment or load a file")
+
+
+def yq(given: Given) -> Judged:
+    """There are two programs of that name, and one takes a sub-command first: every word is looked at."""
+    return _clean(given.operands, _YQ, "yq's program may tell the environment or load a file")
+
+
+def _clean(words: tuple[Word, ...], pattern: str, why: str) -> Judged:
+    if any(not word.known for word in words):
+        return Judged("the program in its words is not certain")
+    return Judged(why if any(re.search(pattern, word.text) for word in words) else "")
+
+
+def grep(given: Given) -> Judged:
+    """With a search through folders and no folder named it takes the one where it runs."""
+    walks = given.has("-r", "-R", "--recursive", "--dereference-recursive", "-d", "--directories")
+    named = len(given.operands) - (0 if given.has("-e", "--regexp") else 1)
+    return Judged(reads=(".",) if walks and named < 1 else ())
+
+
+def plus(given: Given) -> Judged:
+    """A pager takes a word with `+` for a command of its own, which may run a program."""
+    return Judged(
+        "a pager takes a word with + for a command" if any(w.text.startswith("+") for w in given.operands) else ""
+    )
+
+
+def printf(given: Given) -> Judged:
+    """The format `%n` sets a variable."""
+    if given.operands and not given.operands[0].known:
+        return Judged(harmless=False)
+    text = given.operands[0].text.replace("%%", "") if given.operands else ""
+    return Judged("printf's %n changes a variable" if re.search(r"%[-+ #'0-9.*hlLjztq]*n", text) else "")
+
+
+def brackets(given: Given) -> Judged:
+    """Comparisons and questions about files. `-v` and `-R` evaluate an index, which may run a command."""
+    words, unknown = given.operands, [word for word in given.operands if not word.known]
+    if any(word.known and word.text in {"-v", "-R"} for word in words):
+        return Judged("test -v evaluates what it is given")
+    if any(word.known and re.search(r"\[.|[$`]", word.text) for word in words):
+        return Judged("test may evaluate such a word")
+    if any(not is_single(word) for word in unknown) or len(unknown) > 1:
+        return Judged("test may evaluate a word that only the shell knows" if unknown else "")
+    files = itertools.pairwise(words)
+    reads = tuple(file.text for flag, file in files if re.fullmatch(r"-[a-hkprsuwxLOGSN]", flag.text) and file.known)
+    return Judged(reads=reads)

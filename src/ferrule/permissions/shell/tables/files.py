@@ -1,0 +1,171 @@
+"""Rows of the programs that show, find, make, move and remove files."""
+
+import re
+from collections.abc import Mapping
+
+from ferrule.permissions.shell.form import Form, Given, Judged
+
+_FIND_DANGERS = (
+    "-exec -execdir -ok -okdir= runs a program; -delete= deletes files; -fprint -fprint0 -fprintf -fls= writes a"
+    " file; -files0-from= takes its folders from a file"
+)
+_MODE = "0?[0-7]{3}|[ugoa]*[+=-][rwxX]+(,[ugoa]*[+=-][rwxX]+)*"
+
+
+def _cd(given: Given) -> Judged:
+    plain = len(given.operands) == 1 and given.operands[0].text not in {"-", ""}
+    return Judged(doubt="" if plain else "cd leads to a folder that is not named")
+
+
+def _command(given: Given) -> Judged:
+    return Judged(doubt="" if given.has("-v", "-V") else "command runs another command")
+
+
+def _dd(given: Given) -> Judged:
+    parts = [word.text.partition("=") for word in given.operands]
+    listed = {"if", "of", "bs", "count", "skip", "seek", "status", "conv", "ibs", "obs"}
+    if any(name not in listed or not value for name, _, value in parts):
+        return Judged("dd is not known with such a word")
+    reads = tuple(value for name, _, value in parts if name == "if")
+    return Judged(reads=reads, writes=tuple(value for name, _, value in parts if name == "of"))
+
+
+def _ln(given: Given) -> Judged:
+    """With one operand the link is made in the folder where it runs."""
+    return Judged(writes=(".",) if len(given.operands) == 1 else ())
+
+
+def _fd(given: Given) -> Judged:
+    """The first operand is a pattern, the others are folders."""
+    return Judged(reads=tuple(word.text for word in given.operands[1:] if word.known) or (".",))
+
+
+def _date(given: Given) -> Judged:
+    plain = all(re.fullmatch(r"\+(?s:.*)", word.text) for word in given.operands)
+    return Judged("" if plain else "date sets the clock with such a word")
+
+
+ROWS: Mapping[str, Form] = {
+    "ls": Form(
+        "-aAlhHtrSRFdCxgonpqsuvcfiBGkLNQTUXZmbD1 -w:n --all --almost-all --human-readable --reverse --recursive"
+        " --size --inode --directory --classify? --color? --sort:x --time:x --time-style:x"
+        " --group-directories-first --full-time --numeric-uid-gid --ignore:x --hide:x --format:x --si --no-group"
+        " --file-type --literal --quote-name --width:n --zero --dereference --author --escape --hide-control-chars"
+        " --show-control-chars",
+        "read*", harmless=True, here=True, globs=True,
+    ),
+    "cat": Form(
+        "-nbsAETvetu --number --number-nonblank --squeeze-blank --show-all --show-ends --show-tabs"
+        " --show-nonprinting",
+        "read*", harmless=True, globs=True,
+    ),
+    "pwd": Form("-LP", harmless=True),
+    "cd": Form("-LP", "read?", harmless=True, check=_cd),
+    "true, false, :": Form(plain=True, harmless=True),
+    "which": Form("-as --all", "text*", harmless=True),
+    "type": Form("-atpPf", "text*", harmless=True),
+    "command": Form("-vVp", "text*", harmless=True, ends=True, check=_command),
+    "basename": Form("-az -s:x --multiple --suffix:x --zero", "text*", harmless=True),
+    "dirname": Form("-z --zero", "text*", harmless=True),
+    "realpath": Form(
+        "-emsqLPz --canonicalize-existing --canonicalize-missing --strip --no-symlinks --logical --physical --quiet"
+        " --zero --relative-to:r --relative-base:r",
+        "read*", harmless=True,
+    ),
+    "readlink": Form("-femnqsvz --canonicalize --no-newline --verbose --zero", "read*", harmless=True),
+    "stat": Form(
+        "-LftxlnqFsr -c:x --dereference --format:x --printf:x --terse --file-system", "read*", harmless=True,
+        globs=True,
+    ),
+    "file": Form(
+        "-bikLhNnr0p -e:x -F:x --brief --mime --mime-type --mime-encoding --keep-going --dereference"
+        " --no-dereference --extension --separator:x",
+        "read*", harmless=True, globs=True,
+        dangers="-m --magic-file= loads a file; -C --compile= writes a file; -f --files-from= takes its files from"
+        " a file",
+    ),
+    "du": Form(
+        "-sahkmcbxlLDHPS0g -d:n -t:x -B:x --max-depth:n --summarize --human-readable --all --total --apparent-size"
+        " --si --one-file-system --exclude:x --threshold:x --block-size:x --bytes --time? --separate-dirs --null",
+        "read*", harmless=True, here=True,
+    ),
+    "df": Form(
+        "-hHkmTialPg -t:x -x:x -B:x --human-readable --print-type --inodes --total --local --output? --si"
+        " --portability --type:x --exclude-type:x",
+        "read*", harmless=True,
+    ),
+    "tree": Form(
+        "-adfisphugDFqNQCnlxcvrtUAJSX -L:n -I:x -P:x --dirsfirst --noreport --du --prune --gitignore --si --inodes"
+        " --device --filelimit:n --filesfirst --matchdirs --ignore-case --sort:x --charset:x --timefmt:x"
+        " --metafirst",
+        "read*", harmless=True, here=True,
+        dangers="-o= writes a file; -H -T -R= writes pages; --fromfile --gitfile --infofile= takes names from a"
+        " file",
+    ),
+    "find": Form(
+        "-H -P !-L -E -x -X -s -d -name:x -iname:x -path:x -ipath:x -wholename:x -iwholename:x -regex:x -iregex:x"
+        " -regextype:x -type:x -xtype:x -size:x -empty -mtime:x -mmin:x -atime:x -amin:x -ctime:x -cmin:x -newer:r"
+        " -anewer:r -cnewer:r -newermt:x -perm:x -user:x -group:x -uid:x -gid:x -nouser -nogroup -links:x -inum:x"
+        " -samefile:r -lname:x -ilname:x -maxdepth:n -mindepth:n -depth -mount -xdev -daystart !-follow -noleaf"
+        " -print -print0 -printf:x -ls -prune -quit -true -false -readable -writable -executable -used:x -fstype:x"
+        " -a -o -and -or -not -ignore_readdir_race -warn -nowarn --version",
+        "read*", harmless=True, here=True, whole=True, skipped="( ) ! ,", dangers=_FIND_DANGERS,
+    ),
+    "fd, fdfind": Form(
+        "-HIusgFapi01 -t:x -e:x -d:n -E:x -S:x -c:x -j:n --hidden --no-ignore --no-ignore-vcs --type:x"
+        " --extension:x --max-depth:n --min-depth:n --exact-depth:n --exclude:x --glob --fixed-strings"
+        " --absolute-path --full-path --ignore-case --case-sensitive --size:x --color:x --print0 --max-results:n"
+        " --quiet --and:x --changed-within:x --changed-before:x --strip-cwd-prefix --unrestricted --regex"
+        " --threads:n --show-errors --one-file-system --prune --owner:x",
+        "text? read*", harmless=True, check=_fd,
+        dangers="-x -X --exec --exec-batch= runs a program; --ignore-file --base-directory --search-path= takes a"
+        " path",
+    ),
+    "locate, plocate, mlocate": Form("-ibcl0wr -n:n --limit:n --ignore-case --basename --count", "text*"),
+    "date": Form(
+        "-uRjn -d:x -I? -r:r -v:x --date:x --utc --universal --iso-8601? --rfc-3339:x --rfc-email --reference:r"
+        " --debug",
+        "text*", harmless=True, check=_date,
+        dangers="-s --set= sets the clock; -f --file= takes its dates from a file",
+    ),
+    "cp": Form(
+        "-rRapfnvuiLPHdxTcX --recursive --archive --preserve? --force --no-clobber --verbose --update?"
+        " --interactive --dereference --no-dereference --no-target-directory --parents --one-file-system --reflink?"
+        " --sparse:x",
+        "read* write", check=_ln, dangers="-t --target-directory= turns the order of its words round",
+    ),
+    "mv": Form("-fnvuiT --force --no-clobber --verbose --update? --interactive --no-target-directory", "write*"),
+    "rm": Form("-rRfviId --recursive --force --verbose --dir --interactive? --one-file-system", "write*"),
+    "rmdir": Form("-pv --parents --verbose --ignore-fail-on-non-empty", "write*"),
+    "unlink": Form("", "write"),
+    "mkdir": Form("-pv -m:x --parents --verbose --mode:x", "write*"),
+    "mktemp": Form("-dqut --directory --quiet --dry-run --suffix:x", "write?", unsure=True),
+    "touch": Form("-acmhf -d:x -t:x -r:r --date:x --no-create --reference:r --time:x --no-dereference", "write*"),
+    "ln": Form(
+        "-sfvniTrLP --symbolic --force --verbose --no-dereference --relative --interactive", "read* write",
+        check=_ln,
+    ),
+    "chmod": Form("-Rvcf --recursive --verbose --changes --silent --quiet", "text write*", shape=_MODE),
+    "chown, chgrp": Form("-Rvcfh --recursive --verbose --changes --no-dereference", "text write*"),
+    "tee": Form("-aip --append --ignore-interrupts --output-error?", "write*"),
+    "truncate": Form("-co -s:x -r:r --size:x --reference:r --no-create", "write*"),
+    "install": Form(
+        "-dvpDC -m:x --mode:x --directory --verbose", "read* write",
+        dangers="--strip-program= runs a program; -t --target-directory= turns the order of its words round",
+    ),
+    "dd": Form("", "text*", check=_dd),
+    "split": Form(
+        "-dxve -l:n -b:n -n:x -a:n -C:n --lines:n --bytes:n --number:x --suffix-length:n --numeric-suffixes?"
+        " --additional-suffix:x --verbose",
+        "read? write?", unsure=True, dangers="--filter= runs a program",
+    ),
+    "csplit": Form(
+        "-ksz -f:w -n:n -b:x --prefix:w --digits:n --silent --quiet --keep-files", "read text*", unsure=True,
+    ),
+    "patch": Form(
+        "-sNEtbu -p:n --dry-run --strip:n --silent --forward", "write? read?", unsure=True,
+        dangers="-o --output -r --reject-file= writes a file; -d --directory= goes to another folder; -e --ed= runs"
+        " ed; -g --get= runs a program; -i --input= loads a file",
+    ),
+    "shred": Form("-uvz -n:n --remove? --zero --verbose --iterations:n", "write*"),
+}  # fmt: skip

@@ -1,0 +1,243 @@
+"""Rows of git's sub-commands that look at a repository.
+
+That git runs what the repository's settings choose is not told by arguments: whoever runs it hardens it.
+"""
+
+import re
+from collections.abc import Mapping
+
+from ferrule.permissions.shell.form import Form, Given, Judged
+
+DANGERS = (
+    "-c --config-env= changes settings; --exec-path= takes programs from another folder; -p --paginate= runs a"
+    " pager; --git-dir --work-tree --namespace --super-prefix --bare --attr-source= takes another repository;"
+    " --output= writes a file; --ext-diff --textconv= runs a program; -O --order-file= loads a file; --no-index="
+    " compares any files; --open-files-in-pager= runs a program; --upload-pack --receive-pack --exec -x"
+    " --strategy-option= runs a program; --show-signature= runs a program; --contents= reads another file;"
+    " --template= loads a file; --separate-git-dir= writes elsewhere"
+)
+LOOK = (
+    " -p -u -s -w -b -a -z -R -# -U:n -M? -C? -D -B? -S:x -G:x -l:n -I:x --patch --no-patch --unified:n --raw"
+    " --minimal --patience --histogram --diff-algorithm:x --anchored:x --stat? --numstat --shortstat --dirstat?"
+    " --summary --compact-summary --name-only --name-status --submodule? --color? --no-color --color-words?"
+    " --word-diff? --word-diff-regex:x --color-moved? --no-renames --rename-empty --check --full-index --binary"
+    " --abbrev? --find-renames? --find-copies? --find-copies-harder --diff-filter:x --pickaxe-all --pickaxe-regex"
+    " --relative? --no-relative --text --ignore-cr-at-eol --ignore-space-at-eol --ignore-space-change"
+    " --ignore-all-space --ignore-blank-lines --inter-hunk-context:n --function-context -W --exit-code --quiet"
+    " --no-ext-diff --no-textconv --ignore-submodules? --src-prefix:x --dst-prefix:x --no-prefix --default-prefix"
+    " --line-prefix:x --cc --combined-all-paths --patch-with-stat --patch-with-raw --merge-base --break-rewrites?"
+    " --irreversible-delete"
+)
+LOG = LOOK + (
+    " -c -m -t -i -E -F -P -g -n:n -L:x --max-count:n --skip:n --since:x --after:x --until:x --before:x --author:x"
+    " --committer:x --grep:x --all-match --invert-grep --regexp-ignore-case --extended-regexp --fixed-strings"
+    " --perl-regexp --merges --no-merges --min-parents:n --max-parents:n --first-parent --all --branches? --tags?"
+    " --remotes? --glob:x --exclude:x --reflog --cherry-pick --cherry-mark --cherry --left-right --left-only"
+    " --right-only --walk-reflogs --boundary --simplify-by-decoration --full-history --dense --sparse"
+    " --simplify-merges --ancestry-path? --topo-order --date-order --author-date-order --reverse --no-walk?"
+    " --pretty? --format:x --abbrev-commit --no-abbrev-commit --oneline --encoding:x --notes? --no-notes"
+    " --relative-date --date:x --parents --children --graph --show-linear-break? --follow --decorate? --no-decorate"
+    " --decorate-refs:x --decorate-refs-exclude:x --source --use-mailmap --no-mailmap --mailmap --full-diff"
+    " --log-size --root --diff-merges:x --remove-empty --count --clear-decorations"
+)
+_LIST = (
+    " --sort:x --format:x --contains? --no-contains? --merged? --no-merged? --points-at:x --column? --no-column"
+    " --color? --no-color --ignore-case -i"
+)
+
+
+def _format(given: Given) -> Judged:
+    """A format that asks for signatures has git run the program that checks them."""
+    texts = [value.text for value in given.values("--format", "--pretty", "--sort") if value.known]
+    files = tuple(value.text.rpartition(":")[2] for value in given.values("-L") if ":" in value.text)
+    if any(re.search(r"%G|signature", text) for text in texts):
+        return Judged("git runs a program to check signatures for a format")
+    return Judged(reads=files)
+
+
+def _branch(given: Given) -> Judged:
+    """It lists only where nothing is named, or where a flag says so."""
+    lists = given.has("--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at")
+    plain = not given.operands or lists or given.has("--show-current")
+    return _format(given)._replace(harmless=plain)
+
+
+def _tag(given: Given) -> Judged:
+    lists = given.has("-l", "--list", "-n", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at")
+    return _format(given)._replace(harmless=not given.operands or lists)
+
+
+def _symbolic(given: Given) -> Judged:
+    return Judged(harmless=len(given.operands) == 1)
+
+
+def _reflog(given: Given) -> Judged:
+    first = given.operands[0].text if given.operands else ""
+    changes = first in {"expire", "delete", "drop", "write"}
+    return Judged("git reflog changes what it keeps with such a word") if changes else _format(given)
+
+
+_PLAIN = r"user\.(name|email)|core\.(bare|autocrlf|eol|ignorecase)|init\.defaultbranch|branch\.[\w/-]+\.(remote|merge)"
+"""Settings that tell nothing."""
+
+
+def _config(given: Given) -> Judged:
+    """Settings may hold passwords in the addresses of others; one named setting of these few does not."""
+    names = [word.text for word in given.operands]
+    reads = given.has("--get", "--get-all") or names[:1] == ["get"]
+    if not names or not all(re.fullmatch(_PLAIN, name.lower()) for name in names if name != "get"):
+        return Judged("git config may change settings or tell passwords")
+    return Judged() if reads or len(names) == 1 else Judged("git config changes settings with such words")
+
+
+ROWS: Mapping[str, Form] = {
+    "git": Form(
+        "--no-pager -P --no-optional-locks --literal-pathspecs --no-replace-objects --no-lazy-fetch --version -v"
+        " !-C:d",
+        "text*", harmless=True, ends=True, subs=True, dangers=DANGERS,
+    ),
+    "git version": Form("--build-options", harmless=True),
+    "git status": Form(
+        "-sbvz -u? --short --branch --show-stash --porcelain? --long --verbose --untracked-files? --ignored?"
+        " --ignore-submodules? --column? --no-column --ahead-behind --no-ahead-behind --renames --no-renames"
+        " --find-renames?",
+        "rev*", harmless=True, dangers=DANGERS,
+    ),
+    "git log, git whatchanged": Form(LOG, "rev*", harmless=True, deep=True, check=_format, dangers=DANGERS),
+    "git show": Form(LOG, "rev*", harmless=True, deep=True, check=_format, dangers=DANGERS),
+    "git diff": Form(
+        LOOK + " --cached --staged -1 -2 -3 -0 --base --ours --theirs", "rev*", harmless=True, deep=True,
+        dangers=DANGERS,
+    ),
+    "git diff-tree, git diff-index, git diff-files": Form(
+        LOOK + " -r -t -m -c -v --root --no-commit-id --cached --stdin --pretty? --format:x", "rev*",
+        harmless=True, deep=True, check=_format, dangers=DANGERS,
+    ),
+    "git blame, git annotate": Form(
+        "-bcefhklnpstw -M? -C? -L:x --porcelain --line-porcelain --incremental --root --show-stats --show-name"
+        " --show-number --show-email --date:x --abbrev:n --since:x --color-lines --color-by-age --reverse"
+        " --first-parent --ignore-rev:x --no-progress",
+        "rev*", harmless=True, dangers=DANGERS + "; --ignore-revs-file -S= loads a file",
+    ),
+    "git branch": Form(
+        (
+            "-avrlq -i !-d !-D !-m !-M !-c !-f !-u:x !-t --list --all --remotes --show-current --verbose --abbrev?"
+            " --no-abbrev !--delete !--move !--copy !--force !--set-upstream-to:x !--unset-upstream !--track?"
+            " !--no-track --quiet"
+            + _LIST
+        ),
+        "rev*", harmless=True, check=_branch, dangers=DANGERS + "; --edit-description= runs an editor",
+    ),
+    "git tag": Form(
+        (
+            "-l -n? !-a !-m:x !-f !-d --list !--annotate !--message:x !--force !--delete"
+            + _LIST
+        ),
+        "rev*", harmless=True, check=_tag,
+        dangers=DANGERS + (
+            "; -s --sign -u --local-user -v --verify= runs a program; -F --file= reads a file; -e --edit= runs an"
+            " editor"
+        ),
+    ),
+    "git remote": Form("-v --verbose", "text*", harmless=True, subs=True),
+    "git remote get-url": Form("--all --push", "text"),
+    "git remote show": Form("-n", "text*"),
+    "git remote add": Form("-t:x -m:x -f --tags --no-tags", "text url"),
+    "git remote remove, git remote rm": Form("", "text"),
+    "git remote rename": Form("", "text text"),
+    "git remote set-url": Form("--push --add --delete", "text url url?"),
+    "git remote prune": Form("-n --dry-run", "text*"),
+    "git rev-parse": Form(
+        "-q --show-toplevel --show-prefix --show-cdup --abbrev-ref? --short? --verify --quiet --git-dir"
+        " --git-common-dir --absolute-git-dir --is-inside-work-tree --is-inside-git-dir --is-bare-repository"
+        " --symbolic --symbolic-full-name --all --branches? --tags? --remotes? --show-superproject-working-tree"
+        " --is-shallow-repository --revs-only --no-revs --flags --no-flags --sq --not --git-path:x --path-format:x"
+        " --show-object-format? --local-env-vars --since:x --until:x --default:x",
+        "rev*", harmless=True, dangers="--parseopt --sq-quote= prints shell text",
+    ),
+    "git rev-list": Form(
+        LOG + (
+            " --objects --objects-edge --disk-usage? --timestamp --unpacked --no-object-names --in-commit-order"
+            " --header --bisect --not"
+        ),
+        "rev*", harmless=True, check=_format, dangers=DANGERS,
+    ),
+    "git describe": Form(
+        "--all --tags --contains --abbrev:n --candidates:n --exact-match --long --match:x --exclude:x --always"
+        " --first-parent --dirty? --broken? --debug",
+        "rev*", harmless=True,
+    ),
+    "git ls-files": Form(
+        "-cdmorstuvzkif -x:x --cached --deleted --modified --others --ignored --stage --unmerged --killed"
+        " --directory --no-empty-directory --eol --deduplicate --exclude:x --exclude-standard --error-unmatch"
+        " --full-name --recurse-submodules --abbrev? --debug --format:x --sparse",
+        "rev*", harmless=True,
+        dangers="-X --exclude-from --exclude-per-directory= loads a file; --with-tree= takes another tree",
+    ),
+    "git ls-tree": Form(
+        "-drtlz --name-only --name-status --long --full-name --full-tree --abbrev? --object-only --format:x",
+        "rev*", harmless=True,
+    ),
+    "git cat-file": Form(
+        "-epst --batch-check? --batch-all-objects --unordered --buffer", "rev*", harmless=True,
+        dangers="--textconv --filters= runs a program",
+    ),
+    "git shortlog": Form(
+        "-nsec -w? --numbered --summary --email --no-merges --merges --since:x --until:x --all --group:x --author:x"
+        " --format:x",
+        "rev*", harmless=True, check=_format, dangers=DANGERS,
+    ),
+    "git reflog": Form(LOG, "rev*", harmless=True, check=_reflog, dangers=DANGERS),
+    "git grep": Form(
+        "-aivwnlLcopqEFPGhHzrWI -e:x -A:n -B:n -C:n -m:n -# --cached --untracked --no-exclude-standard"
+        " --exclude-standard --text --ignore-case --word-regexp --invert-match --full-name --extended-regexp"
+        " --fixed-strings --perl-regexp --line-number --column --files-with-matches --name-only"
+        " --files-without-match --count --color? --no-color --break --heading --show-function --function-context"
+        " --only-matching --all-match --quiet --and --or --not --max-depth:n --recursive --no-recursive --threads:n"
+        " --max-count:n --context:n --after-context:n --before-context:n",
+        "text rev*", harmless=True, deep=True, instead="-e",
+        dangers=DANGERS + "; -f= loads a file; -O= runs a program",
+    ),
+    "git worktree": Form("", "text*", subs=True),
+    "git worktree list": Form("-vz --porcelain --verbose", harmless=True),
+    "git worktree add": Form(
+        "-f -q -b:x -B:x --detach --force --quiet --no-checkout --lock", "write rev?", project=True,
+    ),
+    "git worktree remove": Form("-f --force", "write"),
+    "git worktree prune": Form("-nv --dry-run --verbose"),
+    "git count-objects": Form("-vH --verbose --human-readable", harmless=True),
+    "git merge-base": Form("-a --all --octopus --is-ancestor --independent --fork-point", "rev*", harmless=True),
+    "git name-rev": Form("--tags --refs:x --exclude:x --all --name-only --always", "rev*", harmless=True),
+    "git for-each-ref": Form(
+        (
+            "-spi --count:n --shell --perl --python --tcl --include-root-refs --stdin"
+            + _LIST
+        ),
+        "text*", harmless=True, check=_format,
+    ),
+    "git show-ref": Form(
+        "-dqs --head --heads --tags --branches --dereference --hash? --verify --quiet --abbrev? --exists", "text*",
+        harmless=True,
+    ),
+    "git show-branch": Form(
+        "-ar --all --remotes --current --topo-order --list --no-name --sha1-name --more:n", "rev*", harmless=True,
+    ),
+    "git symbolic-ref": Form("-q --short --quiet --no-recurse", "text text?", harmless=True, check=_symbolic),
+    "git check-ignore": Form("-qvnz --quiet --verbose --non-matching --no-index", "read*", harmless=True),
+    "git check-attr": Form("-az --all --cached", "text*", harmless=True),
+    "git check-ref-format": Form("--branch --normalize --allow-onelevel", "text*", harmless=True),
+    "git cherry": Form("-v --abbrev?", "rev*", harmless=True),
+    "git range-diff": Form("--no-color --stat? --creation-factor:n --no-patch -s", "rev*", harmless=True, deep=True),
+    "git config": Form(
+        "-lz --get --get-all --null --global --local --system --includes --show-origin --show-scope --type:x --bool"
+        " --int --default:x --name-only",
+        "text*", harmless=True, check=_config, dangers=DANGERS,
+    ),
+    "git var": Form("", "text"),
+    "git ls-remote": Form(
+        "-tqh --heads --tags --refs --quiet --exit-code --get-url --sort:x --symref --branches", "url? text*",
+        dangers=DANGERS,
+    ),
+    "git fsck, git verify-pack": Form("--full --strict --no-progress --unreachable --lost-found -v", "rev*"),
+    "git help": Form("-a --all", "text*"),
+}  # fmt: skip

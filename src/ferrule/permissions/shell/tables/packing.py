@@ -1,0 +1,95 @@
+"""Rows of the programs that pack and unpack files."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ferrule.permissions.shell.form import Form, Given, Judged, listed
+from ferrule.permissions.shell.line import Word
+
+_TAR = (
+    "-ctxruvzjJakOphmSd -f:x -C:d --create --list --extract --get --append --update --verbose --gzip --bzip2 --xz"
+    " --zstd --auto-compress --file:x --directory:d --exclude:x --strip-components:n --to-stdout --keep-old-files"
+    " --no-same-owner --no-same-permissions --preserve-permissions --wildcards --dereference --exclude-vcs --sparse"
+    " --one-file-system --totals --no-recursion --sort:x --mtime:x --owner:x --group:x --numeric-owner --diff"
+    " --compare"
+)
+
+
+_MODES = {
+    **dict.fromkeys(("-t", "--list", "-d", "--diff", "--compare"), "list"),
+    **dict.fromkeys(("-x", "--extract", "--get"), "extract"),
+    **dict.fromkeys(("-c", "--create", "-r", "--append", "-u", "--update"), "create"),
+}
+
+
+def _old_style(words: Sequence[Word]) -> Sequence[Word]:
+    """`tar xzf file` is `tar -x -z -f file`: the letters' values follow in their order."""
+    if not words or not words[0].known or not re.fullmatch("[A-Za-z]+", words[0].text):
+        return words
+    table, rest, made = listed(_TAR, whole=False), list(words[1:]), []
+    for letter in words[0].text:
+        made.append(Word(f"-{letter}"))
+        flag = table.get(f"-{letter}")
+        if flag is not None and flag.value and rest:
+            made.append(rest.pop(0))
+    return [*made, *rest]
+
+
+def _tar(given: Given) -> Judged:
+    files = given.values("-f", "--file")
+    if any(not file.known or ":" in file.text for file in files):
+        return Judged("tar takes a file with a colon for another host")
+    operands = tuple(word.text for word in given.operands if word.known)
+    named = tuple(file.text for file in files if file.text != "-")
+    meant = {_MODES[name] for name, _ in given.flags if name in _MODES}
+    if meant == {"list"}:
+        return Judged(reads=named)
+    if meant == {"extract"}:
+        shown = given.has("-O", "--to-stdout")
+        return Judged(harmless=shown, reads=named, writes=() if shown else (".",))
+    if meant == {"create"}:
+        return Judged(harmless=False, reads=operands, writes=named)
+    return Judged("tar is not told one thing to do")
+
+
+def _gzip(given: Given) -> Judged:
+    """Files are replaced unless the result is printed."""
+    files = tuple(word.text for word in given.operands if word.known and word.text != "-")
+    printed = given.has("-c", "--stdout", "--to-stdout", "-l", "--list", "-t", "--test")
+    return Judged(harmless=printed, writes=() if printed or not files else files)
+
+
+def _unzip(given: Given) -> Judged:
+    looks = given.has("-l", "-t", "-p", "-Z")
+    goes = given.has("-d")
+    return Judged(harmless=looks, writes=() if looks or goes else (".",))
+
+
+_GZIP = (
+    "-cdfklntqvr -# --stdout --to-stdout --decompress --uncompress --force --keep --list --test --quiet --verbose"
+    " --recursive --fast --best --no-name"
+)
+
+ROWS: Mapping[str, Form] = {
+    "tar, gtar, bsdtar": Form(
+        _TAR, "text*", harmless=True, prepare=_old_style, check=_tar, unsure=False,
+        dangers="--to-command --checkpoint-action --use-compress-program -I --rsh-command --rmt-command -F"
+        " --info-script --new-volume-script --compress-program= runs a program; -P --absolute-names= leaves its"
+        " folder; -T --files-from -X --exclude-from= loads a file; --checkpoint= may run a program; --remove-files="
+        " deletes files; --transform --xform= may run a program",
+    ),
+    "gzip, gunzip, bzip2, bunzip2, xz, unxz, zstd": Form(
+        _GZIP, "read*", harmless=True, check=_gzip, dangers="-S --suffix -o= writes elsewhere",
+    ),
+    "zcat, gzcat, bzcat, xzcat": Form("-fqv", "read*", harmless=True),
+    "unzip": Form(
+        "-lptvZqonjuaCLV1 -d:w", "read text*", harmless=True, check=_unzip,
+        dangers="-: = leaves its folder; -P= tells a password",
+    ),
+    "zipinfo": Form("-1slmvhtzT", "read text*", harmless=True),
+    "zip": Form(
+        "-rqvjuyXD0123456789 -x:x -i:x --recurse-paths --quiet --exclude:x", "write read*", unsure=True,
+        dangers="-T -TT --test --unzip-command= runs a program; -m --move= deletes files; -@= takes its files from"
+        " a list; -O --out -b --temp-path= writes elsewhere",
+    ),
+}  # fmt: skip

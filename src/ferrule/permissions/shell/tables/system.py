@@ -1,0 +1,73 @@
+"""Rows of the programs that tell about the machine and its processes, and of shells."""
+
+from collections.abc import Mapping
+
+from ferrule.permissions.shell.form import Form, Given, Judged
+
+
+def _kill(given: Given) -> Judged:
+    """A second number with a dash is no signal but a group, and -1 is every process."""
+    signals = [name for name, _ in given.flags]
+    return Judged("kill -1 ends every process" if len(signals) > 1 or "-1" in signals else "")
+
+
+def _shell(given: Given) -> Judged:
+    if not given.operands or given.operands[0].text == "-":
+        return Judged("a shell runs whatever it reads")
+    if given.operands[0].text.startswith(("+", "-")):
+        return Judged("a shell may take its script for a flag")
+    return Judged()
+
+
+_SIGNAL = r"-(?:\d{1,2}|(?:SIG)?[A-Z]{2,7}\d?)"
+
+ROWS: Mapping[str, Form] = {
+    "whoami, arch, tty, logname": Form(harmless=True),
+    "id": Form("-ugGnrzZ --user --group --groups --name --real", "text?", harmless=True),
+    "groups": Form("", "text?", harmless=True),
+    "uname": Form("-asnrvmpio --all --kernel-name --kernel-release --machine --operating-system", harmless=True),
+    "hostname": Form("-s !-f !-i !-I !-d --short", harmless=True),
+    "nproc": Form("--all --ignore:n", harmless=True),
+    "uptime": Form("-ps --pretty --since", harmless=True),
+    "free": Form("-bkmghtlwv --bytes --kilo --mega --giga --human --total --si", harmless=True),
+    "sw_vers": Form("-productName -productVersion -buildVersion", harmless=True, whole=True),
+    "getconf": Form("", "text*", harmless=True),
+    "locale": Form("-am", harmless=True),
+    "tput": Form("", "text*", shape="cols|lines|colors"),
+    "ps": Form(
+        "-AaedfFjlLMmTwxHNcyr -p:x -u:x -U:x -o:x -C:x -t:x -s:x -g:x -G:x -O:x --forest --sort:x --no-headers"
+        " --headers --pid:x --ppid:x --user:x --format:x --cols:n --columns:n --width:n",
+        "text*", harmless=True, shape=r"[acfjlruxvwTmhkNS]+|\d+(,\d+)*",
+    ),
+    "pgrep": Form(
+        "-lafnoxvcid -u:x -U:x -P:x -g:x -t:x --list-name --list-full --full --count --newest --oldest --exact"
+        " --ignore-case",
+        "text?", harmless=True,
+    ),
+    "pstree": Form("-paAclhnpsuU", "text?", harmless=True),
+    "top, htop": Form("-bHcislS -n:n -p:x -u:x -o:x -d:n -l:n -w?", ""),
+    "lsof": Form("-nPtalOURw -i? -p:x -u:x -c:x -d:x -s?", "read*"),
+    "netstat, ss": Form("-antulpreisx46", "text*"),
+    "vmstat, iostat": Form("-astdx", "text*"),
+    "env": Form("-0 --null", ""),
+    "printenv": Form("-0 --null", "text*"),
+    "sleep": Form("", "text*", harmless=True, shape=r"\d*\.?\d+[smh]?"),
+    "wait": Form("-n", "text*", harmless=True, shape=r"\d+|%\d+"),
+    "jobs": Form("-lpnrs", "text*", harmless=True, shape=r"%?\d+"),
+    "exit, return, break, continue": Form("", "text?", harmless=True, shape=r"\d{1,3}"),
+    "kill": Form("-s:x -l -L", "text*", also=_SIGNAL, shape=r"\d+|%\d+", check=_kill),
+    "pkill, killall": Form(
+        "-fxno -u:x -P:x -9 -e --full --exact --newest --oldest --signal:x", "text*", also=_SIGNAL,
+    ),
+    "bash, sh, zsh, dash, ksh": Form(
+        "-euxv", "read text*", ends=True, project=True, unsure=True, check=_shell,
+        dangers="-c= runs the text of commands that it is given; -i -l --login --rcfile --init-file -s -o -O="
+        " changes how it runs",
+    ),
+    "systemctl, journalctl, service, launchctl": Form(
+        "--no-pager -n:n -u:x --since:x --user", "text*", shape=r"status|is-active|list-units|[\w@.-]+",
+    ),
+    "brew, apt, apt-get, dnf, yum, apk": Form(
+        "", "text*", shape="list|show|info|search|--installed|[a-z0-9.+@/-]+", unsure=True,
+    ),
+}  # fmt: skip
