@@ -1,0 +1,179 @@
+"""Names of hosts, and rules about them: whole labels are compared, never the ends of texts.
+
+`*.h` stands for every name below `h` and not for `h` itself; any other `*` stays within its label. A name that holds a
+blank, a control character, a backslash, a user's name or anything else that no host has is covered by no rule that
+allows and by every rule that denies. Numbers are addresses in whichever way they are written.
+"""
+
+from typing import NamedTuple
+
+from ferrule.permissions.rules.rule import Subject
+from ferrule.permissions.rules.wildcard import Wildcard
+
+_ALPHABET = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
+_LONGEST_NAME = 253
+_LONGEST_LABEL = 63
+# The older and the newer standard spell names with these differently; the last two are invisible.
+_DISPUTED = frozenset("ßςẞ\u200c\u200d")
+
+
+class BadHost(ValueError):  # noqa: N818 - the state
+    """No host has such a name."""
+
+
+class Hosts(NamedTuple):
+    """The condition of a rule about hosts."""
+
+    labels: tuple[Wildcard, ...]
+    below: bool = False
+    """Does it stand for the names below these labels?"""
+    anything: bool = False
+
+    def holds(self, subject: Subject, *, strictly: bool) -> bool:
+        if strictly:
+            return bool(subject.hosts) and all(self.covers(host) for host in subject.hosts)
+        # Where a page is fetched and nobody could say from which host, a rule that denies cannot rule it out.
+        unknown = not subject.hosts and subject.tool == "web_fetch"
+        return unknown or any(self.touches(host) for host in subject.hosts)
+
+    def covers(self, host: str) -> bool:
+        """Is the name certainly one of these?"""
+        try:
+            return all(map(self._speaks_of, spellings(host)))
+        except BadHost:
+            return False
+
+    def touches(self, host: str) -> bool:
+        """May the name be one of these?"""
+        try:
+            return any(map(self._speaks_of, spellings(host)))
+        except BadHost:
+            return True
+
+    def _speaks_of(self, name: str) -> bool:
+        if self.anything:
+            return True
+        if ":" in name:
+            return not self.below and self.labels == (Wildcard(((name,),)),)
+        labels = name.split(".")
+        if self.below:
+            if len(labels) <= len(self.labels) or labels[-1].isdigit():
+                return False  # nothing is below an address
+            labels = labels[-len(self.labels) :]
+        return len(labels) == len(self.labels) and all(
+            pattern.matches(label) for pattern, label in zip(self.labels, labels, strict=True)
+        )
+
+
+def hosts(pattern: str, *, wide: bool = False) -> Hosts:
+    """The condition that a pattern of names stands for. With `wide`, a `*` alone is every host.
+
+    Raises: BadHost.
+    """
+    if pattern == "*" and wide:
+        return Hosts((), anything=True)
+    below = pattern.startswith("*.")
+    rest = pattern[2:] if below else pattern
+    if "*" not in rest:
+        (name, *others) = spellings(rest)
+        if others:
+            raise BadHost(f"{rest} is spelled in two ways; write it as xn--….")
+        return Hosts(tuple(Wildcard(((label,),)) for label in name.split(".")), below)
+    labels = rest.lower().removesuffix(".").split(".")
+    return Hosts(tuple(map(_label, labels)), below)
+
+
+def spellings(host: str) -> list[str]:
+    """The names in lower-case ASCII that a host may stand for; more than one where the standards differ.
+
+    Raises: BadHost.
+    """
+    host = host.lower()
+    if host.startswith("[") or host.count(":") > 1:
+        return [_six(host)]
+    name, colon, port = host.partition(":")
+    if colon and not (port.isascii() and port.isdigit()):
+        raise BadHost(f"{host!r} is no name of a host.")
+    found = [_ascii(name)]
+    if _DISPUTED & set(name):
+        found.append(_raw(name))
+    return [_address(one) for one in map(_checked, found)]
+
+
+def _ascii(name: str) -> str:
+    if name.isascii():
+        return name
+    if len(name) > _LONGEST_NAME:
+        raise BadHost(f"A host's name has at most {_LONGEST_NAME} characters.")
+    try:  # the codec brings large tables; only names that are not ASCII pay for it
+        return name.encode("idna").decode("ascii").lower()
+    except UnicodeError as error:
+        raise BadHost(f"{name!r} is no name of a host.") from error
+
+
+def _raw(name: str) -> str:
+    """The name with its letters encoded just as they are."""
+    return ".".join(
+        label if label.isascii() else f"xn--{label.encode('punycode').decode('ascii').lower()}"
+        for label in name.split(".")
+    )
+
+
+def _checked(name: str) -> str:
+    name = name.removesuffix(".")
+    sound = all(0 < len(label) <= _LONGEST_LABEL and set(label) <= _ALPHABET for label in name.split("."))
+    if not sound or len(name) > _LONGEST_NAME:
+        raise BadHost(f"{name!r} is no name of a host.")
+    return name
+
+
+def _address(name: str) -> str:
+    """An address in four decimal numbers, however it is written: `0x7f.1` and `2130706433` are 127.0.0.1."""
+    parts = name.split(".")
+    last = parts[-1]
+    if not (last.isdigit() or last.startswith("0x")):
+        return name
+    try:
+        numbers = [_number(part) for part in parts]
+    except ValueError as error:
+        raise BadHost(f"{name!r} is no address.") from error
+    *heads, tail = numbers
+    room = 256 ** (4 - len(heads))
+    if len(parts) > 4 or any(number > 255 for number in heads) or tail >= room:
+        raise BadHost(f"{name!r} is no address.")
+    whole = sum(number << (8 * (3 - at)) for at, number in enumerate(heads)) + tail
+    return ".".join(str(whole >> shift & 255) for shift in (24, 16, 8, 0))
+
+
+def _number(part: str) -> int:
+    if not part.isalnum():
+        raise ValueError(part)
+    if part.startswith("0x"):
+        return int(part[2:] or "0", 16)
+    return int(part, 8 if part.startswith("0") and part != "0" else 10)
+
+
+def _six(host: str) -> str:
+    from ipaddress import AddressValueError, IPv6Address  # only such addresses pay for it
+
+    inner = host
+    if host.startswith("["):
+        inner, bracket, port = host[1:].partition("]")
+        if not bracket or (port and not (port.startswith(":") and port[1:].isdigit())):
+            raise BadHost(f"{host!r} is no address.")
+    try:
+        if "%" in inner:
+            raise BadHost(f"{host!r} names an interface of one machine.")
+        address = IPv6Address(inner)
+    except AddressValueError as error:
+        raise BadHost(f"{host!r} is no address.") from error
+    return str(address.ipv4_mapped or address)
+
+
+def _label(label: str) -> Wildcard:
+    if "*" not in label:
+        return Wildcard(((_checked(_ascii(label)),),))
+    parts = label.split("*")
+    if not all(set(part) <= _ALPHABET for part in parts):
+        raise BadHost(f"{label!r} is no part of a host's name.")
+    return Wildcard((tuple(parts),))

@@ -1,0 +1,1 @@
+"""Tests of the rules in each of their syntaxes."""

@@ -1,0 +1,169 @@
+"""Rules about hosts: whole labels, every way to write a name, and the tricks that have fooled others."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferrule.permissions.rules.hosts import BadHost, hosts, spellings
+
+from .written import command, fetch, rule, subject
+
+TABLE = [
+    pytest.param("example.com", "example.com", True, id="the-host"),
+    pytest.param("example.com", "EXAMPLE.com", True, id="any-case"),
+    pytest.param("Example.COM", "example.com", True, id="any-case-in-the-rule"),
+    pytest.param("example.com", "example.com.", True, id="trailing-dot"),
+    pytest.param("example.com.", "example.com", True, id="trailing-dot-in-the-rule"),
+    pytest.param("example.com", "example.com:8443", True, id="a-port-is-no-other-host"),
+    pytest.param("example.com", "www.example.com", False, id="not-below"),
+    pytest.param("example.com", "example.com.evil.net", False, id="begins-like-it"),
+    pytest.param("example.com", "evilexample.com", False, id="ends-like-it"),
+    pytest.param("example.com", "example.co", False, id="shorter"),
+    pytest.param("example.com", "examplexcom", False, id="a-dot-is-a-dot"),
+    pytest.param("*.example.com", "a.example.com", True, id="below"),
+    pytest.param("*.example.com", "a.b.example.com", True, id="deep-below"),
+    pytest.param("*.example.com", "example.com", False, id="below-is-not-the-host-itself"),
+    pytest.param("*.example.com", "evilexample.com", False, id="below-at-a-dot"),
+    pytest.param("*.example.com", "example.com.evil.net", False, id="below-fixes-the-end"),
+    pytest.param("*.example.com", "a.example.com.evil.net", False, id="below-fixes-the-end-too"),
+    pytest.param("api-*.example.com", "api-eu.example.com", True, id="star-in-a-label"),
+    pytest.param("api-*.example.com", "api-eu.x.example.com", False, id="star-stays-in-its-label"),
+    pytest.param("api.*.example.com", "api.eu.example.com", True, id="star-for-a-label"),
+    pytest.param("api.*.example.com", "api.a.b.example.com", False, id="star-for-one-label-only"),
+    pytest.param("example.*", "example.org", True, id="star-at-the-end"),
+    pytest.param("example.*", "example.org.evil.net", False, id="star-at-the-end-is-one-label"),
+    pytest.param("*.*.example.com", "a.b.example.com", True, id="below-some-label"),
+    pytest.param("*.*.example.com", "b.example.com", False, id="below-some-label-needs-both"),
+    pytest.param("bücher.de", "xn--bcher-kva.de", True, id="idna-in-the-rule"),
+    pytest.param("xn--bcher-kva.de", "BÜCHER.de", True, id="idna-in-the-call"),
+    pytest.param("example.com", "еxample.com", False, id="cyrillic-letter"),
+    pytest.param("example.com", "ｅxample.com", True, id="full-width-letter-is-the-letter"),
+    pytest.param("example.com", "example。com", True, id="ideographic-dot-is-a-dot"),
+    pytest.param("127.0.0.1", "2130706433", True, id="address-as-one-number"),
+    pytest.param("127.0.0.1", "0x7f.1", True, id="address-in-hex"),
+    pytest.param("127.0.0.1", "0177.0.0.1", True, id="address-in-octal"),
+    pytest.param("127.0.0.1", "[::ffff:7f00:1]", True, id="address-in-six"),
+    pytest.param("::1", "[0:0:0:0:0:0:0:1]:80", True, id="six"),
+    pytest.param("::1", "::2", False, id="six-other"),
+    pytest.param("*.0.0.1", "10.0.0.1", False, id="nothing-is-below-an-address"),
+    pytest.param("10.0.0.*", "10.0.0.7", True, id="star-in-an-address"),
+    pytest.param("10.0.0.*", "10.0.0.7.evil.net", False, id="address-in-a-name"),
+    pytest.param("localhost", "localhost", True, id="one-label"),
+]
+BAD = [
+    pytest.param("example.com\0.evil.net", id="nul"),
+    pytest.param("evil.net\0.example.com", id="nul-the-other-way"),
+    pytest.param("example.com\n", id="newline"),
+    pytest.param("evil.net\\.example.com", id="backslash"),
+    pytest.param("user@example.com", id="user"),
+    pytest.param("user:word@example.com", id="user-and-password"),
+    pytest.param("example.com:80@evil.net", id="host-as-user"),
+    pytest.param("evil.net/.example.com", id="slash"),
+    pytest.param("evil.net#.example.com", id="fragment"),
+    pytest.param("evil.net?.example.com", id="query"),
+    pytest.param("%65xample.com", id="percent"),
+    pytest.param("example.com..", id="two-trailing-dots"),
+    pytest.param(".example.com", id="leading-dot"),
+    pytest.param("a..example.com", id="empty-label"),
+    pytest.param("a b.example.com", id="blank"),
+    pytest.param(" example.com", id="blank-first"),
+    pytest.param("", id="nothing"),
+    pytest.param("256.1.1.1", id="no-address"),
+    pytest.param("1_0.0.0.1", id="digits-with-a-line"),
+    pytest.param("1.2.3.4.5", id="five-numbers"),
+    pytest.param("09.0.0.1", id="no-octal-number"),
+    pytest.param("[::1", id="open-bracket"),
+    pytest.param("[::1]x", id="after-the-bracket"),
+    pytest.param("fe80::1%eth0:1", id="zone"),
+    pytest.param("example.com:http", id="no-port"),
+    pytest.param("a" * 64 + ".com", id="long-label"),
+    pytest.param("a.\u202ecom", id="bidi"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "host", "expected"), TABLE)
+def test_a_rule_that_allows_covers_just_these(pattern, host, expected):
+    assert rule("allow", f"WebFetch(domain:{pattern})").matches(fetch(host)) is expected
+
+
+@pytest.mark.parametrize(("pattern", "host", "expected"), TABLE)
+def test_a_rule_that_denies_covers_the_same(pattern, host, expected):
+    assert rule("deny", f"WebFetch(domain:{pattern})").matches(fetch(host)) is expected
+
+
+@pytest.mark.parametrize("host", BAD)
+@pytest.mark.parametrize("pattern", ["example.com", "*.example.com", "*", "evil.net"])
+def test_what_is_no_host_is_never_allowed_and_always_denied(pattern, host):
+    assert not rule("allow", f"WebFetch(domain:{pattern})").matches(fetch(host))
+    assert rule("deny", f"WebFetch(domain:{pattern})").matches(fetch(host))
+
+
+def test_a_star_alone_allows_one_label_and_denies_everything():
+    allowed, denied = rule("allow", "WebFetch(domain:*)"), rule("deny", "WebFetch(domain:*)")
+
+    assert [host for host in ("localhost", "example.com", "::1") if allowed.matches(fetch(host))] == ["localhost"]
+    assert all(denied.matches(fetch(host)) for host in ("localhost", "example.com", "::1"))
+
+
+def test_a_name_that_two_standards_spell_differently_is_judged_by_both():
+    sharp, plain = spellings("faß.de")
+
+    assert (sharp, plain) == ("fass.de", "xn--fa-hia.de")
+    assert not rule("allow", f"WebFetch(domain:{sharp})").matches(fetch("faß.de"))
+    assert rule("deny", f"WebFetch(domain:{sharp})").matches(fetch("faß.de"))
+    assert rule("deny", f"WebFetch(domain:{plain})").matches(fetch("faß.de"))
+
+
+@pytest.mark.parametrize("pattern", ["faß.de", "a b", "ex\\ample.com", "u@h", "", "ü*.de", "a..b"])
+def test_a_rule_about_no_host_cannot_be_read(pattern):
+    with pytest.raises(BadHost):
+        hosts(pattern, wide=True)
+
+
+def test_all_hosts_have_to_be_allowed_and_one_is_enough_to_deny():
+    two = fetch("example.com", "evil.net")
+
+    assert not rule("allow", "WebFetch(domain:example.com)").matches(two)
+    assert rule("deny", "WebFetch(domain:evil.net)").matches(two)
+
+
+def test_a_fetch_from_nobody_knows_where_is_denied_and_not_allowed():
+    assert rule("deny", "WebFetch(domain:example.com)").matches(fetch())
+    assert not rule("allow", "WebFetch(domain:example.com)").matches(fetch())
+
+
+def test_a_command_that_goes_to_a_host_can_be_denied_by_it_but_not_allowed():
+    curl = command("curl https://example.com", hosts=("example.com",))
+
+    assert rule("deny", "WebFetch(domain:example.com)").matches(curl)
+    assert not rule("allow", "WebFetch(domain:example.com)").matches(curl)
+    assert not rule("deny", "WebFetch(domain:example.com)").matches(command("ls"))
+
+
+def test_every_familys_name_for_fetching_will_do():
+    for name in ("WebFetch", "webfetch", "web_fetch"):
+        assert rule("allow", f"{name}(domain:example.com)").matches(fetch("example.com"))
+
+
+def test_a_search_of_the_web_has_no_specifier():
+    assert rule("allow", "WebSearch").matches(subject("web_search"))
+    assert rule("deny", "WebSearch").matches(subject("web_search"))
+
+
+labels = st.text("abx-1", min_size=1, max_size=3)
+names = st.lists(labels, min_size=1, max_size=4).map(".".join).filter(lambda name: not name[-1].isdigit())
+
+
+@given(names, names)
+def test_a_plain_rule_allows_one_name_and_no_other(pattern, host):
+    assert hosts(pattern).covers(host) is (pattern == host)
+
+
+@given(names, names)
+def test_below_means_at_a_dot(pattern, host):
+    assert hosts(f"*.{pattern}").covers(host) is host.endswith(f".{pattern}")
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=12), names)
+def test_what_a_rule_allows_its_twin_denies(host, pattern):
+    assert not hosts(pattern).covers(host) or hosts(pattern, wide=True).touches(host)

@@ -1,0 +1,103 @@
+"""Permission modes: what each makes of a decision, and what they are called elsewhere."""
+
+import itertools
+
+import pytest
+
+from ferrule.core.errors import ConfigError
+from ferrule.permissions.standing import DEFAULT, MODES, named, narrowed, tightened
+
+TABLE = {
+    # mode: (other call, edits inside, only reads), each for a question
+    "default": ("ask", "ask", "ask"),
+    "acceptEdits": ("ask", "allow", "ask"),
+    "plan": ("deny", "deny", "ask"),
+    "dontAsk": ("deny", "deny", "deny"),
+    "bypassPermissions": ("allow", "allow", "allow"),
+}
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
+def test_a_mode_settles_questions_like_this(mode):
+    found = (
+        mode.settles("ask", edits_only_inside=False, reads_only=False),
+        mode.settles("ask", edits_only_inside=True, reads_only=False),
+        mode.settles("ask", edits_only_inside=False, reads_only=True),
+    )
+
+    assert found == TABLE[mode.name]
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
+def test_no_mode_undoes_a_denial(mode):
+    for inside, reads in itertools.product((True, False), repeat=2):
+        assert mode.settles("deny", edits_only_inside=inside, reads_only=reads) == "deny"
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
+def test_what_a_rule_allows_only_plan_takes_back(mode):
+    assert mode.settles("allow", edits_only_inside=False, reads_only=True) == "allow"
+    expected = "deny" if mode.name == "plan" else "allow"
+    assert mode.settles("allow", edits_only_inside=True, reads_only=False) == expected
+    assert mode.settles("allow", edits_only_inside=False, reads_only=False) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("default", "default"),
+        ("acceptEdits", "acceptEdits"),
+        ("accept-edits", "acceptEdits"),
+        ("ACCEPT_EDITS", "acceptEdits"),
+        ("plan", "plan"),
+        ("dontAsk", "dontAsk"),
+        ("bypassPermissions", "bypassPermissions"),
+        ("auto_edit", "acceptEdits"),
+        ("force", "bypassPermissions"),
+        ("yolo", "bypassPermissions"),
+        ("dangerously-skip-permissions", "bypassPermissions"),
+        ("--dangerously-skip-permissions", "bypassPermissions"),
+        ("dangerouslyAllowAll", "bypassPermissions"),
+        ("never", "dontAsk"),
+        ("on-request", "default"),
+        ("untrusted", "default"),
+        ("auto", "default"),
+        ("delegate", "default"),
+    ],
+)
+def test_a_mode_has_names_of_many_programs(text, name):
+    assert named(text).name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"), [("acceptEdit", "acceptEdits"), ("bypass", ""), ("yolo!", "yolo"), ("", "")]
+)
+def test_a_name_that_is_none_names_the_nearest(text, meant):
+    with pytest.raises(ConfigError, match="no permission mode") as caught:
+        named(text)
+
+    assert str(caught.value).endswith(f" Did you mean {meant}?") or not meant
+
+
+@pytest.mark.parametrize(
+    ("held", "wish", "found"),
+    [
+        ("default", "plan", "plan"),
+        ("default", "dontAsk", "dontAsk"),
+        ("default", "acceptEdits", "default"),
+        ("default", "bypassPermissions", "default"),
+        ("acceptEdits", "default", "default"),
+        ("bypassPermissions", "acceptEdits", "acceptEdits"),
+        ("plan", "default", "plan"),
+        ("plan", "dontAsk", "plan"),
+        ("dontAsk", "plan", "dontAsk"),
+        ("plan", "plan", "plan"),
+    ],
+)
+def test_a_project_may_only_tighten_the_mode(held, wish, found):
+    assert tightened(named(held), named(wish)).name == found
+
+
+def test_a_lock_takes_away_only_the_mode_that_allows_everything():
+    assert [narrowed(mode, locked=True) for mode in MODES] == [*MODES[:4], DEFAULT]
+    assert [narrowed(mode, locked=False) for mode in MODES] == list(MODES)
