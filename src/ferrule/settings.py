@@ -1,7 +1,7 @@
 """Every setting, its meaning and its default. One TOML file of the user's may change them."""
 
 import os
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -31,10 +31,62 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     seconds: Annotated[float, msgspec.Meta(gt=0)] | None = None
     """A time limit for commands; none by default."""
+    quiet_seconds: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    """A command that writes nothing for so long is stopped; no limit by default."""
+    background_max: Annotated[int, msgspec.Meta(ge=1)] = 256
+    """How many commands may be left running at once."""
+    memory_mb: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """How much memory each process of a command may have."""
+    processes: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """How many processes and threads a command may have."""
+    open_files: Annotated[int, msgspec.Meta(ge=8)] | None = None
+    """How many files each process of a command may have open."""
+    file_mb: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """How large a file may become that a command writes."""
     log_mb: Annotated[int, msgspec.Meta(ge=0)] = 1024
     """How much of one command's output is kept on disk."""
     keep_env: tuple[str, ...] = ()
     """Environment variables that look secret and are handed to commands all the same."""
+
+
+class Sandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What confines commands."""
+
+    use: Literal["auto", "bubblewrap", "namespaces", "landlock", "seatbelt", "none"] = "auto"
+    """The way that commands are confined; the best one there is by default."""
+    required: bool = False
+    """Does no command run where none can be confined?"""
+    auto_allow: bool = False
+    """Do confined commands run without a question?"""
+    network: bool = False
+    """May confined commands use the network?"""
+    hosts: tuple[str, ...] = ()
+    """Hosts that they may reach all the same, such as `pypi.example` or `*.example.org`."""
+    unix_sockets: bool = False
+    """May they talk to other programs of this machine through sockets?"""
+    writable: tuple[str, ...] = ()
+    """Folders beside the workspace that they may write."""
+    masked: tuple[str, ...] = ()
+    """More files and folders whose contents they cannot read."""
+
+
+class Permissions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Rules about calls."""
+
+    mode: str = "default"
+    """What happens to calls that no rule speaks about: default, acceptEdits, plan, dontAsk or bypassPermissions."""
+    allow: tuple[str, ...] = ()
+    """Calls that need no question, as `Bash(git commit *)` or `Edit(docs/**)`."""
+    ask: tuple[str, ...] = ()
+    """Calls that always need one."""
+    deny: tuple[str, ...] = ()
+    """Calls that are refused."""
+    ordered: tuple[str, ...] = ()
+    """Rules of which the first that matches decides, as `reject Bash --cmd 'git push*'`."""
+    files: tuple[str, ...] = ()
+    """Files of rules: settings of Claude Code, Amp or Wayland, or ordered rules as text."""
+    bypass: bool = True
+    """May a session be in the mode bypassPermissions?"""
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,6 +113,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     limits: Limits = Limits()
     files: Files = Files()
     shell: Shell = Shell()
+    sandbox: Sandbox = Sandbox()
+    permissions: Permissions = Permissions()
     output: Output = Output()
     undo: Undo = Undo()
 
@@ -95,7 +149,20 @@ def load_settings(path: str | None = None) -> Settings:
         return Settings()
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror}.") from error
+    return decode_settings(raw, path)
+
+
+def decode_settings(raw: bytes, path: str) -> Settings:
+    """What a settings file says, over the defaults."""
     try:
         return msgspec.toml.decode(raw, type=Settings)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {error}.") from error
+
+
+def managed_path() -> str:
+    """The settings file of whoever runs the machine."""
+    import sys  # only for this
+
+    folder = "/Library/Application Support/ferrule" if sys.platform == "darwin" else "/etc/ferrule"
+    return os.path.join(folder, "settings.toml")

@@ -7,7 +7,8 @@ from typing import Any
 from ferrule.core.access import Access
 from ferrule.core.errors import Denied
 from ferrule.permissions.asker import Asker
-from ferrule.permissions.gate import Case, Gate
+from ferrule.permissions.case import Case
+from ferrule.permissions.gate import Gate
 from ferrule.permissions.modes import ModeConfig
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail

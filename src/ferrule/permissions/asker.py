@@ -11,8 +11,11 @@ from ferrule.core.access import Access
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What a person is asked."""
 
-    kind: Literal["call", "folder"]
-    """`call`: may this call run? `folder`: may the session go into this folder outside the workspace?"""
+    kind: Literal["call", "folder", "outside"]
+    """`call`: may this call run? `folder`: may the session go into this folder outside the workspace?
+
+    `outside`: may what the sandbox seems to have stopped run again outside of it?
+    """
     call_id: str
     name: str
     """The tool, in the session's words."""
@@ -25,6 +28,12 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """The arguments in the canonical tool's names and in their final form."""
     folder: str = ""
     """For `folder`: the folder that a yes opens, for this session."""
+    why: str = ""
+    """One sentence: why the policy asks."""
+    effects: tuple[str, ...] = ()
+    """What a command is seen to read and write, each as `writes build/out.txt`; it may touch more."""
+    proposals: tuple[str, ...] = ()
+    """The rules that "always" would save; without any it holds for the very same call, in this session."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -51,7 +60,7 @@ class Nobody:
     """There is nobody to ask: everything that would ask is denied."""
 
     async def ask(self, question: Question) -> Answer:
-        if question.kind == "folder":
+        if question.kind != "call":
             return NO
         return Answer(
             allow=False,

@@ -1,44 +1,30 @@
-"""The gate: allow, ask or refuse a call, from what it touches. Ask means no when nobody can answer."""
+"""The gate: lets a call in, asks about it or refuses it, as the policy says. Ask means no when nobody can answer."""
 
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from ferrule.core.access import Access, within
 from ferrule.core.errors import Denied, ToolFailure
 from ferrule.permissions.asker import NO, YES, Answer, Asker, Question, visible
+from ferrule.permissions.case import Case
 from ferrule.permissions.modes import ModeConfig, includes
+from ferrule.permissions.policy import Policy
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail, Outside
 
+if TYPE_CHECKING:
+    from ferrule.permissions.decision import Decision
+
 Blocked = Callable[[str], None]
 """Told with the question when a call starts to wait for a person."""
-
-_NOTE_ENDINGS = frozenset({"", ".md", ".txt", ".log", ".csv", ".json", ".jsonl"})
-_OBEYED = frozenset(
-    {"package", "project", "tsconfig", "jsconfig", "deno", "nx", "turbo", "lerna", "composer", "build", "workspace"}
-    | {"makefile", "gnumakefile", "dockerfile", "justfile", "rakefile", "sconstruct", "sconscript", "wscript", "buck"}
-)
-"""Names that build programs look for in every folder."""
-
+Save = Callable[[Sequence[str]], None]
+"""Keeps rules that the user said "always" to."""
 
 _DOES = {"delete": "delete", "undo": "take back the last write of"}
 """Canonical tool → what it does to a file, where that is not to write it."""
-
-
-class Case(NamedTuple):
-    """A call as the policy sees it."""
-
-    call_id: str
-    name: str
-    """The tool in the session's words."""
-    tool: str
-    """The canonical tool: what rules bind."""
-    touches: tuple[Access, ...]
-    subagent_types: tuple[str, ...] | None = None
-    input: Mapping[str, Any] = {}
 
 
 class Gate:
@@ -55,11 +41,15 @@ class Gate:
         own: Sequence[str] = (),
         kept: Sequence[str] = (),
         notes: str = "",
+        policy: Policy | None = None,
+        save: Save | None = None,
+        thread: str = "",
     ) -> None:
         """No call may write `own`, the engine's files and folders, nor the folders that the user has `kept`.
 
-        `notes` is the agent's own folder.
+        `notes` is the agent's own folder. `save` keeps the rules of an "always"; without it they hold for the session.
         """
+        self.policy = policy or Policy(jail, guard, notes=notes)
         self._jail = jail
         self._guard = guard
         self._asker = asker
@@ -67,9 +57,17 @@ class Gate:
         self._canonical = canonical
         self._own = tuple(map(os.path.realpath, own))
         self._kept = tuple(os.path.realpath(folder).casefold() for folder in kept)
-        self._notes = notes
+        self._save = save
+        self._thread = thread
         self._granted: set[str] = set()
         self._one_at_a_time = asyncio.Lock()
+
+    def settle(self, touches: Sequence[Access]) -> tuple[Access, ...]:
+        """The accesses with what is known of their command lines: one that only reads may run beside other reads."""
+        return tuple(
+            access._replace(mode="read") if access.kind == "command" and self.policy.reads_only(access) else access
+            for access in touches
+        )
 
     def forbid(self, touches: Sequence[Access], spelled: Mapping[str, str] = MappingProxyType({})) -> None:
         """Raise for what no answer can allow: secret and protected files, and the engine's own.
@@ -98,8 +96,8 @@ class Gate:
                 )
 
     def passes(self, case: Case) -> bool:
-        """Does the call need no question? Reads inside the workspace do not; everything that changes something does."""
-        return all(map(self._free, case.touches))
+        """Does the call need no question?"""
+        return self.policy.decide(case).verdict == "allow"
 
     def check_mode(self, case: Case) -> None:
         if not includes(self._mode, case.name, subagent_types=case.subagent_types, canonical=self._canonical):
@@ -108,12 +106,19 @@ class Gate:
     async def admit(self, case: Case, blocked: Blocked) -> bool:
         """Return when the call may run, and whether a person has said so; raise `Denied` when it may not."""
         self.check_mode(case)
-        for folder, path in self._outside(case.touches):
-            await self._widen(case, folder, path, blocked)
-        if self.passes(case):
+        decision = await self._let(case)
+        if outside := self._outside(case.touches):
+            lent = decision.verdict == "allow" and not any(access.kind == "command" for access in case.touches)
+            for folder, path in outside:
+                if lent:
+                    self._jail.add(folder)  # for what rules allow there; the rest of it still asks
+                else:
+                    await self._widen(case, folder, path, blocked)
+            decision = await self._let(case)
+        if decision.verdict == "allow":
             return False
         key = _likeness(case)
-        if key in self._granted:
+        if key in self._granted and not decision.fixed:
             return True
         question = Question(
             kind="call",
@@ -123,16 +128,74 @@ class Gate:
             summary=visible(self._summary(case)),
             touches=case.touches,
             input=case.input,
+            why=visible(decision.why),
+            effects=self._effects(case),
+            proposals=() if decision.fixed else self._proposals(case),
         )
         answer = await self._ask(question, blocked, key)
         if not answer.allow:
             raise Denied(answer.message or f"The user did not allow this: {question.summary}.", code="not-allowed")
         return True
 
+    async def approve(self, case: Case, sentence: str, blocked: Blocked) -> bool:
+        """Ask about something that came up while a call ran. Nobody's answer is no."""
+        question = Question(
+            kind="outside",
+            call_id=case.call_id,
+            name=case.name,
+            tool=case.tool,
+            summary=visible(sentence),
+            touches=case.touches,
+            input=case.input,
+        )
+        return (await self._ask(question, blocked, f"outside\0{_likeness(case)}")).allow
+
+    async def decided(self, case: Case) -> "Decision":
+        """What the policy says, with the answer of the program that it leaves it to."""
+        decision = self.policy.decide(case)
+        if decision.delegate:
+            from ferrule.permissions.delegate import delegate  # for whoever has such rules
+
+            roots = [root.path for root in self._jail.roots]
+            said = await delegate(
+                decision.delegate, case.name, case.input, thread_id=self._thread, workspace_roots=roots
+            )
+            decision = decision._replace(verdict=said.action, message=said.message, delegate="")
+        return decision
+
+    async def _let(self, case: Case) -> "Decision":
+        """The same, with a refusal raised."""
+        decision = await self.decided(case)
+        if decision.verdict == "deny":
+            raise Denied(decision.message or decision.why, code="denied-by-rule")
+        return decision
+
+    def _proposals(self, case: Case) -> tuple[str, ...]:
+        """The rules that "always" would save: the narrowest that are of use."""
+        commands = [access for access in case.touches if access.kind == "command"]
+        if len(commands) != 1 or case.input.get("outside"):
+            return ()
+        from ferrule.permissions.shell.parse import parse  # only commands need it
+        from ferrule.permissions.shell.suggest import proposals
+
+        roots = [root.path for root in self._jail.roots]
+        line = parse(commands[0].key, cwd=commands[0].folder, roots=roots)
+        return tuple(f"{case.name}({one})" for one in proposals(line))
+
+    def _effects(self, case: Case) -> tuple[str, ...]:
+        """What the command of a call is seen to read and write."""
+        commands = [access for access in case.touches if access.kind == "command"]
+        if not commands:
+            return ()
+        from ferrule.permissions.shell.judge import effects  # only commands need it
+
+        found = [touched for one in commands for touched in effects(one.key, one.folder, self._jail)]
+        return tuple(dict.fromkeys(f"{one.mode}s {self._jail.shown(one.real)}" for one in found))
+
     async def _ask(self, question: Question, blocked: Blocked, key: str) -> Answer:
         blocked(question.summary)
         async with self._one_at_a_time:
-            if key in self._granted:
+            if key in self._granted and question.kind != "outside":
                 return YES
             try:
                 answer = await self._asker.ask(question)
@@ -141,7 +204,9 @@ class Gate:
                 raise Denied(message, code="ask-failed") from error
             if answer.allow is not True:
                 return Answer(allow=False, message=answer.message)
-            if answer.always or question.kind == "folder":
+            if answer.always and question.proposals and self._save is not None:
+                self._save(question.proposals)
+            if question.kind == "folder" or (answer.always and question.kind == "call"):
                 self._granted.add(key)
             return answer
 
@@ -174,36 +239,12 @@ class Gate:
             outside = Outside(path)
             raise Denied(f"{answer.message} {outside.message}".strip(), code=outside.code, path=path)
         self._jail.add(folder)
-
-    def _free(self, access: Access) -> bool:
-        if access.kind == "path":
-            return access.mode in {"read", "restore"} or self._agents_own(access.key)
-        if access.kind == "command":
-            from ferrule.permissions.plain import auto_allowed  # only commands need it
-
-            return auto_allowed(
-                access.key,
-                cwd=access.folder,
-                roots=[root.path for root in self._jail.roots],
-                off_limits=lambda path: self._guard.secret(path) or self._among_notes(path),
-            )
-        return False
-
-    def _agents_own(self, path: str) -> bool:
-        """Notes are the agent's own. Code and settings there are not: a test run may pick them up."""
-        stem, ending = os.path.splitext(os.path.basename(path).lower())
-        if not self._notes:
-            return False
-        is_note = ending in _NOTE_ENDINGS and not stem.startswith(".") and stem not in _OBEYED
-        return is_note and within(path, os.path.join(self._jail.folder, self._notes))
-
-    def _among_notes(self, path: str) -> bool:
-        """Is it in a folder of notes, also on a disk that takes `.AMP` for the same folder?"""
-        folders = [os.path.join(root.path, self._notes).lower() for root in self._jail.roots] if self._notes else []
-        return any(within(path.lower(), folder) for folder in folders)
+        self.policy.open(folder)
 
     def _summary(self, case: Case) -> str:
-        commands = [f"run `{access.key}` in {access.folder}" for access in case.touches if access.kind == "command"]
+        stays = " and leave it running when the session ends" * bool(case.input.get("detach"))
+        where = " outside the sandbox" * bool(case.input.get("outside"))
+        commands = [f"run `{a.key}` in {a.folder}{where}{stays}" for a in case.touches if a.kind == "command"]
         if commands:
             return ", ".join(commands)
         writes = [self._jail.shown(a.key) for a in case.touches if a.kind == "path" and a.mode == "write"]

@@ -1,0 +1,262 @@
+"""The policy of a session: rules of all layers, what holds without any, and the mode; one decision for each call."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from ferrule.core.access import Access, within
+from ferrule.permissions.case import Case
+from ferrule.permissions.decision import Decision, strictest
+from ferrule.permissions.rules.rule import Always, Rule, RuleSet, Subject, Touched
+from ferrule.permissions.standing import DEFAULT, Standing
+from ferrule.workspace.guarded import Guard
+from ferrule.workspace.paths import Jail
+
+_NOTE_ENDINGS = frozenset({"", ".md", ".txt", ".log", ".csv", ".json", ".jsonl"})
+_OBEYED = frozenset(
+    {"package", "project", "tsconfig", "jsconfig", "deno", "nx", "turbo", "lerna", "composer", "build", "workspace"}
+    | {"makefile", "gnumakefile", "dockerfile", "justfile", "rakefile", "sconstruct", "sconscript", "wscript", "buck"}
+)
+"""Names that build programs look for in every folder."""
+_READS = "It only reads the workspace."
+
+
+class Names(Protocol):
+    """The names of tools and parameters in every family."""
+
+    def of(self, tool: str) -> frozenset[str]: ...
+
+    def values(self, tool: str, given: Mapping[str, Any]) -> dict[str, Any]: ...
+
+    def parameters(self, tool: str, meant: str) -> frozenset[str]: ...
+
+
+class Bare:
+    """Names for a policy that has no rules, or whose tools have one name each."""
+
+    def of(self, tool: str) -> frozenset[str]:
+        return frozenset((tool,))
+
+    def values(self, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002 - the protocol's
+        return dict(given)
+
+    def parameters(self, tool: str, meant: str) -> frozenset[str]:  # noqa: ARG002 - the protocol's
+        return frozenset((meant,))
+
+
+class Policy:
+    """Decides on calls. Rules that deny beat rules that ask, and those beat rules that allow, whatever their layer."""
+
+    def __init__(
+        self,
+        jail: Jail,
+        guard: Guard,
+        sets: Sequence[RuleSet] = (),
+        *,
+        names: Names | None = None,
+        standing: Standing = DEFAULT,
+        notes: str = "",
+        trusted: bool = False,
+        development: bool = True,
+        confined: Callable[[], bool] = bool,
+    ) -> None:
+        """`trusted`: may the project's own rules allow anything? `development`: do its tests and builds need no rule?
+
+        `confined` tells whether commands run confined and need no question for that.
+        """
+        self.standing = standing
+        self._jail = jail
+        self._guard = guard
+        self._sets = list(sets)
+        self._names = names or Bare()
+        self._notes = notes
+        self.trusted = trusted
+        self._development = development
+        self._confined = confined
+        self._home = tuple(root.path for root in jail.roots)
+        self._opened: set[str] = set()
+
+    @property
+    def sets(self) -> tuple[RuleSet, ...]:
+        return tuple(self._sets)
+
+    def know(self, names: Names) -> None:
+        """The names that rules are written in, where a session began without rules."""
+        self._names = names
+
+    def add(self, rules: RuleSet) -> None:
+        """Rules that came later in the session."""
+        self._sets.append(rules)
+
+    def open(self, folder: str) -> None:
+        """The user has opened a folder: what holds for the workspace holds there."""
+        self._opened.add(folder)
+
+    def weigh(self, subject: Subject) -> list[Rule]:
+        """The rules that speak about a call, from every file those that count."""
+        found = []
+        for rules in self._sets:
+            first = rules.verdict(subject) if rules.ordered else None
+            matching = [rule for rule in rules.rules if rule.matches(subject)] if not rules.ordered else [first]
+            for rule in matching:
+                if rule is None or (rule.action == "allow" and rules.layer == "project" and not self.trusted):
+                    continue
+                untrusted = rule.action == "delegate" and rules.layer == "project" and not self.trusted
+                found.append(rule._replace(action="ask") if untrusted else rule)
+        return found
+
+    def denies_everything(self, tool: str) -> bool:
+        """Is every call of the tool denied? Then a model is not shown it."""
+        rules = self.weigh(Subject(tool, self._names.of(tool))) if self._sets else []
+        return any(rule.action == "deny" and isinstance(rule.condition, Always) for rule in rules)
+
+    def denied(self, path: str, mode: str) -> bool:
+        """Does a rule deny reading or writing this path? Searches and confined commands leave such paths out."""
+        if not self._sets:
+            return False
+        touched = Touched("read" if mode == "read" else "write", path, path)
+        return any(rule.action == "deny" for rule in self.bound(touched))
+
+    def bound(self, touched: Touched) -> list[Rule]:
+        """The rules about a path, as if a tool that reads or edits files had touched it."""
+        if not self._sets:
+            return []
+        tool = "read" if touched.mode == "read" else "edit"
+        values = self._names.values(tool, {"path": touched.spelled})
+        return self.weigh(Subject(tool, self._names.of(tool), values, paths=(touched,), workspace=self._jail.folder))
+
+    def reads_only(self, access: Access) -> bool:
+        """Does a command line only read, inside the workspace?"""
+        from ferrule.permissions.shell.judge import only_reads  # only commands need it
+
+        return only_reads(access.key, access.folder, self._scene())
+
+    def decide(self, case: Case) -> Decision:
+        """Allow, ask or deny, before anybody is asked."""
+        subject = self._subject(case)
+        commands = [access for access in case.touches if access.kind == "command"]
+        only_reads = True
+        decisions: list[Decision] = []
+        if commands:
+            from ferrule.permissions.shell.judge import judge  # only commands need it
+
+            for access in commands:
+                judged = judge(
+                    access.key,
+                    access.folder,
+                    subject=subject,
+                    weigh=self.weigh,
+                    bound=self.bound,
+                    scene=self._scene(),
+                    development=self._development,
+                )
+                decisions.append(judged.decision)
+                only_reads = only_reads and judged.reads_only
+        others = tuple(access for access in case.touches if access.kind != "command")
+        if others or not commands:
+            rest = case._replace(touches=others)
+            decisions.append(self._plain(rest, self._subject(rest)))
+            only_reads = only_reads and all(a.mode == "read" and a.kind in {"path", "process"} for a in others)
+        decision = strictest(decisions)
+        if case.input.get("outside") and decision.verdict == "allow":
+            decision = Decision("ask", "It would run outside the sandbox, which always asks.", fixed=True)
+        elif (
+            commands
+            and decision.verdict == "ask"
+            and not decision.fixed
+            and not case.input.get("outside")
+            and self._confined()
+        ):
+            decision = Decision("allow", "It runs confined, and sandbox.auto_allow is set.")
+        return self._settled(decision, only_reads=only_reads)
+
+    def _settled(self, decision: Decision, *, only_reads: bool) -> Decision:
+        """What the mode makes of it."""
+        if decision.fixed and decision.verdict != "ask":
+            return decision
+        softened = "ask" if decision.fixed else decision.verdict
+        verdict = self.standing.settles(
+            softened, edits_only_inside=decision.edits_inside and not decision.fixed, reads_only=only_reads
+        )
+        if decision.fixed and verdict == "allow":
+            return decision
+        if verdict == decision.verdict:
+            return decision
+        return decision._replace(verdict=verdict, why=f"{decision.why} The mode {self.standing.name} says {verdict}.")
+
+    def _plain(self, case: Case, subject: Subject) -> Decision:
+        """A call that is no command line."""
+        rules = self.weigh(subject)
+        refusing = [rule for rule in rules if rule.action != "allow"]
+        if refusing:
+            from ferrule.permissions.refusal import refusal  # for sessions with rules
+
+            return strictest([refusal(rule, case.name) for rule in refusing])
+        outside = [a.key for a in case.touches if a.kind == "path" and not self._at_home(a.key)]
+        for rule in rules or self._each(subject):
+            if not outside or not isinstance(rule.condition, Always):
+                return Decision("allow", f"{case.name} is allowed by {rule.text}.", rule.text)
+        if outside:
+            return Decision("ask", f"{case.name} goes outside the workspace, to {outside[0]}.")
+        if all(map(self._free, case.touches)):
+            return Decision("allow", _READS if case.touches else "It touches nothing.")
+        writes = [access.key for access in case.touches if access.mode == "write"]
+        edits = all(access.kind == "path" for access in case.touches)
+        what = f"writes {self._jail.shown(writes[0])}" if writes and edits else "may touch anything"
+        return Decision("ask", f"{case.name} {what}, and no rule covers it.", edits_inside=edits)
+
+    def _each(self, subject: Subject) -> list[Rule]:
+        """The rules that allow each path of a call by itself, where none allows them all."""
+        each = [self.weigh(subject._replace(paths=(path,))) for path in subject.paths]
+        alone = len(each) > 1 and all(rules and all(rule.action == "allow" for rule in rules) for rules in each)
+        return [rules[0] for rules in each] if alone else []
+
+    def _subject(self, case: Case) -> Subject:
+        if not self._sets:
+            return Subject(case.tool, frozenset((case.tool, case.name)))
+        paths = tuple(
+            Touched("read" if access.mode == "read" else "write", access.key, case.spelled.get(access.key, access.key))
+            for access in case.touches
+            if access.kind == "path"
+        )
+        commands = [access.key for access in case.touches if access.kind == "command"]
+        return Subject(
+            tool=case.tool,
+            names=self._names.of(case.tool) | {case.name},
+            values=self._names.values(case.tool, case.input),
+            commands=tuple(commands),
+            command_keys=self._names.parameters(case.tool, "command") if commands else frozenset(),
+            # The folder that a command runs in is not what the command is about.
+            paths=() if commands else paths,
+            hosts=tuple(access.key for access in case.touches if access.kind == "host"),
+            context=case.context,
+            workspace=self._jail.folder,
+        )
+
+    def _scene(self) -> "Any":
+        from ferrule.permissions.shell.scene import Scene  # only commands need it
+
+        roots = tuple(root.path for root in self._jail.roots if self._at_home(root.path))
+        return Scene(roots, secret=self._guard.secret, protected=self._guard.protected, unasked=self._among_notes)
+
+    def _at_home(self, path: str) -> bool:
+        return any(within(path, folder) for folder in (*self._home, *self._opened))
+
+    def _free(self, access: Access) -> bool:
+        """Does it need no question by itself? Reads inside the workspace do not; what changes something does."""
+        if access.kind == "path":
+            return access.mode in {"read", "restore"} or self._agents_own(access.key)
+        return access.kind == "process" and (access.mode == "read" or access.folder == "own")
+
+    def _agents_own(self, path: str) -> bool:
+        """Notes are the agent's own. Code and settings there are not: a test run may pick them up."""
+        stem, ending = os.path.splitext(os.path.basename(path).lower())
+        if not self._notes:
+            return False
+        is_note = ending in _NOTE_ENDINGS and not stem.startswith(".") and stem not in _OBEYED
+        return is_note and within(path, os.path.join(self._jail.folder, self._notes))
+
+    def _among_notes(self, path: str) -> bool:
+        """Is it in a folder of notes, also on a disk that takes `.AMP` for the same folder?"""
+        folders = [os.path.join(root.path, self._notes).lower() for root in self._jail.roots] if self._notes else []
+        return any(within(path.lower(), folder) for folder in folders)

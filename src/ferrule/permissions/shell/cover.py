@@ -1,0 +1,158 @@
+"""Whether a simple command is covered: by a rule, because it only reads, or as a common development command."""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ferrule.permissions.plain import auto_allowed
+from ferrule.permissions.rules.rule import Always, Rule, Subject, Touched
+from ferrule.permissions.shell.line import Simple
+from ferrule.permissions.shell.part import Part, forms, reads_only
+from ferrule.permissions.shell.scene import Scene, harmless_assignment, harmless_redirect
+
+Weigh = Callable[[Subject], Sequence[Rule]]
+"""The rules of all layers that speak about a call, or about one simple command."""
+
+Bound = Callable[[Touched], Sequence[Rule]]
+"""The rules about a file, whoever touches it."""
+
+_EXACT_ONLY = frozenset({"watch", "setsid", "ionice", "flock"})
+"""What these run is never covered by a pattern (a rule of Claude Code)."""
+_CHANGERS = frozenset({"mkdir", "touch", "rm", "rmdir", "mv", "cp", "sed"})
+"""Programs that plainly change files, as the mode acceptEdits has them."""
+
+
+class Covered(NamedTuple):
+    """Is a simple command covered, by what, and if not, why not?"""
+
+    by: str = ""
+    rule: str = ""
+    lacks: str = ""
+
+
+def cover(part: Part, subject: Subject, weigh: Weigh, bound: Bound, scene: Scene, *, development: bool) -> Covered:
+    simple = part.simple
+    allowing = [
+        rule for rule in weigh(subject._replace(commands=forms(simple), paths=part.paths)) if rule.action == "allow"
+    ]
+    blanket = next((rule for rule in allowing if isinstance(rule.condition, Always)), None)
+    if blanket is not None:
+        return Covered(blanket.text, blanket.text)
+    if lacks := _around(part, bound, scene):
+        return Covered(lacks=lacks)
+    if not simple.words:
+        return Covered("nothing runs")
+    if part.spoken_for:
+        return Covered("what it runs by itself")
+    if not part.program:
+        return Covered(lacks="which program it runs is not certain")
+    if (named := exact(allowing, forms(simple), known=_known(simple))) is not None:
+        return Covered(named.text, named.text)
+    lacks = _beyond(part, allowing[0], scene) if allowing else _uncovered(part, scene)
+    if allowing and not lacks:
+        return Covered(allowing[0].text, allowing[0].text)
+    if reads_only(part, scene):
+        return Covered("it only reads")
+    if development and _development(part, scene):
+        return Covered("a common development command")
+    return Covered(lacks=lacks)
+
+
+def exact(rules: Sequence[Rule], texts: Sequence[str], *, known: bool) -> Rule | None:
+    """The rule that names the command to the letter.
+
+    A star in the rule may be one of the command's own, where all words of the command are `known`.
+    """
+    for rule in rules:
+        if rule.exact or (known and any(rule.text.endswith(f"({text})") for text in texts)):
+            return rule
+    return None
+
+
+def _known(simple: Simple) -> bool:
+    return all(word.known for word in simple.words)
+
+
+def _around(part: Part, bound: Bound, scene: Scene) -> str:
+    """What stands around a command and keeps every rule from covering it: assignments, redirections, the folder."""
+    simple = part.simple
+    for name, value in simple.assigns:
+        if not simple.words:
+            return f"it sets {name}, which changes how later commands run"
+        if not harmless_assignment(name, value):
+            return f"it runs with {name} set"
+    for redirect in simple.redirects:
+        if harmless_redirect(redirect):
+            continue
+        if not redirect.target.known:
+            return "where its output goes or its input comes from is not certain"
+        if redirect.target.text.startswith(("/dev/tcp/", "/dev/udp/")):
+            return "it opens the network"
+        path = next((one for one in part.paths if _is_target(one, redirect.target.text, simple.cwd)), None)
+        if path is None:
+            return "the folder that it runs in is not certain"
+        if redirect.writes and not (scene.inside(path.real) and _may_write(path, bound)):
+            return f"it writes {redirect.target.text}"
+    return ""
+
+
+def _is_target(path: Touched, text: str, cwd: str | None) -> bool:
+    return path.spelled == os.path.normpath(os.path.join(cwd or "/", text))
+
+
+def _may_write(path: Touched, bound: Bound) -> bool:
+    """Does a rule allow that this file is written?"""
+    rules = bound(path)
+    return bool(rules) and all(rule.action == "allow" for rule in rules)
+
+
+def _uncovered(part: Part, scene: Scene) -> str:
+    outside = next((path for path in part.paths if not scene.inside(path.real)), None)
+    if part.finding.harmless and outside is not None:
+        return f"it reads {outside.spelled}, outside the workspace"
+    if part.finding.known and part.finding.doubt:
+        return part.finding.doubt
+    return "no rule covers it"
+
+
+def _beyond(part: Part, rule: Rule, scene: Scene) -> str:
+    """Why a rule that names a pattern does not cover this command."""
+    simple, finding = part.simple, part.finding
+    if finding.doubt:
+        return f"{finding.doubt}, which {rule.text} does not cover"
+    if not finding.known and not all(word.known for word in simple.words):
+        return "not all of its words are certain"
+    if part.program in _EXACT_ONLY or (simple.words and simple.words[0].text in _EXACT_ONLY):
+        return f"{part.program} runs another program, which only an exact rule covers"
+    if simple.cwd is None:
+        return "the folder that it runs in is not certain"
+    named = f"({part.program} " in rule.text or f"'{part.program} " in rule.text
+    if scene.impostor(part.program, simple.cwd) and not ("/" in part.program and named):
+        return "its program lies inside the workspace"
+    if part.program == "git" and not part.is_known_repository:
+        return "git would obey settings that anybody may have written there"
+    outside = next((path for path in part.paths if path.mode == "write" and not scene.inside(path.real)), None)
+    if outside is not None:
+        return f"it writes {outside.spelled}, outside the workspace"
+    return ""
+
+
+def _development(part: Part, scene: Scene) -> bool:
+    """Is it one of the short table of tests, builds and linters?"""
+    simple = part.simple
+    if simple.cwd is None or simple.inside or simple.assigns or not all(word.known for word in simple.words):
+        return False
+    command = " ".join(word.text for word in simple.stripped or simple.words)
+    return auto_allowed(command, cwd=simple.cwd, roots=scene.roots, off_limits=scene.suspect, path=scene.path or None)
+
+
+def edits_inside(part: Part, covered: Covered, scene: Scene) -> bool:
+    """Is it covered, or one of the programs that plainly change files, with every file inside the workspace?"""
+    if not covered.lacks:
+        return True
+    plain = part.program in _CHANGERS and not part.simple.assigns and not part.simple.inside
+    sure = plain and part.finding.known and not part.finding.doubt and not part.finding.unsure
+    redirected = any(not harmless_redirect(redirect) for redirect in part.simple.redirects)
+    return (
+        sure and not redirected and all(scene.inside(path.real) and not scene.off_limits(path) for path in part.paths)
+    )

@@ -1,0 +1,116 @@
+"""One simple command with all that is known of it, and the texts that rules may name it by."""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ferrule.permissions.repository import known_repository
+from ferrule.permissions.rules.rule import Touched
+from ferrule.permissions.shell.form import Finding
+from ferrule.permissions.shell.line import Simple, Word
+from ferrule.permissions.shell.programs import examine
+from ferrule.permissions.shell.scene import Scene, harmless_assignment, harmless_redirect, opens_file, touched
+
+_BLANK = "\x1f"
+"""Stands for a blank inside a word: no pattern's blank matches it, so that words are compared whole."""
+_SHOWN_CHARS = 120
+_STREAMS = ("/dev/null", "/dev/stdin")
+
+
+class Part(NamedTuple):
+    """One simple command with all that is known of it."""
+
+    simple: Simple
+    finding: Finding
+    paths: tuple[Touched, ...]
+    spoken_for: bool = False
+    """Is it run by a command whose rule speaks for it too, as `npx` and `docker exec` run others?"""
+
+    @property
+    def shown(self) -> str:
+        text = " ".join(self.simple.source.split()) or "a redirection"
+        return f"`{text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + '…'}`"
+
+    @property
+    def program(self) -> str:
+        words = self.simple.stripped or self.simple.words
+        return words[0].text if words and words[0].known else ""
+
+    @property
+    def is_known_repository(self) -> bool:
+        """Will git find settings that no tool may write?"""
+        if self.simple.cwd is None:
+            return False
+        folder = os.path.realpath(os.path.join(self.simple.cwd, self.finding.folder))
+        return known_repository(folder, [word.text for word in self.simple.words])
+
+
+def parts(simple: Simple, *, spoken_for: bool = False) -> Iterator[Part]:
+    """The command itself, and those that it runs by itself."""
+    finding = examine(simple.stripped or simple.words, cwd=simple.cwd)
+    yield Part(simple, finding, touched(simple, finding), spoken_for)
+    for inner in simple.inside:
+        yield from parts(inner, spoken_for=spoken_for or finding.covers_inside)
+
+
+def forms(simple: Simple) -> tuple[str, ...]:
+    """The texts that a rule may name the command by; all of them mean the same command."""
+    source = simple.source.strip()
+    if not all(word.known for word in simple.words):
+        return (source,)
+    return tuple(dict.fromkeys((source, _joined(simple.words), _joined(simple.stripped or simple.words))))
+
+
+def _joined(words: Sequence[Word]) -> str:
+    return " ".join("".join(_BLANK if char.isspace() else char for char in word.text) for word in words)
+
+
+def looser(simple: Simple) -> tuple[str, ...]:
+    """More texts, for rules that refuse: as a person reads the words, and the program without its folder."""
+    words = [word.text for word in simple.stripped or simple.words]
+    if not words:
+        return ()
+    return tuple(dict.fromkeys((" ".join(words), " ".join((os.path.basename(words[0]), *words[1:])))))
+
+
+def reads_only(part: Part, scene: Scene) -> bool:
+    """Is it one of the programs that only read, with nothing but what only reads, inside the workspace?"""
+    simple, finding = part.simple, part.finding
+    if not simple.words:
+        return bool(simple.redirects) and all(map(harmless_redirect, simple.redirects)) and not simple.assigns
+    runs_others = bool(simple.inside) and simple.stripped == simple.words
+    if not part.program or simple.cwd is None or runs_others or not finding.harmless:
+        return False
+    if part.program == "cd":
+        return len(part.paths) <= 1 and all(scene.inside(path.real) for path in part.paths)
+    return (
+        not finding.unsure
+        and _is_calm(simple)
+        and not scene.impostor(part.program, simple.cwd)
+        and (part.program != "git" or part.is_known_repository)
+        and scene.inside(os.path.realpath(simple.cwd))
+        and all(_may_be_read(path, part, scene) for path in part.paths)
+    )
+
+
+def _is_calm(simple: Simple) -> bool:
+    """Does nothing around it write, or change how it runs?"""
+    for redirect in simple.redirects:
+        if opens_file(redirect) and not redirect.target.known:
+            return False
+        if redirect.writes and not harmless_redirect(redirect):
+            return False
+    return all(harmless_assignment(name, value) for name, value in simple.assigns)
+
+
+def _may_be_read(path: Touched, part: Part, scene: Scene) -> bool:
+    if path.real in _STREAMS:
+        return True
+    if not scene.inside(path.real) or scene.off_limits(path):
+        return False
+    # The sandbox would mask a secret file below it, and may not be there.
+    # Git shows what was committed, whatever lies there now; ripgrep leaves hidden files out unless it is told.
+    if not part.finding.deep or part.program == "git":
+        return True
+    told = any(word.text.startswith(("-u", "-.", "--hidden", "--no-ignore")) for word in part.simple.words)
+    return not scene.buries_secret(path.real, hidden=part.program != "rg" or told)

@@ -1,0 +1,150 @@
+"""The policy of a session, made from its settings, the project's files and what the user said before."""
+
+import contextlib
+import functools
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ferrule.core.errors import ConfigError
+from ferrule.permissions.layers import exist
+from ferrule.permissions.policy import Policy
+from ferrule.permissions.standing import Standing, named, tightened
+from ferrule.registry.registry import Registry
+from ferrule.services import Services
+from ferrule.settings import Settings, managed_path
+from ferrule.workspace.guarded import Guard
+from ferrule.workspace.paths import Jail
+
+if TYPE_CHECKING:
+    from ferrule.permissions.layers import Layers, Origin
+    from ferrule.permissions.rules.rule import RuleSet
+    from ferrule.registry.foreign import Family
+    from ferrule.registry.names import Names
+
+
+class Policing:
+    """Reads the rules, makes the policy, and keeps what the user says "always" to."""
+
+    def __init__(
+        self,
+        jail: Jail,
+        settings: Settings,
+        state: str,
+        registry: Registry,
+        families: "Callable[[], Sequence[Family]]",
+    ) -> None:
+        """`families` gives every family there is, when a rule is first looked at."""
+        self._jail = jail
+        self._settings = settings
+        self._state = state
+        self._registry = registry
+        self._families = families
+        self.warnings: tuple[str, ...] = ()
+        """What could not be used of the rules, each as a sentence."""
+
+    def policy(self, services: Services, *, notes: str, mode: str | None = None, rules: str | None = None) -> Policy:
+        """The policy of all layers, or of one file instead. Raises `ConfigError` for rules that nobody understands."""
+        permissions, workspace = self._settings.permissions, self._jail.folder
+        sets: tuple[RuleSet, ...] = ()
+        wanted, bypass, trusted, names = mode or permissions.mode, permissions.bypass, False, None
+        wishes: tuple[str, ...] = ()
+        if rules is not None:
+            names = self.names()
+            sets = (self._one_file(rules, names),)
+            self.warnings = sets[0].warnings
+            wanted = mode or sets[0].mode or "default"
+        elif exist(workspace, permissions, managed_path(), self._grants_path()):
+            names = self.names()
+            layers, trusted = self._layers(names)
+            sets, bypass, self.warnings, wishes = layers.sets, layers.bypass, layers.warnings, layers.wishes
+            if mode is None and permissions.mode == "default":
+                wanted = layers.mode or wanted
+        guard = services[Guard]
+        policy = Policy(
+            self._jail,
+            guard,
+            sets,
+            names=names,
+            standing=functools.reduce(tightened, map(named, wishes), _standing(wanted, bypass=bypass)),
+            notes=notes,
+            trusted=trusted,
+            # Rules that stand alone have no others beside them, not even ours about tests and builds.
+            development=rules is None,
+            confined=lambda: self._settings.sandbox.auto_allow and services.confinement().sandbox is not None,
+        )
+        if sets:
+            guard.denied = policy.denied
+            self._open(policy, guard, [one for one in sets if one.layer != "project" or trusted])
+        return policy
+
+    def _open(self, policy: Policy, guard: Guard, sets: "Sequence[RuleSet]") -> None:
+        """The folders and the guarded files that files of rules open."""
+        for one in sets:
+            guard.open(one.guarded_allow)
+            for folder in one.folders:
+                real = os.path.realpath(os.path.join(self._jail.folder, os.path.expanduser(folder)))
+                if os.path.isdir(real) and os.path.dirname(real) != real:
+                    self._jail.add(real)
+                    policy.open(real)
+
+    def save(self, policy: Policy) -> Callable[[Sequence[str]], None]:
+        """Keeps the rules of an "always", in the policy and for the next session."""
+
+        def keep(texts: Sequence[str]) -> None:
+            from ferrule.permissions.grants import Grants  # for whoever says always
+            from ferrule.permissions.layers import said_before
+
+            policy.know(self.names())
+            policy.add(said_before(texts, self._origin(self.names())))
+            grants = Grants(self._state, self._jail.folder)
+            for text in texts:
+                # Where the state lies inside the workspace, nothing there may allow anything: it holds for the session.
+                with contextlib.suppress(ConfigError, OSError):
+                    grants.add(text)
+
+        return keep
+
+    def names(self) -> "Names":
+        from ferrule.registry.names import Names  # for sessions with rules
+
+        return Names(self._families, self._registry.canonical)
+
+    def _origin(self, names: "Names") -> "Origin":
+        from ferrule.permissions.layers import Origin  # for sessions with rules
+
+        return Origin(self._jail.folder, names.tool)
+
+    def _layers(self, names: "Names") -> "tuple[Layers, bool]":
+        from ferrule.permissions.grants import Grants  # for sessions with rules
+        from ferrule.permissions.layers import load_layers, project_files
+        from ferrule.permissions.trust import Trust
+
+        workspace = self._jail.folder
+        seen = Trust(self._state).look(workspace, project_files(workspace))
+        trusted = seen.state == "trusted"
+        layers = load_layers(
+            self._origin(names),
+            self._settings.permissions,
+            managed=managed_path(),
+            trusted=seen.contents if trusted else None,
+            said=Grants(self._state, workspace).texts(),
+        )
+        return layers, trusted
+
+    def _one_file(self, path: str, names: "Names") -> "RuleSet":
+        from ferrule.permissions.layers import read_rules  # for whoever tries rules
+
+        return read_rules(os.path.abspath(os.path.expanduser(path)), self._origin(names), layer="user", alone=True)
+
+    def _grants_path(self) -> str:
+        home = hashlib.blake2b(os.fsencode(self._jail.folder), digest_size=10).hexdigest()
+        return os.path.join(self._state, "grants", f"{home}.json")
+
+
+def _standing(text: str, *, bypass: bool) -> Standing:
+    standing = named(text)
+    if standing.name == "bypassPermissions" and not bypass:
+        raise ConfigError("The mode bypassPermissions is switched off in the settings. Use another one.")
+    return standing

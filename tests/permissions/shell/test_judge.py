@@ -1,0 +1,151 @@
+"""Deciding on a command line: the corpus, trees with something uncovered in them, and what decides in between."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from .judged import Bench, corpus, furnish
+
+CORPUS = corpus(Path(__file__).parents[2] / "data" / "shell")
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(furnish(tmp_path_factory.mktemp("work")))
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=str(row["id"])) for row in CORPUS])
+def test_a_command_of_the_corpus_is_decided_as_it_should_be(bench: Bench, row: dict[str, object]) -> None:
+    lists = {name: row.get(name, ()) for name in ("allow", "ask", "deny")}
+    decision = bench.judge(str(row["command"]), **lists).decision  # type: ignore[arg-type]
+
+    assert decision.verdict == row["expect"], decision.why
+    assert decision.why.endswith(".")
+    assert "\n" not in decision.why.strip()
+
+
+COVERED = ("git status", "ls -la src", "echo done", "cat README.md", "wc -l README.md", "npm test")
+UNCOVERED = ("rm -rf src", "curl example.org", "touch x", "python -c pass", "./run.sh", "npm install left-pad")
+
+_joins = st.sampled_from([" && ", " || ", "; ", " | ", " & ", "\n"])
+
+
+def _wrapped(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    joined = st.builds(lambda one, join, other: f"{one}{join}{other}", inner, _joins, inner)
+    return st.one_of(
+        joined,
+        inner.map(lambda text: f"({text})"),
+        inner.map(lambda text: f"{{ {text}; }}"),
+        inner.map(lambda text: f'echo "$({text})"'),
+        inner.map(lambda text: f"echo `{text}`" if "`" not in text else text),
+        inner.map(lambda text: f"if {text}; then {text}; fi"),
+        inner.map(lambda text: f"while {text}; do break; done"),
+        inner.map(lambda text: f"for i in 1 2; do {text}; done"),
+        inner.map(lambda text: f"! {text}"),
+        inner.map(lambda text: f"cat <({text})"),
+        inner.map(lambda text: f"cat <<E\n$({text})\nE\n"),
+        inner.map(lambda text: f"time {text}"),
+    )
+
+
+trees = st.recursive(st.sampled_from(COVERED), _wrapped, max_leaves=5)
+
+
+@settings(max_examples=300, deadline=None)
+@given(before=trees, after=trees, join=_joins, bad=st.sampled_from(UNCOVERED), around=st.integers(0, 6))
+def test_an_uncovered_command_placed_anywhere_is_never_allowed(
+    bench: Bench, before: str, after: str, join: str, bad: str, around: int
+) -> None:
+    forms = (
+        bad,
+        f"({bad})",
+        f'echo "$({bad})"',
+        f"if true; then {bad}; fi",
+        f"for x in a; do {bad}; done",
+        f"cat <({bad})",
+        f"{{ {bad}; }}",
+    )
+    command = f"{before}{join}{forms[around]}{join}{after}"
+
+    allow = ["Bash(git status)", "Bash(npm test)", "Bash(echo *)", "Bash(cat *)", "Bash(ls *)", "Bash(wc *)"]
+    assert bench.judge(command, allow=allow).decision.verdict != "allow"
+
+
+@settings(max_examples=200, deadline=None)
+@given(tree=trees)
+def test_a_denied_command_is_denied_wherever_it_stands(bench: Bench, tree: str) -> None:
+    command = f"{tree} && rm -rf src"
+    judged = bench.judge(command, allow=["Bash"], deny=["Bash(rm *)"]).decision
+
+    assert judged.verdict == "deny"
+    assert judged.rule == "Bash(rm *)"
+
+
+@settings(max_examples=100, deadline=None)
+@given(commands=st.lists(st.sampled_from(COVERED), min_size=1, max_size=6), join=st.sampled_from([" && ", "; ", " | "]))
+def test_chains_of_covered_commands_are_allowed(bench: Bench, commands: list[str], join: str) -> None:
+    assert bench.judge(join.join(commands), allow=["Bash(npm test)"]).decision.verdict == "allow"
+
+
+@pytest.mark.parametrize(
+    ("command", "deny", "expected"),
+    [
+        pytest.param("cat docs/secret.md", ["Read(docs/**)"], "deny", id="cat"),
+        pytest.param("head -n 3 < docs/secret.md", ["Read(docs/**)"], "deny", id="redirection"),
+        pytest.param("cd docs && cat secret.md", ["Read(docs/**)"], "deny", id="after-cd"),
+        pytest.param("grep -n x docs/secret.md", ["Read(docs/**)"], "deny", id="grep"),
+        pytest.param("echo x > src/main.py", ["Edit(src/**)"], "deny", id="written"),
+        pytest.param("cp README.md src/copy.md", ["Edit(src/**)"], "deny", id="copied"),
+        pytest.param("cat README.md", ["Read(docs/**)"], "allow", id="elsewhere"),
+    ],
+)
+def test_file_rules_bind_what_commands_read_and_write(
+    bench: Bench, command: str, deny: list[str], expected: str
+) -> None:
+    assert bench.judge(command, deny=deny).decision.verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        pytest.param("cat README.md | head -2", True, id="reads"),
+        pytest.param("ls > /dev/null 2>&1", True, id="loses-output"),
+        pytest.param("ls > out.txt", False, id="writes"),
+        pytest.param("npm test", False, id="tests"),
+        pytest.param("cat .env", False, id="secret"),
+        pytest.param("cat /etc/hostname", False, id="outside"),
+        pytest.param("ls; rm x", False, id="one-writes"),
+        pytest.param("cd sub && cat b.txt", True, id="cd"),
+    ],
+)
+def test_what_only_reads_is_known(bench: Bench, command: str, expected: bool) -> None:
+    assert bench.judge(command).reads_only is expected
+
+
+@pytest.mark.parametrize(
+    ("command", "inside"),
+    [
+        pytest.param("mkdir -p src/new && touch src/new/a.py", True, id="made"),
+        pytest.param("rm a.txt", True, id="removed"),
+        pytest.param("rm /etc/passwd", False, id="outside"),
+        pytest.param("mv a.txt .git/hooks/pre-commit", False, id="protected"),
+        pytest.param("rm a.txt; curl x", False, id="more"),
+        pytest.param('touch "$x"', False, id="unknown"),
+    ],
+)
+def test_plain_changes_inside_the_workspace_are_known(bench: Bench, command: str, inside: bool) -> None:
+    assert bench.judge(command).decision.edits_inside is inside
+
+
+def test_an_exact_rule_covers_its_line_with_all_its_flags(bench: Bench) -> None:
+    line = "find . -name '*.tmp' -delete"
+
+    assert bench.judge(line, allow=["Bash(find *)"]).decision.verdict == "ask"
+    assert bench.judge(line, allow=[f"Bash({line})"]).decision.verdict == "allow"
+
+
+def test_a_redirection_into_a_file_that_a_rule_opens_is_covered(bench: Bench) -> None:
+    assert bench.judge("echo x > build/log.txt", allow=["Bash(echo *)"]).decision.verdict == "ask"
+    assert bench.judge("echo x > build/log.txt", allow=["Bash(echo *)", "Edit(build/**)"]).decision.verdict == "allow"
