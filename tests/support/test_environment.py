@@ -57,6 +57,10 @@ def test_which_variables_a_command_inherits(name, stays):
         pytest.param("sk-ant-api03-" + "a" * 20, False, id="anthropic"),
         pytest.param("AKIA" + "A1" * 8, False, id="aws"),
         pytest.param("xoxb-" + "1" * 20, False, id="slack"),
+        pytest.param("sk_live_" + "a" * 24, False, id="stripe"),
+        pytest.param("sk-" + "a1" * 24, False, id="old-openai"),
+        pytest.param("ya29." + "a" * 30, False, id="google-access"),
+        pytest.param("task-" + "a1" * 24, True, id="a-word-that-ends-like-a-prefix"),
         pytest.param("eyJhbGciOiJI.eyJzdWIiOiIx.sig", False, id="jwt"),
         pytest.param("-----BEGIN OPENSSH PRIVATE KEY-----\nabc", False, id="private-key"),
         pytest.param("https://example.com/a:b@c", True, id="address-without-a-password"),
@@ -84,6 +88,58 @@ def test_variables_can_be_kept_but_not_those_that_run_code():
     kept = quiet_environment({"A_TOKEN": "t", "BASH_ENV": "x"}, keep={"A_TOKEN", "BASH_ENV"})
 
     assert (kept.get("A_TOKEN"), kept.get("BASH_ENV")) == ("t", None)
+
+
+def test_nothing_pages_edits_or_asks_whatever_the_user_prefers():
+    loud = {
+        "PAGER": "less",
+        "LESS": "+G",
+        "EDITOR": "vi",
+        "GIT_EDITOR": "vi",
+        "GIT_TERMINAL_PROMPT": "1",
+        "TERM": "xterm",
+    }
+    quiet = quiet_environment(loud)
+
+    assert {name: quiet[name] for name in loud} == {
+        "PAGER": "cat",
+        "LESS": "-FRXE",
+        "EDITOR": "true",
+        "GIT_EDITOR": "true",
+        "GIT_TERMINAL_PROMPT": "0",
+        "TERM": "dumb",
+    }
+    assert quiet["DEBIAN_FRONTEND"] == "noninteractive"
+    assert "CI" not in quiet
+
+
+def test_every_change_of_the_environment_counts_at_once_and_nobody_changes_that_of_another():
+    source = {"A": "1"}
+    quiet_environment(source)["A"] = "spoiled"
+    first = quiet_environment(source)
+    source["A"] = "2"
+    second = quiet_environment(source)
+
+    assert (first["A"], second["A"]) == ("1", "2")
+    assert "S_TOKEN" not in quiet_environment({"S_TOKEN": "x"})
+    assert "S_TOKEN" in quiet_environment({"S_TOKEN": "x"}, keep={"S_TOKEN"})
+    assert "S_TOKEN" not in quiet_environment({"S_TOKEN": "x"})
+
+
+def test_a_program_that_was_found_is_looked_for_again_when_it_has_changed(tmp_path, monkeypatch):
+    for folder in ("first", "second", "workspace"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "tool").write_text("#!/bin/sh\n")
+        (tmp_path / folder / "tool").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/first{os.pathsep}{tmp_path}/second")
+    outside = [f"{tmp_path}/workspace"]
+
+    assert program("tool", outside=outside) == program("tool", outside=outside) == f"{tmp_path}/first/tool"
+    (tmp_path / "first/tool").unlink()
+    assert program("tool", outside=outside) == f"{tmp_path}/second/tool"
+    (tmp_path / "second/tool").unlink()
+    (tmp_path / "second/tool").symlink_to(tmp_path / "workspace/tool")
+    assert program("tool", outside=outside) is None
 
 
 def test_a_program_is_taken_from_absolute_and_trusted_folders_only(tmp_path, monkeypatch):

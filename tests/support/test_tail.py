@@ -1,4 +1,4 @@
-"""The tail and the log keep what they promise, however a stream is cut into pieces."""
+"""The ends and the log keep what they promise, however a stream is cut into pieces."""
 
 import os
 import stat
@@ -9,63 +9,103 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.tail import Log, Tail
+from ferrule.support.shown import Shown
+from ferrule.support.tail import Ends, Log, Tail
 
 PIECES = st.lists(st.binary(max_size=12) | st.text(max_size=6).map(lambda text: text.encode("utf-8", "surrogatepass")))
+TEXTS = st.lists(st.text(max_size=8))
+SIZES = st.integers(min_value=0, max_value=20)
 
 
-@given(PIECES, st.integers(min_value=0, max_value=20))
-def test_the_text_is_the_end_of_decoding_everything_at_once(pieces, limit):
+@given(TEXTS, SIZES, st.text(max_size=8))
+def test_the_tail_is_the_end_of_everything_and_asking_changes_nothing(pieces, limit, more):
     tail = Tail(limit)
     for piece in pieces:
-        tail.feed(piece)
-    whole = b"".join(pieces).decode(errors="replace")
+        tail.add(piece)
+    whole = "".join(pieces) + more
 
-    assert tail.text() == whole[max(0, len(whole) - limit) :]
-    assert (tail.total_bytes, tail.total_chars) == (len(b"".join(pieces)), len(whole))
+    assert tail.text(more) == whole[max(0, len(whole) - limit) :] == tail.text(more)
 
 
-@given(PIECES, st.integers(min_value=0, max_value=20))
-def test_the_text_is_right_after_every_piece_and_asking_changes_nothing(pieces, limit):
-    tail = Tail(limit)
-    fed = b""
+@given(TEXTS, SIZES, SIZES, st.text(max_size=8))
+def test_the_ends_are_everything_or_say_what_is_missing(pieces, first, last, more):
+    ends = Ends(first, last)
     for piece in pieces:
-        tail.feed(piece)
-        fed += piece
-        whole = fed.decode(errors="replace")
+        ends.add(piece)
+    whole = "".join(pieces) + more
+    missing = max(0, len(whole) - first - last)
 
-        assert tail.text() == whole[max(0, len(whole) - limit) :] == tail.text()
-
-
-@given(st.text(), st.data())
-def test_what_feeding_gives_back_is_the_text_itself(text, data):
-    raw = text.encode("utf-8", "surrogatepass").decode(errors="replace").encode()
-    tail = Tail(5)
-    given_back = ""
-    at = 0
-    while at < len(raw):
-        size = data.draw(st.integers(min_value=1, max_value=3))
-        given_back += tail.feed(raw[at : at + size])
-        at += size
-
-    assert given_back == raw.decode()
+    assert ends.missing_chars(more) == missing
+    if not first:
+        assert ends.text(more) == whole[max(0, len(whole) - last) :]
+    elif missing:
+        end = whole[len(whole) - last :]
+        assert ends.text(more) == f"{whole[:first]}\n\n[{missing:,} characters are not shown here]\n\n{end}"
+    else:
+        assert ends.text(more) == whole
 
 
-def test_single_bytes_are_not_kept_as_single_pieces():
+@given(st.lists(TEXTS))
+def test_news_are_what_came_since_they_were_asked_for(rounds):
+    ends = Ends(1000, 1000)
+    for pieces in rounds:
+        for piece in pieces:
+            ends.add(piece)
+
+        assert ends.news() == "".join(pieces)
+
+
+def test_news_of_a_flood_are_its_ends():
+    ends = Ends(4, 4)
+    ends.add("told before")
+    ends.news()
+    for _ in range(100):
+        ends.add("abcdef")
+
+    assert ends.news() == "abcd\n\n[592 characters are not shown here]\n\ncdef"
+    assert ends.news() == ""
+
+
+def test_single_characters_are_not_kept_as_single_pieces():
     tail = Tail(50_000)
     for _ in range(60_000):
-        tail.feed(b"x")
+        tail.add("x")
 
     assert len(tail._pieces) <= 256
     assert tail.text() == "x" * 50_000
 
 
-def test_a_character_split_between_pieces_is_one_character():
-    tail = Tail(10)
-    for byte in "€𝄞".encode():
-        tail.feed(bytes([byte]))
+@given(PIECES)
+def test_bytes_become_the_same_text_wherever_they_are_cut(pieces):
+    cut, whole = Shown(10_000, 10_000), Shown(10_000, 10_000)
+    for piece in pieces:
+        cut.feed(piece)
+    whole.feed(b"".join(pieces))
+    cut.end()
+    whole.end()
 
-    assert (tail.text(), tail.total_chars) == ("€𝄞", 2)
+    assert (cut.text(), cut.total_chars, cut.total_bytes) == (whole.text(), whole.total_chars, whole.total_bytes)
+
+
+@given(st.text(alphabet=st.characters(min_codepoint=32, exclude_categories=["Cc", "Cf", "Cs"])), st.data())
+def test_plain_text_comes_as_it_is(text, data):
+    raw = text.encode()
+    shown = Shown(10_000, 10_000)
+    at = 0
+    while at < len(raw):
+        size = data.draw(st.integers(min_value=1, max_value=3))
+        shown.feed(raw[at : at + size])
+        at += size
+
+    assert shown.text() == text
+
+
+def test_a_character_split_between_pieces_is_one_character():
+    shown = Shown(0, 10)
+    for byte in "€𝄞".encode():
+        shown.feed(bytes([byte]))
+
+    assert (shown.text(), shown.total_chars) == ("€𝄞", 2)
 
 
 @given(st.lists(st.binary(max_size=30)), st.integers(min_value=0, max_value=60))

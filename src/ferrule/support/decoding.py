@@ -3,6 +3,9 @@
 It runs without `site` and imports nothing of Ferrule: it starts quickly, and no setting of the environment and no
 module of the workspace gets into it. What to do is its only argument, the file is its standard input. It answers with
 one line of JSON and then the bytes which that line announces. Its exit code says what went wrong.
+
+Before it reads the first byte of the file it closes itself in, where the kernel can do that: from then on it opens
+nothing but the libraries that it consists of and the system's own and its fonts, and no connection at all.
 """
 
 import contextlib
@@ -29,6 +32,24 @@ _QUALITIES = (85, 70, 50)
 _MOST_SCALE = 2.0
 """Pixels to a point of a page: a small page is not blown up to the longest side that fits."""
 
+_PLUGINS = {"image/png": "Png", "image/jpeg": "Jpeg", "image/gif": "Gif", "image/webp": "WebP"}
+_PACKAGES = ("PIL", "pillow.libs", "pypdfium2", "pypdfium2_cfg", "pypdfium2_raw")
+_SYSTEM = (
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/share/fonts",
+    "/usr/local/share/fonts",
+    "/usr/share/X11/fonts",
+)
+"""Libraries of the system, and its fonts: a page that does not bring its own along is drawn with those."""
+_PR_SET_SECCOMP = 22
+_PR_SET_NO_NEW_PRIVS = 38
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_READ = 1 << 2 | 1 << 3
+"""Of Landlock: to read files and to list folders."""
+
 Answer = tuple[dict[str, Any], list[bytes]]
 
 
@@ -38,6 +59,9 @@ def main() -> None:
     try:
         _limit(wanted["seconds"], wanted["memory_bytes"])
         sys.path.extend(wanted["folders"])
+        _load(wanted)
+        if sys.platform == "linux":
+            _confine([*_libraries(wanted["folders"]), *_SYSTEM], bytes.fromhex(wanted["rules"]))
         said, parts = _TASKS[wanted["task"]](wanted)
         with open(1, "wb", closefd=False) as out:
             out.write(json.dumps(said).encode() + b"\n")
@@ -67,6 +91,56 @@ def _limit(seconds: int, memory_bytes: int) -> None:
     ):
         with contextlib.suppress(OSError, ValueError):  # some systems do not know or not allow every limit
             resource.setrlimit(kind, (most, most))
+
+
+def _load(wanted: dict[str, Any]) -> None:
+    """Load what will be needed. Other parts of the same libraries are still found later."""
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    if wanted["task"] == "pages":
+        import_module("pypdfium2")
+        find_spec("PIL")  # not every page is drawn: it is enough to know where it is
+    else:
+        import_module(f"PIL.{_PLUGINS[wanted['media_type']]}ImagePlugin")
+
+
+def _libraries(folders: Iterable[str]) -> list[str]:
+    """Where the code is that is loaded when it is first used: Python's own, and that of the packages."""
+    return [os.path.dirname(os.__file__), *(os.path.join(each, name) for each in folders for name in _PACKAGES)]
+
+
+def _confine(readable: Iterable[str], rules: bytes) -> None:
+    """Open no file but those in these folders, start no program, and make none of the system calls that `rules` deny.
+
+    What this kernel does not know is left out: the limits hold in any case.
+    """
+    import ctypes
+    import struct
+
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def call(number: int, *values: Any) -> int:
+        return int(libc.syscall(number, *(ctypes.c_long(each) if isinstance(each, int) else each for each in values)))
+
+    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        return
+    version = call(_CREATE_RULESET, None, 0, 1)
+    if version > 0:
+        files = (1 << 13) - 1 | (version >= 2) << 13 | (version >= 3) << 14 | (version >= 5) << 15
+        handled = struct.pack("=3Q", files, 3, 3)[: 24 if version >= 6 else 16 if version >= 4 else 8]
+        ruleset = call(_CREATE_RULESET, handled, len(handled), 0)
+        for path in readable:
+            with contextlib.suppress(OSError):
+                folder = os.open(path, os.O_PATH | os.O_DIRECTORY)
+                call(_ADD_RULE, ruleset, 1, struct.pack("=Qi", _READ, folder), 0)
+                os.close(folder)
+        call(_RESTRICT_SELF, ruleset, 0)
+        os.close(ruleset)
+    if rules:
+        code = ctypes.create_string_buffer(rules, len(rules))
+        program = struct.pack("@HP", len(rules) // 8, ctypes.addressof(code))
+        libc.prctl(_PR_SET_SECCOMP, 2, program, 0, 0)
 
 
 def _source(most_bytes: int) -> bytes:

@@ -15,7 +15,8 @@ _TELLING = (
 )
 _SECRETS = (
     r"\b[A-Za-z][A-Za-z0-9+.-]{0,30}://[^/\s:@]*:[^/\s@]+@(?!(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/?\s]|\Z))\S"
-    r"|(?:gh[opsur]_|github_pat_|glpat-|xox[abeprs]-|sk-(?:ant|proj|or)-|hf_|npm_|pypi-)[A-Za-z0-9_-]{16}"
+    r"|(?:gh[opsur]_|github_pat_|glpat-|xox[abeprs]-|sk-(?:ant|proj|or)-|[rs]k_live_|hf_|npm_|pypi-|dop_v1_"
+    r"|shpat_|ya29\.|SG\.|AGE-SECRET-KEY-1)[A-Za-z0-9_-]{16}|\bsk-[A-Za-z0-9]{40}"
     r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[A-Za-z0-9_-]{35}"
     r"|\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.|-----BEGIN [A-Z ]*PRIVATE KEY-----"
 )
@@ -28,6 +29,14 @@ _QUIET = {
     "GIT_PAGER": "cat",
     "MANPAGER": "cat",
     "SYSTEMD_PAGER": "cat",
+    "PSQL_PAGER": "cat",
+    "AWS_PAGER": "",
+    "GH_PAGER": "cat",
+    "BAT_PAGER": "cat",
+    "DELTA_PAGER": "cat",
+    # What is started by its name pages all the same: at the end of the text it leaves.
+    "LESS": "-FRXE",
+    "MORE": "-e",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ASKPASS": "true",
     "SSH_ASKPASS": "true",
@@ -37,11 +46,23 @@ _QUIET = {
     "EDITOR": "true",
     "VISUAL": "true",
     "DEBIAN_FRONTEND": "noninteractive",
+    "APT_LISTCHANGES_FRONTEND": "none",
+    "GCM_INTERACTIVE": "never",
+    "GH_PROMPT_DISABLED": "1",
+    "PIP_NO_INPUT": "1",
+    "COREPACK_ENABLE_DOWNLOAD_PROMPT": "0",
+    "COMPOSER_NO_INTERACTION": "1",
+    "POETRY_NO_INTERACTION": "1",
+    "TF_INPUT": "0",
     "TERM": "dumb",
     "NO_COLOR": "1",
     # Python keeps output back when it writes to a pipe: after a kill it is lost, and errors come before it.
     "PYTHONUNBUFFERED": "1",
 }
+
+
+_last: list[tuple[dict[str, str], frozenset[str], dict[str, str]]] = []
+"""What came out the last time: the environment of an engine hardly ever changes, and looking through it takes time."""
 
 
 def quiet_environment(source: Mapping[str, str], *, keep: Collection[str] = ()) -> dict[str, str]:
@@ -51,12 +72,15 @@ def quiet_environment(source: Mapping[str, str], *, keep: Collection[str] = ()) 
     does when it has the form of one: `postgres://me:password@host`, a known kind of token, a private key. Those in
     `keep` stay; what makes shells and loaders run code never does.
     """
-    env = {
-        name: value
-        for name, value in source.items()
-        if not re.fullmatch(_INJECTED, name) and (name in keep or not _is_secret(name, value))
-    }
-    return env | _QUIET
+    given, kept = dict(source), frozenset(keep)
+    if not _last or _last[0][:2] != (given, kept):
+        env = {
+            name: value
+            for name, value in given.items()
+            if not re.fullmatch(_INJECTED, name) and (name in kept or not _is_secret(name, value))
+        }
+        _last[:] = [(given, kept, env | _QUIET)]
+    return dict(_last[0][2])
 
 
 def _is_secret(name: str, value: str) -> bool:

@@ -1,34 +1,37 @@
-"""A stream of bytes: how it is read from a pipe, and what is kept of it: the end in memory, the beginning in a file."""
+"""A stream of bytes: how it is read from a pipe, and what is kept of it: both ends in memory, the rest in a file."""
 
 import asyncio
+import errno
 import os
-from codecs import utf_8_decode
 from collections.abc import Callable
-from typing import IO
 
 _PIPE_BYTES = 1 << 16
 """What a pipe holds. Larger pipes and reads were slower when measured: fresh memory for each, and cold caches."""
-_SMALL_BYTES, _LULL_SECONDS = 1 << 12, 0.002
+_SMALL_BYTES, _LULL_SECONDS = 1 << 10, 0.002
 """After a read of less than this, the next waits so long: small writes are left to gather."""
+_TURN_READS = 4
+"""Reads of one turn: a command that never stops writing must not keep the loop from the others."""
+_LAST_READS = 64
+"""Reads of what is left when everybody who could write is gone: a pipe can have been made larger."""
 _PIECES = 256
 """So many pieces are joined into one: single bytes must not become a list of single characters."""
 
 
 class Pipe:
-    """The reading end of a pipe on the running event loop."""
+    """The reading end of a pipe, or the near end of a terminal, on the running event loop."""
 
-    def __init__(self, file: IO[bytes], wake: Callable[[], None]) -> None:
-        """`wake` is called when there is enough to read, and at the end."""
+    def __init__(self, descriptor: int, wake: Callable[[], None]) -> None:
+        """The descriptor is its own from now on. `wake` is called when there is enough to read, and at the end."""
         self.open = True
         """Can more come?"""
-        self.eager = False
-        """Is anything enough?"""
-        self._file = file
+        self.sink: Callable[[bytes], None] | None = None
+        """Takes what comes, as it comes; without one it waits until it is read, and the writer with it."""
+        self._descriptor = descriptor
         self._wake = wake
         self._loop = asyncio.get_running_loop()
         self._held: list[bytes] = []
         self._held_bytes = 0
-        os.set_blocking(file.fileno(), False)
+        os.set_blocking(descriptor, False)
         self._listen()
 
     def read(self) -> bytes:
@@ -40,64 +43,86 @@ class Pipe:
         self._held_bytes = 0
         return data
 
+    def drain(self) -> None:
+        """Give the sink what is there now."""
+        assert self.sink is not None
+        for _ in range(_LAST_READS):
+            data = self.read()
+            if not data:
+                return
+            self.sink(data)
+
     def shut(self) -> None:
         """Take no more; whoever still writes is told so."""
         if self.open:
             self.open = False
-            self._loop.remove_reader(self._file.fileno())
-            self._file.close()
+            self._loop.remove_reader(self._descriptor)
+            os.close(self._descriptor)
 
     def _listen(self) -> None:
         if self.open:
-            self._loop.add_reader(self._file.fileno(), self._arrive)
+            self._loop.add_reader(self._descriptor, self._arrive)
 
     def _arrive(self) -> None:
+        if self.sink is not None:
+            self._pour(self.sink)
+        else:
+            self._hold()
+
+    def _pour(self, sink: Callable[[bytes], None]) -> None:
+        for _ in range(_TURN_READS):
+            data = self.read()
+            if not data:
+                break
+            sink(data)
+            if len(data) < _SMALL_BYTES:
+                self._pause()
+                break
+        if not self.open:
+            self._wake()
+
+    def _hold(self) -> None:
         if self._held_bytes < _PIPE_BYTES:
             data = self._pull()
             if data:
                 self._held.append(data)
                 self._held_bytes += len(data)
                 if len(data) < _SMALL_BYTES:
-                    # Waking for every small write would take the processor from the writer.
-                    self._loop.remove_reader(self._file.fileno())
-                    self._loop.call_later(_LULL_SECONDS, self._listen)
-        if self.eager or self._held_bytes >= _PIPE_BYTES or not self.open:
+                    self._pause()
+        if self._held_bytes >= _PIPE_BYTES or not self.open:
             self._wake()
+
+    def _pause(self) -> None:
+        """Waking for every small write would take the processor from the writer."""
+        if self.open:
+            self._loop.remove_reader(self._descriptor)
+            self._loop.call_later(_LULL_SECONDS, self._listen)
 
     def _pull(self) -> bytes:
         if not self.open:
             return b""
         try:
-            data = os.read(self._file.fileno(), _PIPE_BYTES)
+            data = os.read(self._descriptor, _PIPE_BYTES)
         except BlockingIOError:
             return b""
+        except OSError as error:
+            if error.errno != errno.EIO:  # how a terminal says that nobody has it open any more
+                raise
+            data = b""
         if not data:
             self.shut()
         return data
 
 
 class Tail:
-    """The last `limit_chars` characters of the bytes fed so far, decoded as UTF-8 with errors replaced.
-
-    However the bytes were cut into pieces, `text()` is what decoding them all at once would end with.
-    """
+    """The last `limit_chars` characters of what was added so far."""
 
     def __init__(self, limit_chars: int) -> None:
         self._limit_chars = max(0, limit_chars)
         self._pieces: list[str] = []
         self._kept_chars = 0
-        self._rest = b""
-        self._decoded_chars = 0
-        self.total_bytes = 0
 
-    def feed(self, data: bytes) -> str:
-        """Take more bytes; the characters that they complete."""
-        self.total_bytes += len(data)
-        if self._rest:
-            data = self._rest + data
-        text, used = utf_8_decode(data, "replace", False)
-        self._rest = data[used:]
-        self._decoded_chars += len(text)
+    def add(self, text: str) -> None:
         if len(text) >= self._limit_chars:
             self._pieces = [text[len(text) - self._limit_chars :]]
             self._kept_chars = self._limit_chars
@@ -106,66 +131,83 @@ class Tail:
             self._kept_chars += len(text)
             if self._kept_chars > 2 * self._limit_chars or len(self._pieces) > _PIECES:
                 self._join()
-        return text
 
-    def text(self) -> str:
-        """The last characters; an unfinished character at the end counts as replaced."""
-        text = "".join(self._pieces) + utf_8_decode(self._rest, "replace", True)[0]
+    def text(self, more: str = "") -> str:
+        """The last characters, as if `more` had been added too."""
+        text = "".join(self._pieces) + more
         return text[max(0, len(text) - self._limit_chars) :]
 
-    @property
-    def total_chars(self) -> int:
-        """Characters of everything fed so far, counted as `text()` counts them."""
-        return self._decoded_chars + len(utf_8_decode(self._rest, "replace", True)[0])
-
     def _join(self) -> None:
-        text = "".join(self._pieces)
-        text = text[max(0, len(text) - self._limit_chars) :]
+        text = self.text()
         self._pieces = [text]
         self._kept_chars = len(text)
 
 
+class Head:
+    """The first `limit_chars` characters of what was added so far."""
+
+    def __init__(self, limit_chars: int) -> None:
+        self._room = max(0, limit_chars)
+        self._pieces: list[str] = []
+
+    def add(self, text: str) -> None:
+        if self._room and text:
+            self._pieces.append(text[: self._room])
+            self._room -= len(self._pieces[-1])
+            if len(self._pieces) > _PIECES:
+                self._pieces = ["".join(self._pieces)]
+
+    def text(self, more: str = "") -> str:
+        """The first characters, as if `more` had been added too."""
+        return "".join(self._pieces) + more[: self._room]
+
+
 class Ends:
-    """The first and the last characters of the bytes fed so far; everything, while the two meet."""
+    """The first and the last characters of a text; everything, while the two meet.
+
+    `more` always is the line that is still being written: it counts, but it may yet change.
+    """
 
     def __init__(self, head_chars: int, tail_chars: int) -> None:
-        self._room = head_chars
-        self._head: list[str] = []
-        self._tail_chars = tail_chars
+        self.total_chars = 0
+        self._head_chars = head_chars
+        self._tail_chars = max(0, tail_chars)
+        self._head = Head(head_chars)
         self._tail = Tail(tail_chars)
+        self._fresh = Head(head_chars)
+        self._asked_at = 0
 
-    def feed(self, data: bytes) -> str:
-        """Take more bytes; the characters that they complete."""
-        text = self._tail.feed(data)
-        if self._room > 0 and text:
-            self._head.append(text[: self._room])
-            self._room -= len(self._head[-1])
-            if len(self._head) > _PIECES:
-                self._head = ["".join(self._head)]
+    def add(self, text: str) -> None:
+        self.total_chars += len(text)
+        self._head.add(text)
+        self._fresh.add(text)
+        self._tail.add(text)
+
+    def missing_chars(self, more: str = "") -> int:
+        """How many characters lie between the two ends."""
+        return max(0, self.total_chars + len(more) - len(self._head.text(more)) - self._tail_chars)
+
+    def text(self, more: str = "") -> str:
+        """The two ends together, with a sentence between them where something is missing and there is a first one."""
+        return _joined(self._head.text(more), self._tail.text(more), self.total_chars + len(more), always=False)
+
+    def news(self, more: str = "") -> str:
+        """The ends of what was added since this was asked last, with a sentence between them."""
+        total_chars = self.total_chars + len(more) - self._asked_at
+        tail = self._tail.text(more)
+        text = _joined(self._fresh.text(more), tail[max(0, len(tail) - total_chars) :], total_chars, always=True)
+        self._fresh = Head(self._head_chars)
+        self._asked_at = self.total_chars
         return text
 
-    @property
-    def missing_chars(self) -> int:
-        """How many characters lie between the two ends."""
-        return max(0, self.total_chars - sum(map(len, self._head)) - self._tail_chars)
 
-    @property
-    def total_chars(self) -> int:
-        return self._tail.total_chars
-
-    @property
-    def total_bytes(self) -> int:
-        return self._tail.total_bytes
-
-    def text(self) -> str:
-        """The two ends together, with a sentence between them where something is missing."""
-        tail, total = self._tail.text(), self.total_chars
-        if len(tail) == total or not self._head:
-            return tail
-        head = "".join(self._head)
-        if missing := self.missing_chars:
-            return f"{head}\n\n[{missing:,} characters are not shown here]\n\n{tail}"
-        return head + tail[len(head) + len(tail) - total :]
+def _joined(head: str, tail: str, total_chars: int, *, always: bool) -> str:
+    if len(tail) == total_chars or not (head or always):
+        return tail
+    missing = total_chars - len(head) - len(tail)
+    if missing <= 0:
+        return head + tail[-missing:]
+    return f"{head}\n\n[{missing:,} characters are not shown here]\n\n{tail}".lstrip("\n" * (not head))
 
 
 class Log:

@@ -1,17 +1,16 @@
-"""A started process (`Child`) and all that it starts (`Tree`): how its end is noticed, and how all of it is ended."""
+"""A command's processes as a whole: how they are found wherever they went, and how all of them are ended."""
 
-import asyncio
 import contextlib
-import errno
 import os
 import signal
 import sys
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from subprocess import DEVNULL, PIPE, STDOUT, Popen, TimeoutExpired
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ferrule.support.tail import Pipe
+from ferrule.support import proc, reaper
+from ferrule.support.child import STARTING, Child
+
+__all__ = ["MARK", "Child", "Tree"]
 
 MARK = "FERRULE_CALL"
 """The environment variable that names the calls which a process belongs to, outermost first."""
@@ -20,140 +19,35 @@ _LOCKS = 10
 """RLIMIT_LOCKS: inherited like every limit, and without any effect since Linux 2.4."""
 _FORKS_A_SECOND = 300_000
 """Faster than any machine makes processes and threads: how far process ids can have come in a time."""
-_STARTING = threading.RLock()
-"""Held while a process starts: no two trees may number the processes of one moment."""
-
-
-class Child:
-    """One process in a group of its own, with nothing to read or one file, and its output on pipes.
-
-    Raises: FileNotFoundError, NotADirectoryError, PermissionError or another OSError when it cannot start.
-    """
-
-    def __init__(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str,
-        env: Mapping[str, str] | None,
-        apart: bool = False,
-        stdin: int | None = None,
-        session: bool = False,
-    ) -> None:
-        """Start it. It has a session and mixes errors into its output, or with `apart` does neither.
-
-        `stdin` is the descriptor of a file for it to read; whoever has one has a session, as with `session`.
-        """
-        self.ended = False
-        """Has the process itself ended? Its pipes may still be held by others."""
-        self.pipes: list[Pipe] = []
-        """The output and, where they are apart, the errors."""
-        self._loop = asyncio.get_running_loop()
-        self._waiter: asyncio.Future[None] | None = None
-        self._pidfd = -1
-        session = session or stdin is not None or not apart
-        try:
-            with _STARTING:
-                self._process = Popen(
-                    argv,
-                    cwd=cwd,
-                    env=env,
-                    stdin=DEVNULL if stdin is None else stdin,
-                    stdout=PIPE,
-                    stderr=PIPE if apart else STDOUT,
-                    start_new_session=session,
-                    process_group=None if session else 0,
-                )
-        except ValueError as error:  # a NUL, or a character that no file name can hold
-            raise OSError(errno.EINVAL, f"The command cannot be started: {error}") from error
-        self.pid = self._process.pid
-        try:
-            for file in (self._process.stdout, self._process.stderr):
-                if file is not None:
-                    self.pipes.append(Pipe(file, self._wake))
-            self._pidfd = _pidfd(self.pid)
-            if self._pidfd >= 0:
-                self._loop.add_reader(self._pidfd, self._end)
-            else:
-                threading.Thread(target=self._await_end, daemon=True).start()
-        except BaseException:
-            self.close()
-            raise
-
-    @property
-    def exit_code(self) -> int:
-        """As shells count: 128 and the number of the signal that ended it. To be asked last, for it reaps."""
-        code = self._process.poll()
-        code = -signal.SIGKILL if code is None else code  # it was sent, and the kernel has not got to it
-        return 128 - code if code < 0 else code
-
-    async def turn(self, until: float | None = None) -> None:
-        """Give way until there is enough to read, a pipe or the process ends, or the clock shows `until`."""
-        self._waiter = self._loop.create_future()
-        timer = None if until is None else self._loop.call_at(until, self._wake)
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
-            if timer is not None:
-                timer.cancel()
-
-    def close(self) -> None:
-        """Kill what is left of the process group, reap the process and let go of every descriptor."""
-        for pipe in self.pipes:
-            pipe.shut()
-        if self._pidfd >= 0:
-            self._loop.remove_reader(self._pidfd)
-            os.close(self._pidfd)
-            self._pidfd = -1
-        if self._process.returncode is None:  # not reaped: the id of the group is still its own
-            _signal_group(self.pid, signal.SIGKILL)
-        try:
-            self._process.wait(0.1)
-        except TimeoutExpired:
-            # Not even SIGKILL ends a process that waits for a broken disk. It is reaped when it does end.
-            threading.Thread(target=self._process.wait, daemon=True).start()
-
-    def _await_end(self) -> None:
-        if hasattr(os, "waitid"):
-            # Leaves the process unreaped: nobody else can get its id, or the id of its group, until `close`.
-            with contextlib.suppress(ChildProcessError):
-                os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-        else:
-            self._process.wait()
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody asks any more
-            self._loop.call_soon_threadsafe(self._end)
-
-    def _end(self) -> None:
-        self.ended = True
-        if self._pidfd >= 0:
-            self._loop.remove_reader(self._pidfd)
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+_LED: set["Tree"] = set()
+"""The trees whose leader was started and that are not left yet."""
 
 
 class Tree:
     """A command's processes: its group and, on Linux, whoever left it.
 
     A process belongs when it is in the leader's session, when a limit that the kernel never reads has the tree's
-    number, or when the environment it was started with has the tree's mark. The session keeps what job control put
-    into other groups, the number outlives `env -i` and programs that write over their environment, and the mark is
-    there where limits cannot be set. Until the leader is reaped, no other process gets its id.
+    number, when the environment it was started with has the tree's mark, or when one that belongs has started it. The
+    session keeps what job control put into other groups, the number outlives `env -i` and programs that write over
+    their environment, and the mark is there where limits cannot be set. Until the leader is reaped, no other process
+    gets its id.
     """
 
-    def __init__(self) -> None:
-        self._number = 1 << 61 | int.from_bytes(os.urandom(7))
-        self._mark = os.urandom(12).hex()
+    def __init__(self, mark: str = "", number: int = 0) -> None:
+        """A new tree, or with its mark and number the one that somebody else started."""
+        self.number = number or 1 << 61 | int.from_bytes(os.urandom(7))
+        self.mark = mark or os.urandom(12).hex()
         self._leader = 0
+        self._session = 0
         self._started = 0.0
+        self._began = 0
+        self._descended: dict[int, int] = {}
+        """Those that belong by descent alone, with their beginnings: nothing else tells when their parent has ended."""
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """The environment to start the leader with. Marks of outer calls stay, so that those find it too."""
         outer = env.get(MARK)
-        return {**env, MARK: f"{outer},{self._mark}" if outer else self._mark}
+        return {**env, MARK: f"{outer},{self.mark}" if outer else self.mark}
 
     @contextlib.contextmanager
     def numbering(self) -> Iterator[None]:
@@ -163,38 +57,57 @@ class Tree:
             return
         import resource  # not on Windows, and only commands need it
 
-        with _STARTING, contextlib.ExitStack() as stack:
+        with STARTING, contextlib.ExitStack() as stack:
             # Refused in some sandboxes: the session and the mark are left then.
             with contextlib.suppress(OSError, ValueError, AttributeError):
                 before = resource.prlimit(0, _LOCKS)
-                resource.prlimit(0, _LOCKS, (self._number, before[1]))
+                resource.prlimit(0, _LOCKS, (self.number, before[1]))
                 stack.callback(resource.prlimit, 0, _LOCKS, before)
             yield
 
-    def lead(self, pid: int) -> None:
-        """Take a process that has just been started with `environment` and `numbering` as the leader."""
-        self._leader = pid
-        self._started = time.monotonic()
+    def lead(self, pid: int, *, born: float | None = None) -> None:
+        """Take a process that has just been started with `environment` and `numbering` as the leader.
+
+        `born`: when its process was made, by the monotonic clock, if that was long before.
+        """
+        self._leader = self._session = pid
+        self._started = time.monotonic() if born is None else born
+        _LED.add(self)
+
+    def recall(self, pid: int, *, sure: bool) -> None:
+        """Take up a tree that was led elsewhere. `sure`: the leader is still the one that it was."""
+        self._session = pid if sure else 0  # it is looked for like the others, so it is not the leader here
+        self._started = float("-inf")
+
+    def leave(self) -> None:
+        """Its leader is reaped: from now on its id may be another's."""
+        _LED.discard(self)
+        self._session = 0
 
     def find(self) -> list[int]:
         """The living processes besides the leader; elsewhere the leader's id stands for its whole group."""
         if sys.platform != "linux":
-            return [self._leader] if _signal_group(self._leader, 0) else []
+            return [self._session] if proc.signal_group(self._session, 0) else []
+        if self._is_newest():
+            return []
         found: list[int] = []
-        candidates = self._candidates()
         for _ in range(3):
-            found = [pid for pid in candidates if self._owns(pid) and _lives(pid)]
-            before, candidates = candidates, self._candidates()
-            if found or candidates == before:  # nobody left, and put a child in its place, while it was looked for
+            candidates = self._candidates()
+            owned = [pid for pid in candidates if self._owns(pid)]
+            owned += self._descendants(owned, candidates)
+            found = [pid for pid in owned if proc.lives(pid)]
+            # One that has left since it was listed may have put a child in its place.
+            if found or not (owned or not all(map(proc.exists, candidates))):
                 break
         return found
 
     def signal(self, number: int, pids: Sequence[int]) -> None:
         """Send a signal to the leader's group and to these processes, if they are still of the tree."""
-        _signal_group(self._leader, number)
+        if self._session != os.getpgrp():
+            proc.signal_group(self._session, number)
         if sys.platform == "linux":
-            for pid in pids:
-                descriptor = _pidfd(pid)
+            for pid in set(pids) - _spared():
+                descriptor = proc.pidfd(pid)
                 # Asked again now that the descriptor stands for the process: its id may be another's by then.
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     if self._owns(pid) and descriptor >= 0 and hasattr(signal, "pidfd_send_signal"):
@@ -214,74 +127,123 @@ class Tree:
                 return
             known.update(fresh)
 
+    def _is_newest(self) -> bool:
+        """Has nobody at all started a process since the leader? That is quick to see, where the kernel tells it."""
+        if not self._leader or reaper.adopts():
+            return False
+        with contextlib.suppress(OSError, ValueError):
+            return int(proc.contents("/proc/sys/kernel/ns_last_pid")) == self._leader
+        return False
+
     def _candidates(self) -> list[int]:
-        """Ids of processes that can be younger than the leader."""
+        """Ids of processes that can be younger than the leader.
+
+        They are listed as they rise, and so do the ids of what a process starts: as long as they did not begin again,
+        nobody slips through by putting a child in its place while they are listed.
+        """
         pids: list[int] = []
         reached = self._leader + 1000 + _FORKS_A_SECOND * (time.monotonic() - self._started)
         with contextlib.suppress(OSError, ValueError):
             pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
-            if reached < int(_contents("/proc/sys/kernel/pid_max")):
-                return [pid for pid in pids if pid > self._leader]  # ids rise, and did not begin again
-        return [pid for pid in pids if pid != self._leader]
+            if reached < int(proc.contents("/proc/sys/kernel/pid_max")):
+                pids = [pid for pid in pids if pid > self._leader]  # ids rise, and did not begin again
+        # Those are older than a leader that was started here, and looking them up takes time.
+        spared = {1, os.getpid()} if self._leader else _spared()
+        return [pid for pid in pids if pid != self._leader and pid not in spared and not self._is_older(pid)]
+
+    def _is_older(self, pid: int) -> bool:
+        """Did it begin before the leader? Only an adopted one can belong all the same."""
+        if not self._began and self._leader:
+            self._began = proc.began(self._leader)
+        return not reaper.adopts() and 0 < proc.known_beginning(pid) < self._began
+
+    def _descendants(self, owned: Sequence[int], candidates: Iterable[int]) -> list[int]:
+        """Whom the leader or one of these has started, though nothing else says so."""
+        others = set(candidates).difference(owned)
+        if not others or (not owned and not _is_alive(self._leader)):
+            return []
+        parents: dict[int, int] = {}
+        for pid in others:
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                parents[pid] = int(proc.stat(pid)[1])
+        family = {pid for pid in (*owned, self._leader) if pid > 1}  # the parent of the first processes is 0
+        grown = True
+        while grown:
+            grown = False
+            for pid, parent in parents.items():
+                if parent in family and pid not in family:
+                    family.add(pid)
+                    self._descended[pid] = proc.began(pid)
+                    grown = True
+        return [pid for pid in others if pid in family]
 
     def _owns(self, pid: int) -> bool:
-        if sys.platform == "linux":
-            import resource  # not on Windows, and only commands need it
+        if sys.platform != "linux":
+            return False
+        import resource  # not on Windows, and only commands need it
 
-            with contextlib.suppress(OSError):
-                if os.getsid(pid) == self._leader:
+        with contextlib.suppress(OSError):
+            if self._session and os.getsid(pid) == self._session:
+                return True
+            with contextlib.suppress(PermissionError, AttributeError):
+                if resource.prlimit(pid, _LOCKS)[0] == self.number and not self._is_beside(pid):
                     return True
-                with contextlib.suppress(PermissionError, AttributeError):
-                    if resource.prlimit(pid, _LOCKS)[0] == self._number and not self._is_beside(pid):
-                        return True
-                return self._mark.encode() in _contents(f"/proc/{pid}/environ")
-        return False
+            if pid in self._descended and self._descended[pid] == proc.began(pid):
+                return True
+            if self.mark.encode() in proc.contents(f"/proc/{pid}/environ"):
+                return True
+        # With several trees nobody can tell whose orphan it is: the last one to end takes it.
+        return reaper.adopts() and {self} == _LED and reaper.adopted(pid) and not _is_anothers(pid)
 
     def _is_beside(self, pid: int) -> bool:
         """Does it descend from this process, but not through the leader? Another thread started it while numbering."""
-        while pid > 1 and pid != self._leader:
-            pid = int(_stat(pid)[1])
-            if pid == os.getpid():
-                return True
+        branch = self._branch(pid)
+        if branch <= 1 or (self._leader and branch == self._branch(self._leader, beyond=True)):
+            return False
+        return not (reaper.inherits() and reaper.adopted(branch))
+
+    def _branch(self, pid: int, *, beyond: bool = False) -> int:
+        """The child of this process that it descends from, or it itself; 0 without one, and up to the leader only.
+
+        With `beyond` it is the leader that is asked for: somebody else may have started it for this process.
+        """
+        while pid > 1 and (beyond or pid != self._leader):
+            parent = int(proc.stat(pid)[1])
+            if parent == os.getpid():
+                return pid
+            pid = parent
+        return 0
+
+
+def _is_anothers(pid: int) -> bool:
+    """Has it the mark or the number of any tree? What was detached on purpose has, and is nobody's orphan.
+
+    A zombie is nobody's: it only has to be reaped.
+    """
+    if sys.platform != "linux" or not _is_alive(pid):
         return False
+    import resource  # not on Windows, and only commands need it
 
-
-def _pidfd(pid: int) -> int:
-    """A descriptor of the process, or -1: an old kernel or Python has none, and descriptors can run out."""
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            return os.pidfd_open(pid)
-    return -1
-
-
-def _signal_group(leader: int, number: int) -> bool:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if leader > 1:  # 0 would be the group of this very process
-            os.killpg(leader, number)
-            return True
-    return False
-
-
-def _lives(pid: int) -> bool:
-    """Is it more than a zombie? One that fell to this process as its init is reaped."""
     try:
-        if _stat(pid)[0] not in {b"Z", b"X"}:
-            return True
-    except OSError:
-        return False
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)
+        numbered = 1 << 61 <= resource.prlimit(pid, _LOCKS)[0] < 1 << 62
+        return numbered or f"{MARK}=".encode() in proc.contents(f"/proc/{pid}/environ")
+    except (ProcessLookupError, FileNotFoundError):
+        return False  # it is about to be a zombie
+    except (OSError, AttributeError):
+        return True
+
+
+def _spared() -> set[int]:
+    """Whom no tree ever holds, whatever it seems to: this process, those that it descends from, and the first ones."""
+    spared, pid = {0, 1}, os.getpid()
+    while pid not in spared:
+        spared.add(pid)
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            pid = int(proc.stat(pid)[1])
+    return spared
+
+
+def _is_alive(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return proc.stat(pid)[0] not in {b"Z", b"X"}
     return False
-
-
-def _stat(pid: int) -> list[bytes]:
-    """The state of a process, the id of its parent, and more."""
-    fields = _contents(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-    if not fields:
-        raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH), pid)
-    return fields
-
-
-def _contents(path: str) -> bytes:
-    with open(path, "rb", buffering=0) as file:
-        return file.read()

@@ -1,0 +1,260 @@
+"""One started process: its pipes or its terminal, and how its end is noticed."""
+
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from subprocess import DEVNULL, STDOUT, Popen, TimeoutExpired
+from typing import Literal, cast
+
+from ferrule.support.input import Input
+from ferrule.support.proc import pidfd, signal_group
+from ferrule.support.starter import Attended, Started, Starter
+from ferrule.support.tail import Pipe
+
+Reads = Literal["none", "pipe", "terminal"]
+"""What a process finds as its standard input: nothing, what is written to it, or a terminal of its own."""
+
+STARTING = threading.RLock()
+"""Held while a process starts: no two trees may number the processes of one moment."""
+OWN: set[int] = set()
+"""Processes that were started here and are not reaped: nobody adopts these."""
+
+_TERMINAL = 'true 2>/dev/null <"$0"; exec "$@"'
+"""The leader of a session that opens a terminal has it as its controlling one. It is open already, and stays so."""
+_ROWS, _COLUMNS = 40, 120
+
+
+class Child:
+    """One process in a group of its own, with its output on pipes or on a terminal.
+
+    Raises: FileNotFoundError, NotADirectoryError, PermissionError or another OSError when it cannot start.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str] | None,
+        apart: bool = False,
+        stdin: int | None = None,
+        session: bool = False,
+        reads: Reads = "none",
+        starter: Starter | None = None,
+        descriptors: Sequence[int] = (),
+    ) -> None:
+        """Start it. It has a session and mixes errors into its output, or with `apart` does neither.
+
+        `stdin` is the descriptor of a file for it to read; whoever has one has a session, as with `session`.
+        It inherits `descriptors`.
+        """
+        self.ended = False
+        """Has the process itself ended? Its pipes may still be held by others."""
+        self.pipes: list[Pipe] = []
+        """The output and, where they are apart, the errors."""
+        self.input: Input | None = None
+        """Where to write what it shall read, if it reads anything."""
+        self.watcher: Callable[[], None] | None = None
+        """Called when the process or one of its pipes has ended."""
+        self._loop = asyncio.get_running_loop()
+        self._waiter: asyncio.Future[None] | None = None
+        self._pidfd = -1
+        self._starter = starter
+        session = session or stdin is not None or not apart
+        files = _Files(stdin, reads, apart=apart)
+        try:
+            try:
+                if files.terminal:
+                    argv = ["/bin/sh", "-c", _TERMINAL, files.terminal, *argv]
+                with STARTING:
+                    self._process = self._start(argv, cwd, env, files, descriptors, session=session)
+                    self.pid = self._process.pid
+                    OWN.add(self.pid)
+            finally:
+                files.close_theirs()
+        except BaseException as error:
+            files.close_ours()
+            if isinstance(error, ValueError):  # a NUL, or a character that no file name can hold
+                raise OSError(errno.EINVAL, f"The command cannot be started: {error}") from error
+            raise
+        try:
+            if files.input >= 0:
+                self.input = Input(files.input)
+            self.pipes += [Pipe(descriptor, self._wake) for descriptor in files.ours]
+            self._pidfd = pidfd(self.pid)
+            if self._pidfd >= 0:
+                self._loop.add_reader(self._pidfd, self._end)
+            else:
+                threading.Thread(target=self._await_end, daemon=True).start()
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(
+        self,
+        argv: Sequence[str],
+        cwd: str,
+        env: Mapping[str, str] | None,
+        files: "_Files",
+        descriptors: Sequence[int],
+        *,
+        session: bool,
+    ) -> Started:
+        if self._starter is None:
+            return Popen(
+                argv,
+                cwd=cwd,
+                env=env,
+                stdin=files.stdin,
+                stdout=files.output,
+                stderr=files.errors,
+                start_new_session=session,
+                process_group=None if session else 0,
+                pass_fds=descriptors,
+            )
+        return self._starter.start(
+            argv,
+            cwd=cwd,
+            env=dict(os.environ) if env is None else env,
+            stdin=files.opened(files.stdin),
+            stdout=files.output,
+            stderr=files.output if files.errors == STDOUT else files.errors,
+            descriptors=descriptors,
+        )
+
+    @property
+    def attended(self) -> Attended | None:
+        """The process, where somebody can end all that it has started."""
+        return cast("Attended", self._process) if hasattr(self._process, "end") else None
+
+    @property
+    def exit_code(self) -> int:
+        """As shells count: 128 and the number of the signal that ended it. To be asked last, for it reaps."""
+        code = self._process.poll()
+        if code is None and self.ended:
+            # Whoever started it may hear of the end a moment after its descriptor told us.
+            with contextlib.suppress(TimeoutExpired):
+                code = self._process.wait(1.0)
+        code = -signal.SIGKILL if code is None else code  # it was sent, and the kernel has not got to it
+        return 128 - code if code < 0 else code
+
+    async def turn(self, until: float | None = None) -> None:
+        """Give way until there is enough to read, a pipe or the process ends, or the clock shows `until`."""
+        self._waiter = self._loop.create_future()
+        timer = None if until is None else self._loop.call_at(until, self._wake)
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+    def close(self) -> None:
+        """Kill what is left of the process group, reap the process and let go of every descriptor."""
+        for pipe in self.pipes:
+            pipe.shut()
+        if self.input is not None:
+            self.input.close()
+        if self._pidfd >= 0:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = -1
+        if self._process.returncode is None:  # not reaped: the id of the group is still its own
+            signal_group(self.pid, signal.SIGKILL)
+        try:
+            self._process.wait(0.1)
+        except TimeoutExpired:
+            # Not even SIGKILL ends a process that waits for a broken disk. It is reaped when it does end.
+            threading.Thread(target=self._process.wait, daemon=True).start()
+        else:
+            OWN.discard(self.pid)
+
+    def _await_end(self) -> None:
+        if self._starter is None and hasattr(os, "waitid"):
+            # Leaves the process unreaped: nobody else can get its id, or the id of its group, until `close`.
+            with contextlib.suppress(ChildProcessError):
+                os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        else:
+            self._process.wait()
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody asks any more
+            self._loop.call_soon_threadsafe(self._end)
+
+    def _end(self) -> None:
+        self.ended = True
+        if self._pidfd >= 0:
+            self._loop.remove_reader(self._pidfd)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+        if self.watcher is not None:
+            self.watcher()
+
+
+class _Files:
+    """The descriptors of a process that is about to start: its own three, and our ends of them."""
+
+    def __init__(self, stdin: int | None, reads: Reads, *, apart: bool) -> None:
+        self.stdin = DEVNULL if stdin is None else stdin
+        self.errors = STDOUT
+        self.ours: list[int] = []
+        """Where its output comes out and, where they are apart, its errors."""
+        self.input = -1
+        """Where to write what it shall read."""
+        self.terminal = ""
+        """The path of its terminal, where it has one."""
+        self._theirs: list[int] = []
+        try:
+            if reads == "terminal":
+                self._open_terminal()
+                return
+            if reads == "pipe":
+                self.stdin, self.input = os.pipe()
+                self._theirs.append(self.stdin)
+            self.output = self._pipe()
+            if apart:
+                self.errors = self._pipe()
+        except BaseException:
+            self.close_theirs()
+            self.close_ours()
+            raise
+
+    def opened(self, descriptor: int) -> int:
+        """The descriptor, where nothing is to be read one of the null device."""
+        if descriptor == DEVNULL:
+            descriptor = os.open(os.devnull, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+            self._theirs.append(descriptor)
+        return descriptor
+
+    def close_theirs(self) -> None:
+        while self._theirs:
+            os.close(self._theirs.pop())
+
+    def close_ours(self) -> None:
+        for descriptor in (*self.ours, self.input):
+            if descriptor >= 0:
+                os.close(descriptor)
+
+    def _pipe(self) -> int:
+        reading, writing = os.pipe()
+        self.ours.append(reading)
+        self._theirs.append(writing)
+        return writing
+
+    def _open_terminal(self) -> None:
+        import fcntl  # terminals are not on Windows, and few commands want one
+        import struct
+        import termios
+
+        near, far = os.openpty()
+        self.ours.append(near)
+        self._theirs.append(far)
+        self.stdin = self.output = self.errors = far
+        self.terminal = os.ttyname(far)
+        fcntl.ioctl(far, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
+        self.input = os.dup(near)

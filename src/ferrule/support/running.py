@@ -1,0 +1,298 @@
+"""A command that runs: whoever started it can wait for it, write to it, look at its output, leave it and come back."""
+
+import asyncio
+import errno
+import time
+from collections.abc import Callable
+
+from ferrule.support.child import Child
+from ferrule.support.ending import Once, end, forget, let_go, register
+from ferrule.support.launch import Finished, Launch, Outcome, Pattern, Seeker, begin
+from ferrule.support.listener import Listener
+from ferrule.support.shown import Shown
+from ferrule.support.tail import Log
+from ferrule.support.tree import Tree
+
+__all__ = ["Finished", "Launch", "Outcome", "Pattern", "Running", "start"]
+
+
+def start(launch: Launch, *, on_output: Callable[[str], None] | None = None) -> "Running":
+    """Start a command on the running loop. From then on its output is taken, whether somebody waits for it or not.
+
+    `on_output` gets the newest text while somebody waits, at most ten times a second.
+
+    Raises: FileNotFoundError, NotADirectoryError, PermissionError or another OSError when it cannot start;
+    FileExistsError when there is something at the log's path.
+    """
+    tree = Tree()
+    child, log, token = begin(launch, tree)
+    return Running(launch, child, tree, log, token, on_output=on_output)
+
+
+class Running:
+    """One command between its start and its last byte, and what was kept of it after that."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        child: Child,
+        tree: Tree,
+        log: Log,
+        token: str,
+        *,
+        on_output: Callable[[str], None] | None,
+    ) -> None:
+        self.pid = child.pid
+        self.started_at = time.time()
+        self.ended = False
+        """Has it ended, with all that it had started, and has its output been taken?"""
+        self.heard_at = 0.0
+        """When the loop's clock last saw output, or the start."""
+        self._loop = asyncio.get_running_loop()
+        self._launch = launch
+        self._child = child
+        self._tree = tree
+        self._log = log
+        self._token = token
+        self._listener = None if on_output is None else Listener(on_output)
+        self._shown = [Shown(launch.head_chars, launch.tail_chars) for _ in child.pipes]
+        self._seekers: list[Seeker] = []
+        self._waiters: set[asyncio.Future[None]] = set()
+        self._stirred: asyncio.Future[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._tidied = Once(self._tidy)
+        self._survivors: set[int] = set()
+        self._exit_code: int | None = None
+        self._timed_out = False
+        self._hurried = self._over = False
+        self.heard_at = self._loop.time()
+        for number, pipe in enumerate(child.pipes):
+            pipe.sink = self._ear(number)
+        child.watcher = self._stir
+        register(self)
+
+    async def wait(
+        self,
+        seconds: float | None = None,
+        *,
+        quiet_seconds: float | None = None,
+        until: Pattern | None = None,
+        fresh: bool = False,
+    ) -> Outcome:
+        """Wait for the end, or for at most `seconds`, for so long a silence, or until the output has a pattern.
+
+        `fresh`: only what comes from now on is looked at; else all that is kept of the output. Several may wait at
+        once, and giving up waiting does not stop the command.
+        """
+        deadline = None if seconds is None else self._loop.time() + seconds
+        seeker = None if until is None else Seeker(until, [] if fresh else [one.text() for one in self._shown])
+        if seeker is not None:
+            self._seekers.append(seeker)
+        try:
+            while True:
+                now = self._loop.time()
+                self._speak(now)
+                if seeker is not None and seeker.found:
+                    return "found"
+                if self.ended:
+                    return "ended"
+                if deadline is not None and now >= deadline:
+                    return "time"
+                if quiet_seconds is not None and now >= self.heard_at + quiet_seconds:
+                    return "quiet"
+                times = [deadline] if deadline is not None else []
+                if quiet_seconds is not None:
+                    times.append(self.heard_at + quiet_seconds)
+                if self._listener is not None and self._listener.waiting:
+                    times.append(self._listener.say_at)
+                await self._turn(min(times, default=None))
+        finally:
+            if seeker is not None:
+                self._seekers.remove(seeker)
+
+    async def stop(self, grace_seconds: float | None = None, *, timed_out: bool = False) -> None:
+        """End it and all that it started: TERM and, after the grace, KILL. Stopping it twice does no harm.
+
+        Whoever is cancelled here leaves nothing behind: what still lives is killed at once.
+        """
+        if self.ended:
+            return
+        if self._ending is None:
+            self._timed_out = timed_out and not self._child.ended
+            grace_seconds = self._launch.grace_seconds if grace_seconds is None else grace_seconds
+            self._ending = asyncio.create_task(self._wind_up(grace_seconds, drain=False))
+        try:
+            await asyncio.shield(self._ending)
+        except asyncio.CancelledError:
+            self._hurry()
+            raise
+
+    def name(self, task: str) -> None:
+        """It is a task from now on: that is what the roster lists it as."""
+        if self._launch.roster is not None and not self.ended:
+            self._launch.roster.named(self._token, task)
+
+    def abandon(self) -> None:
+        """Nobody wants more of its output: whoever writes is told so."""
+        for pipe in self._child.pipes:
+            pipe.shut()
+
+    async def write(self, data: bytes, *, seconds: float = 5.0) -> None:
+        """Give it something to read. Raises OSError when it reads nothing, has ended, or does not read in time."""
+        if self._child.input is None:
+            raise OSError(errno.EBADF, "The command was started with nothing to read")
+        if self._child.ended:
+            raise BrokenPipeError(errno.EPIPE, "The command has ended")
+        await self._child.input.write(data, seconds=seconds)
+
+    def close_stdin(self) -> None:
+        """There is nothing more for it to read. A terminal stays: its end is a character of its own."""
+        if self._launch.stdin == "pipe" and self._child.input is not None:
+            self._child.input.close()
+
+    def finished(self) -> Finished:
+        """What has come of it; while it runs, what has come of it so far."""
+        shown = self._shown
+        return Finished(
+            exit_code=self._exit_code,
+            text=shown[0].text(),
+            errors="".join(other.text() for other in shown[1:]),
+            missing_chars=sum(one.missing_chars for one in shown),
+            total_bytes=sum(one.total_bytes for one in shown),
+            total_chars=sum(one.total_chars for one in shown),
+            logged_bytes=self._log.logged_bytes,
+            timed_out=self._timed_out,
+            survivors_killed=len(self._survivors),
+            log_error=self._log.error,
+        )
+
+    def news(self) -> str:
+        """What it said since this was asked last, where that is much only the ends of it."""
+        return "".join(one.news() for one in self._shown)
+
+    def close(self) -> None:
+        """Kill all of it now, and let go of everything. What was kept stays."""
+        if not self.ended:
+            self._hurry()
+            if self._ending is not None:
+                self._ending.cancel()
+            self._settle()
+
+    def _ear(self, number: int) -> Callable[[bytes], None]:
+        shown, listener = self._shown[number], self._listener
+
+        def hear(data: bytes) -> None:
+            self.heard_at = self._loop.time()
+            self._log.write(data)
+            certain = shown.feed(data)
+            found = False
+            for seeker in self._seekers:
+                found |= seeker.look(number, certain, shown.line)
+            if listener is not None:
+                found |= not listener.waiting  # whoever waits looks at the clock once, and tells it all at once
+                listener.hear(certain)
+            if found:
+                self._wake()
+
+        return hear
+
+    def _speak(self, now: float) -> None:
+        """Tell the listener, unless it has just been told. It may raise, so it is whoever waits that tells."""
+        listener = self._listener
+        if listener is not None and listener.waiting and (now >= listener.say_at or self.ended):
+            listener.speak(self._shown[0].line, now)
+
+    async def _turn(self, until: float | None) -> None:
+        waiter = self._loop.create_future()
+        self._waiters.add(waiter)
+        timer = None if until is None else self._loop.call_at(until, let_go, waiter)
+        try:
+            await waiter
+        finally:
+            self._waiters.discard(waiter)
+            if timer is not None:
+                timer.cancel()
+
+    def _wake(self) -> None:
+        for waiter in self._waiters:
+            let_go(waiter)
+
+    def _stir(self) -> None:
+        """The process or a pipe has ended."""
+        if self._stirred is not None:
+            let_go(self._stirred)
+        if self._child.ended and self._ending is None and not self.ended:
+            self._ending = self._loop.create_task(self._wind_up(self._launch.grace_seconds, drain=True))
+
+    async def _nap(self, until: float) -> None:
+        """Give way until the process or a pipe ends, or the clock shows `until`."""
+        self._stirred = self._loop.create_future()
+        timer = self._loop.call_at(until, let_go, self._stirred)
+        try:
+            await self._stirred
+        finally:
+            timer.cancel()
+            self._stirred = None
+
+    async def _wind_up(self, grace_seconds: float, *, drain: bool) -> None:
+        child = self._child
+        try:
+            self._drain()
+            until = self._loop.time() + grace_seconds
+            while drain and any(pipe.open for pipe in child.pipes) and self._loop.time() < until and not self._hurried:
+                await self._nap(until)
+            until = self._loop.time() + grace_seconds
+            patient = lambda: not self._hurried and self._loop.time() < until  # noqa: E731 - two words
+            self._over = await end(self._tree, child, self._survivors, self._nap, patient)
+            is_alone = child.attended is None or child.attended.alone()
+            if not is_alone or self._launch.done is not None:
+                self._part()
+                await asyncio.to_thread(self._tidied)
+        finally:
+            self._settle()
+
+    def _drain(self) -> None:
+        for pipe in self._child.pipes:
+            pipe.drain()
+
+    def _hurry(self) -> None:
+        """No time for manners."""
+        self._hurried = True
+        if not self._over:
+            self._tree.kill()
+        if self._stirred is not None:
+            let_go(self._stirred)
+
+    def _settle(self) -> None:
+        if self.ended:
+            return
+        self._part()
+        self._tidied()
+        if self._launch.roster is not None:
+            self._launch.roster.remove(self._token)
+        self.ended = True
+        forget(self)
+        self._wake()
+
+    def _tidy(self) -> None:
+        """What may take a moment: end what nobody can see from here, and take back what was put there for it."""
+        if self._child.attended is not None:
+            self._child.attended.end()
+        if self._launch.done is not None:
+            self._launch.done()
+
+    def _part(self) -> None:
+        """Let go of the process."""
+        if self._exit_code is not None:
+            return
+        if not self._over:
+            self._tree.kill()
+        self._drain()
+        for shown in self._shown:
+            certain = shown.end()
+            if self._listener is not None:
+                self._listener.hear(certain)
+        self._exit_code = self._child.exit_code
+        self._child.close()
+        self._tree.leave()
+        self._log.close()
