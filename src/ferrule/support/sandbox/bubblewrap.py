@@ -1,0 +1,220 @@
+"""Confinement by bubblewrap: a private view of the file system, of the processes and of the network.
+
+Everything is mounted read-only, and then what may be written is mounted over it. Mount points cannot be renamed or
+removed from inside, and nothing inside may mount or make a user namespace, so the view stays as it is.
+"""
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from ferrule.support.process import program
+from ferrule.support.sandbox.absent import Held
+from ferrule.support.sandbox.layout import Layout, LinkError, layout, within
+from ferrule.support.sandbox.profile import Backend, Profile, SandboxError, Wrapped
+from ferrule.support.sandbox.variables import PORT, proxied
+
+_INNER = "/dev/ferrule"
+"""A folder inside, which is not there outside."""
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_OWN_USERS = ("--unshare-user", "--disable-userns")
+_FOR_OTHERS = ("CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_CHOWN")
+_PROBE_SECONDS = 10
+_LATER = "A secret file that comes into being while a command runs is not hidden from that command."
+_NO_SECCOMP = "System calls are not restricted, because there is no table of them for this processor."
+_NESTED = "User namespaces can be made inside, because this bubblewrap is older than 0.8."
+
+
+class Bubblewrap:
+    """Confines by the `bwrap` that is on PATH, but never by one of the workspace."""
+
+    name = "bubblewrap"
+
+    def __init__(self, *, outside: Sequence[str] = (), otherwise: Callable[[], Backend] | None = None) -> None:
+        """`otherwise` makes the sandbox for the commands whose profile bubblewrap has no options for."""
+        self._outside = tuple(outside)
+        self._otherwise = otherwise
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        if _denied_calls(network=False, unix_sockets=False):
+            return (_LATER,)
+        nested = _nested(program("bwrap", outside=self._outside) or "")
+        return (_LATER, _NO_SECCOMP) if nested else (_LATER, _NO_SECCOMP, _NESTED)
+
+    def works(self) -> str:
+        """Nothing where it confines for real, or else why not. It is tried once."""
+        path = program("bwrap", outside=self._outside)
+        return _tried(path) if path else "There is no program bwrap on PATH."
+
+    def wrap(self, argv: Sequence[str], profile: Profile, *, cwd: str) -> Wrapped:
+        path = program("bwrap", outside=(*self._outside, *profile.writable))
+        if path is None:
+            raise SandboxError("There is no program bwrap outside the workspace. Install bubblewrap.")
+        private = _private(profile)
+        try:
+            plan = layout(profile, private=private)
+        except LinkError:
+            other = self._otherwise() if self._otherwise else None
+            if other is None or other.works():
+                raise
+            return other.wrap(argv, profile, cwd=cwd)
+        held = Held(plan.absent)
+        descriptors: list[int] = []
+        try:
+            plan = Layout(
+                tuple(each for each in plan.mounts if each.path not in set(plan.absent) - set(held.paths)), ()
+            )
+            options = [*_apart(path, profile), *_view(plan, profile, private, cwd=cwd)]
+            inner, env = tuple(argv), {"TMPDIR": "/tmp"}  # noqa: S108 - a private one
+            through = bool(profile.hosts) and not profile.network
+            if through:
+                inner, mounted = _through(argv, profile, descriptors)
+                options += mounted
+                env |= proxied()
+            inner_network = profile.network or profile.loopback or through
+            bpf = _denied_calls(network=inner_network, unix_sockets=profile.unix_sockets or through)
+            if bpf:
+                descriptors.append(_memory(bpf))
+                options += ["--seccomp", str(descriptors[-1])]
+        except BaseException:
+            held.release()
+            _close(descriptors)
+            raise
+        return Wrapped((path, *options, "--chdir", cwd, "--", *inner), env, tuple(descriptors), done=held.release)
+
+
+def _apart(path: str, profile: Profile) -> list[str]:
+    options = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent"]
+    options += ["--unshare-net"] * (not profile.network) + ["--cap-drop", "ALL"]
+    if _for_others(profile) and not _tried(path, user_namespace=False):
+        # In a user namespace root is nobody to files of other users. Here it keeps what it needs to work on them, in
+        # the folders that can be written; the restriction of system calls keeps user namespaces out.
+        return options + [part for name in _FOR_OTHERS for part in ("--cap-add", name)]
+    return options + list(_OWN_USERS[: 1 + _nested(path)])
+
+
+def _for_others(profile: Profile) -> bool:
+    """Does root work in a folder of somebody else, as in a container that shares one with its host?"""
+    return (
+        os.geteuid() == 0
+        and any(os.stat(folder).st_uid != 0 for folder in profile.writable)
+        and bool(_denied_calls(network=False, unix_sockets=False))
+    )
+
+
+def _private(profile: Profile) -> tuple[str, ...]:
+    """The folders that are empty inside. In /run are the sockets of other programs."""
+    folders = ["/tmp", "/var/tmp"] + ["/run"] * (not profile.unix_sockets)  # noqa: S108 - those of the system
+    return tuple(dict.fromkeys(real for real in map(os.path.realpath, folders) if os.path.isdir(real)))
+
+
+def _view(plan: Layout, profile: Profile, private: Sequence[str], *, cwd: str) -> list[str]:
+    whole = "--bind" if os.sep in profile.writable else "--ro-bind"
+    # For the kernel's own settings root needs no capability, and bubblewrap leaves them writable to it.
+    options = [whole, os.sep, os.sep, "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"]
+    for folder in private:
+        options += ["--tmpfs", folder]
+    shown = [cwd, sys.base_prefix]
+    if profile.network:
+        shown.append(os.path.realpath("/etc/resolv.conf"))
+    for path in shown:
+        # Read-only; where it is in a writable folder, that one is mounted over it.
+        if any(within(path, folder) and path != folder for folder in private) and os.path.exists(path):
+            options += ["--ro-bind", path, path]
+    read_only = []
+    for path, kind in plan.mounts:
+        if path == os.sep:
+            continue
+        if kind == "empty":
+            options += ["--tmpfs", path]
+            read_only += ["--remount-ro", path]
+        elif kind == "nothing":
+            options += ["--ro-bind", os.devnull, path]
+        else:
+            options += ["--bind" if kind == "bind" else "--ro-bind", path, path]
+    return options + read_only
+
+
+def _through(argv: Sequence[str], profile: Profile, descriptors: list[int]) -> tuple[tuple[str, ...], list[str]]:
+    """The command below a program that brings its connections to the proxy, and what that program needs mounted."""
+    if not profile.proxy:
+        raise SandboxError("Hosts are allowed, but there is no proxy to reach them through.")
+    socket, rules, script = f"{_INNER}/proxy", f"{_INNER}/rules", f"{_INNER}/relay.py"
+    mounted = ["--ro-bind", profile.proxy, socket]
+    for name in ("relay.py", "forward.py"):
+        mounted += ["--ro-bind", os.path.join(_HERE, name), f"{_INNER}/{name}"]
+    bpf = _denied_calls(network=True, unix_sockets=profile.unix_sockets)
+    if bpf:
+        descriptors.append(_memory(bpf))
+        mounted += ["--ro-bind-data", str(descriptors[-1]), rules]
+    python = os.path.realpath(sys.executable)
+    return (python, "-I", "-S", script, str(PORT), socket, rules if bpf else "", "--", *argv), mounted
+
+
+def _denied_calls(*, network: bool, unix_sockets: bool) -> bytes:
+    """The restriction of system calls; nothing where this processor is not known."""
+    from ferrule.support.sandbox import seccomp  # only a command that is confined pays for it
+
+    try:
+        return seccomp.native(network=network, unix_sockets=unix_sockets)
+    except OSError:
+        return b""
+
+
+def _memory(data: bytes) -> int:
+    """A descriptor from which these bytes can be read once."""
+    descriptor = os.memfd_create("ferrule", os.MFD_CLOEXEC)
+    try:
+        os.write(descriptor, data)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _close(descriptors: Sequence[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+@functools.cache
+def _nested(path: str) -> bool:
+    """Can this bubblewrap forbid user namespaces inside?"""
+    import subprocess  # once in a process
+
+    try:
+        said = subprocess.run([path, "--help"], capture_output=True, timeout=_PROBE_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return b"--disable-userns" in said.stdout
+
+
+@functools.cache
+def _tried(path: str, *, user_namespace: bool = True) -> str:
+    """Confine a command that does nothing, and say what came of it."""
+    import subprocess
+
+    dropped = () if user_namespace else _OWN_USERS
+    wrapped = None
+    try:
+        wrapped = Bubblewrap().wrap(("/bin/sh", "-c", ":"), Profile(), cwd=os.sep)
+        ran = subprocess.run(
+            (path, *(part for part in wrapped.argv[1:] if part not in dropped)),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PROBE_SECONDS,
+            pass_fds=wrapped.descriptors,
+            env={},
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bwrap does not start: {error}"
+    finally:
+        if wrapped is not None:
+            _close(wrapped.descriptors)
+            wrapped.done()
+    said = ran.stderr.decode(errors="replace").strip().splitlines()
+    return "" if ran.returncode == 0 else f"bwrap fails: {said[-1] if said else f'exit code {ran.returncode}'}"

@@ -1,0 +1,217 @@
+"""A cell: the process that starts the commands of one kind of confinement, and ends with the engine.
+
+It runs apart from the engine and has one thread. Orders come in over a socket, one packet each, and are answered in
+order. The pair of processes that the next command needs is made in advance: a fork costs more than all the rest.
+"""
+
+import contextlib
+import errno
+import os
+import select
+import signal
+from typing import TYPE_CHECKING
+
+from ferrule.support.sandbox import packets, points, rulesets
+from ferrule.support.sandbox.attendant import Pair
+from ferrule.support.sandbox.kernel import Kernel
+from ferrule.support.sandbox.mounts import Again
+from ferrule.support.sandbox.walls import Walls
+
+if TYPE_CHECKING:
+    import _socket
+
+_TRIES = 5
+_LEAVES_MS = 2
+"""So long an attendant may take to notice that it has nothing to do: it saves a look at every process."""
+_ROUNDS = 100
+_IDLE_MS = 5
+"""Then, or when a command ends, the next pair is made. Before that, the command that starts needs the processors."""
+
+
+class Cell:
+    """The orders of one engine, until its socket is closed."""
+
+    def __init__(self, channel: "_socket.socket", kernel: Kernel, walls: Walls) -> None:
+        self._channel = channel
+        self._kernel = kernel
+        self._walls = walls
+        self._orders: dict[bytes, points.Order] = {}
+        self._rulesets = rulesets.Rulesets(kernel, walls.landlock, whole=not walls.namespaces, ports=walls.ports)
+        self._attendants: dict[int, list[bytes]] = {}
+        """The places of absent files, by who uses them."""
+        self._next: Pair | None = None
+        self._commands: dict[int, int] = {}
+        """The attendant of each command."""
+        self._temporary: list[bytes] = []
+
+    def serve(self) -> None:
+        """Follow orders until there is nobody left to give them; then end everything."""
+        awake, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        poll = select.poll()
+        poll.register(self._channel.fileno(), select.POLLIN)
+        poll.register(awake, select.POLLIN)
+        while True:
+            ready = [descriptor for descriptor, _ in poll.poll(None if self._next is not None else _IDLE_MS)]
+            if awake in ready:
+                os.read(awake, 1 << 12)
+                self._reap()
+            if self._channel.fileno() in ready:
+                if not self._turn():
+                    break
+            elif self._next is None:
+                with contextlib.suppress(OSError):  # no more processes now: the order that needs one fails
+                    self._next = Pair(self._kernel, self._walls)
+        self.end()
+
+    def end(self) -> None:
+        """Kill all that is left, and tidy up."""
+        while True:
+            for pid in descendants(os.getpid()):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            try:
+                pid, _ = os.waitpid(-1, 0)
+            except ChildProcessError:
+                break
+            self._ended(pid)
+        for folder in self._temporary:
+            _remove(self._walls.host + folder)
+
+    def _reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while (pid := os.waitpid(-1, os.WNOHANG)[0]) != 0:
+                self._ended(pid)
+
+    def _settled(self, pid: int) -> bool:
+        """Has a command that has ended left nothing behind? Nobody waits here: others want to start."""
+        self._reap()
+        return self._commands.get(pid, 0) not in self._attendants
+
+    def _kill(self, command: int) -> None:
+        """Kill all of a command: with the first process of a namespace go all of it, else by looking."""
+        attendant = self._commands.get(command, 0)
+        if attendant not in self._attendants or (not _lives(command) and self._leaves(attendant)):
+            return
+        if self._walls.namespaces:
+            os.kill(attendant, signal.SIGKILL)
+            return
+        for _ in range(_ROUNDS):
+            left = [pid for pid in descendants(attendant) if _lives(pid)]
+            if not left:
+                return
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def _leaves(self, attendant: int) -> bool:
+        """Does it end by itself, its command having left nothing?"""
+        descriptor = os.pidfd_open(attendant)
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        has_left = bool(poll.poll(_LEAVES_MS))
+        os.close(descriptor)
+        if has_left:
+            self._reap()
+        return has_left
+
+    def _ended(self, pid: int) -> None:
+        points.clear(self._walls.host, self._attendants.pop(pid, []))
+        for command in [command for command, attendant in self._commands.items() if attendant == pid]:
+            del self._commands[command]
+
+    def _turn(self) -> bool:
+        data, given = packets.receive(self._channel)
+        if data is None:
+            return False
+        try:
+            answer = self._follow(data, given)
+        except OSError as error:
+            answer = b"error\0%d\0%s" % (error.errno or errno.EIO, os.fsencode(str(error.filename or "")))
+        except (ValueError, IndexError, KeyError):  # junk
+            answer = b"error\0%d\0" % errno.EBADMSG
+        for descriptor in given:
+            os.close(descriptor)
+        try:
+            packets.send(self._channel, answer)
+        except OSError:  # the engine is gone
+            return False
+        return True
+
+    def _follow(self, data: bytes, given: list[int]) -> bytes:
+        verb, *fields = data.split(b"\0")
+        if verb == b"profile":
+            name, writable, kept, *paths = fields
+            one, two = int(writable), int(writable) + int(kept)
+            self._orders[name] = points.ordered(paths[:one], paths[one:two], paths[two:])
+            return b"noted"
+        if verb == b"settle":
+            return b"noted" if self._settled(int(fields[0])) else b"noted\0wait"
+        if verb == b"end":
+            self._kill(int(fields[0]))
+            return b"noted"
+        if verb == b"temporary":
+            self._temporary.append(fields[0])
+            return b"noted"
+        if verb != b"start" or len(given) < 4:
+            raise ValueError(verb)
+        return self._start(fields[0], b"\0".join(fields[1:]), list(given))
+
+    def _start(self, name: bytes, data: bytes, given: list[int]) -> bytes:
+        order = self._orders[name]
+        ruleset = self._rulesets.get(order, self._walls.host)
+        for left in reversed(range(_TRIES)):
+            pair, self._next = self._next or Pair(self._kernel, self._walls), None
+            made = points.make(self._walls.host, order) if self._walls.namespaces else points.Points([], [])
+            self._attendants[pair.attendant] = made.made
+            try:
+                pid = pair.start(order, made.refused, data, given, ruleset)
+            except Again:
+                if left == 0:
+                    raise
+            else:
+                self._commands[pid] = pair.attendant
+                return b"pid\0%d\0%f" % (pid, pair.born)
+            finally:
+                pair.close()
+        raise AssertionError
+
+
+def descendants(pid: int, *, deep: bool = True) -> list[int]:
+    """All processes below one, or its own children only."""
+    parents: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            with contextlib.suppress(OSError, IndexError, ValueError), open(f"/proc/{name}/stat", "rb") as file:
+                parent = int(file.read().rpartition(b")")[2].split()[1])
+                parents.setdefault(parent, []).append(int(name))
+    found: list[int] = []
+    waiting = [pid]
+    if not deep:
+        return parents.get(pid, [])
+    while waiting:
+        below = parents.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def _lives(pid: int) -> bool:
+    """Is it more than a zombie?"""
+    with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()[0] not in {b"Z", b"X"}
+    return False
+
+
+def _remove(folder: bytes) -> None:
+    for path, folders, files in os.walk(folder, topdown=False):
+        for name in files:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(path, name))
+        for name in folders:
+            with contextlib.suppress(OSError):
+                inner = os.path.join(path, name)
+                os.unlink(inner) if os.path.islink(inner) else os.rmdir(inner)
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)

@@ -1,0 +1,124 @@
+"""Which mounts enforce a profile, for programs that are told them as options: nothing is mounted here."""
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from ferrule.support.sandbox.absent import first_absent, ours
+from ferrule.support.sandbox.profile import Profile, SandboxError
+
+Kind = Literal["bind", "read-only", "empty", "nothing"]
+"""Itself and writable; itself and read-only; an empty read-only folder; a file that cannot be opened."""
+
+
+class Mount(NamedTuple):
+    """What is mounted on a path. Those of upper folders come first."""
+
+    path: str
+    kind: Kind
+
+
+class Layout(NamedTuple):
+    """All that is mounted over a read-only file system with private temporary folders."""
+
+    mounts: tuple[Mount, ...]
+    absent: tuple[str, ...]
+    """Where a placeholder is needed to mount upon; each of them has a mount of the kind `empty`."""
+
+
+class LinkError(SandboxError):
+    """A symbolic link that must stay as it is: a plain mount lies on what it points to, and not on the link."""
+
+
+def layout(profile: Profile, *, private: Sequence[str]) -> Layout:
+    """The mounts for a profile where the folders `private` are replaced by empty ones.
+
+    Raises: SandboxError where the profile cannot be had by mounts.
+    """
+    for path in (*profile.writable, *profile.kept, *profile.masked):
+        if not os.path.isabs(path) or os.path.normpath(path) != path or "\0" in path:
+            raise SandboxError(f"The sandbox needs absolute paths, and {path!r} is none.")
+    found: dict[str, Kind] = dict.fromkeys(profile.writable, "bind")
+    absent: list[str] = []
+    for path in _tops(profile.kept, profile.writable):
+        root = innermost(path, profile.writable)
+        if root is None or path == root:
+            found |= {path: "read-only"} if root else {}
+            continue
+        _no_links(path, root)
+        place = first_absent(path, below=root)
+        gone = place != path or not os.path.lexists(path) or ours(path)
+        # What can be renamed can be replaced; a mount point cannot.
+        for upper in between(root, place):
+            found.setdefault(upper, "bind")
+        found[place] = "empty" if gone else "read-only"
+        absent += [place] * gone
+    for path in dict.fromkeys(os.path.realpath(path) for path in profile.masked):
+        kind = _mask(path)
+        if kind and (innermost(path, private) is None or innermost(path, profile.writable) is not None):
+            found[path] = kind
+    _unveiled(found, profile.writable)
+    mounts = tuple(Mount(path, found[path]) for path in sorted(found, key=_parts))
+    return Layout(mounts, tuple(dict.fromkeys(place for place in absent if found.get(place) == "empty")))
+
+
+def within(path: str, folder: str) -> bool:
+    """Is it that folder, or below it?"""
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def innermost(path: str, folders: Iterable[str]) -> str | None:
+    """The deepest of the folders that the path is in."""
+    return max((folder for folder in folders if within(path, folder)), key=len, default=None)
+
+
+def between(root: str, path: str) -> list[str]:
+    """The folders from `root` to `path`, without either, from the top."""
+    uppers: list[str] = []
+    upper = os.path.dirname(path)
+    while len(upper) > len(root):
+        uppers.append(upper)
+        upper = os.path.dirname(upper)
+    return uppers[::-1]
+
+
+def _parts(path: str) -> list[str]:
+    return path.strip(os.sep).split(os.sep) if path != os.sep else []
+
+
+def _tops(paths: Sequence[str], writable: Sequence[str]) -> list[str]:
+    """Without those that lie in another one, which covers them, unless that one does not exist."""
+    there = {path for path in paths if os.path.lexists(path) and not ours(path)}
+
+    def covered(path: str) -> bool:
+        root = innermost(path, writable)
+        uppers = (upper for upper in there if upper != path and within(path, upper))
+        return any(innermost(upper, writable) == root for upper in uppers)
+
+    return sorted({path for path in paths if not covered(path)}, key=_parts)
+
+
+def _no_links(path: str, root: str) -> None:
+    for part in (*between(root, path), path):
+        if os.path.islink(part):
+            raise LinkError(
+                f"The sandbox cannot protect {part}, because it is a symbolic link. Put what it points to in its "
+                "place, or choose another sandbox in the settings."
+            )
+
+
+def _mask(path: str) -> Kind | None:
+    """How this is hidden; nothing is to be hidden where nothing is, or where this user cannot look anyway."""
+    try:
+        return "empty" if stat.S_ISDIR(os.stat(path).st_mode) else "nothing"
+    except OSError:
+        return None
+
+
+def _unveiled(found: dict[str, Kind], writable: Sequence[str]) -> None:
+    """Drop what would show again a part of a masked folder; a writable folder in it is meant to be seen."""
+    for mask in [path for path, kind in found.items() if kind == "empty"]:
+        for path in [path for path in found if path != mask and within(path, mask)]:
+            if not any(within(path, root) and within(root, mask) for root in writable):
+                del found[path]

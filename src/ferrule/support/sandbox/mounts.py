@@ -1,0 +1,182 @@
+"""What a command in a mount namespace of its own sees of the files: first for all commands, then for each one.
+
+The first part is done once: everything read-only, and private places for what is temporary. The second part is done
+for each command anew, since files come and go between commands, and a mount goes when its place is removed.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Iterator, Sequence
+
+from ferrule.support.sandbox.kernel import MAY_HAVE_DEVICES, MAY_WRITE, Kernel
+from ferrule.support.sandbox.points import Branch, Order, is_point
+
+HOST = b"/run/.host"
+"""Where the machine's own files lie, as they are, until a command's view is complete."""
+_BLANK, _VOID = b"/run/.blank", b"/run/.void"
+_DEVICES = (b"null", b"zero", b"full", b"random", b"urandom", b"tty")
+_LINKS = ((b"fd", b"/proc/self/fd"), (b"stdin", b"fd/0"), (b"stdout", b"fd/1"), (b"stderr", b"fd/2"))
+_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC if hasattr(os, "O_PATH") else 0
+_HERE = -100
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.EACCES)
+
+
+class Again(OSError):  # noqa: N818 - what to do, not what went wrong
+    """A place went away while it was being protected; the next try finds another state."""
+
+
+def settle(kernel: Kernel, *, network: bool) -> None:
+    """Make this process's mounts what every command starts from. It is alone in new namespaces, with their rights."""
+    kernel.private()
+    with _opened(b"/", _LOOK) as root:
+        host = kernel.copied(root)
+    resolver = os.path.realpath(b"/etc/resolv.conf")
+    kernel.protect(_HERE, b"/")
+    _devices(kernel)
+    for place in (b"/tmp", b"/var/tmp"):
+        if os.path.isdir(place) and not os.path.islink(place):
+            kernel.mount(b"tmpfs", place, b"mode=1777")
+    if os.path.isdir(b"/var/run") and not os.path.islink(b"/var/run"):
+        kernel.mount(b"tmpfs", b"/var/run", b"mode=755", allowed=0)
+    kernel.mount(b"tmpfs", b"/run", b"mode=755")
+    os.mkdir(HOST)
+    with _opened(HOST, _LOOK) as hook:
+        kernel.attach(host, hook)
+    os.close(host)
+    os.close(os.open(_BLANK, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0))
+    os.mkdir(_VOID, 0)
+    # Programs that a whole system runs from, and the names of hosts; both are read only, as in every mount here.
+    for shown in (b"/run/current-system", b"/run/wrappers", *([resolver] if network else [])):
+        if shown.startswith(b"/run/") and os.path.exists(HOST + shown):
+            _show(kernel, HOST + shown, shown, protect=True)
+
+
+def _devices(kernel: Kernel) -> None:
+    """A /dev of harmless devices. They are copies of the machine's, since a new one cannot be made."""
+    places = [(name, os.open(b"/dev/" + name, _LOOK)) for name in _DEVICES if os.path.exists(b"/dev/" + name)]
+    trees = [(name, kernel.copied(place)) for name, place in places]
+    kernel.mount(b"tmpfs", b"/dev", b"mode=755", allowed=MAY_WRITE)
+    for name, tree in trees:
+        os.close(os.open(b"/dev/" + name, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        with _opened(b"/dev/" + name, _LOOK) as place:
+            kernel.attach(tree, place)
+    for descriptor in [one for _, one in places + trees]:
+        os.close(descriptor)
+    for name, target in _LINKS:
+        os.symlink(target, b"/dev/" + name)
+    os.mkdir(b"/dev/shm")
+    kernel.mount(b"tmpfs", b"/dev/shm", b"mode=1777", allowed=MAY_WRITE)
+    os.mkdir(b"/dev/pts")
+    with contextlib.suppress(OSError):  # refused in some containers: no terminals can be made there
+        kernel.mount(
+            b"devpts", b"/dev/pts", b"newinstance,ptmxmode=0666,mode=620", allowed=MAY_WRITE | MAY_HAVE_DEVICES
+        )
+    os.symlink(b"pts/ptmx", b"/dev/ptmx")
+    kernel.protect(_HERE, b"/dev", whole=False)
+
+
+def arrange(kernel: Kernel, order: Order, refused: Sequence[bytes], *, proc: bool) -> list[int]:
+    """Make this process's mounts those of one command; it is the first one in a new set of process ids.
+
+    Gives descriptors whose locks say that the places of absent files are in use: they are to stay open.
+    """
+    locks: list[int] = []
+    for root in order.writable:
+        _show(kernel, HOST + root, root, protect=False)
+    for root, branch in order.kept:
+        with _opened(root, _LOOK) as folder:
+            locks += _keep(kernel, folder, root, branch, refused)
+    for path in order.masked:
+        try:
+            place = os.open(path, _LOOK)
+        except OSError as error:
+            if error.errno not in _GONE:
+                raise
+            continue  # hidden already, or not for this user: the command has no more rights than this
+        is_folder = stat.S_ISDIR(os.fstat(place).st_mode)
+        tree = kernel.copied(_HERE, _VOID if is_folder else _BLANK, whole=False)
+        kernel.protect(tree, whole=False)
+        kernel.attach(tree, place)
+        os.close(tree)
+        os.close(place)
+    if proc:
+        kernel.mount(b"proc", b"/proc", allowed=0)
+    # Covered, not unmounted, which would wait for every processor: nobody in here can take a mount away again.
+    _cover(kernel, HOST, _VOID)
+    kernel.protect(_HERE, b"/run", whole=False)
+    return locks
+
+
+def _cover(kernel: Kernel, path: bytes, source: bytes) -> None:
+    with _opened(path, _LOOK) as place:
+        tree = kernel.copied(_HERE, source, whole=False)
+        kernel.protect(tree, whole=False)
+        kernel.attach(tree, place)
+        os.close(tree)
+
+
+def _keep(kernel: Kernel, folder: int, path: bytes, branch: Branch, refused: Sequence[bytes]) -> Iterator[int]:
+    """Make what hangs on a branch read-only, and every folder on the way a mount: those cannot be renamed."""
+    for name, below in branch.items():
+        try:
+            place = os.open(name, _LOOK, dir_fd=folder)
+        except FileNotFoundError as error:
+            if path + b"/" + name not in refused:
+                raise Again(errno.EAGAIN, "A file went away.") from error
+            # Nothing can be created here now, and it must stay so: its owner could change the mode.
+            kernel.protect(folder, whole=False)
+            continue
+        state = os.fstat(place)
+        is_way = below is not None and stat.S_ISDIR(state.st_mode) and not is_point(state)
+        if is_point(state):
+            yield _locked(folder, name, state)
+        tree = kernel.copied(place)
+        if not is_way:
+            kernel.protect(tree)
+        kernel.attach(tree, place)
+        os.close(tree)
+        os.close(place)
+        if is_way and below is not None:
+            with _opened(name, _LOOK, folder) as inner:
+                yield from _keep(kernel, inner, path + b"/" + name, below, refused)
+
+
+def _locked(folder: int, name: bytes, state: os.stat_result) -> int:
+    """Lock a place that was made for an absent file, so that nobody removes it; with it the mount would go."""
+    try:
+        lock = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        now = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except (FileNotFoundError, BlockingIOError) as error:
+        raise Again(errno.EAGAIN, "A place is being removed.") from error
+    if not os.path.samestat(now, state) or not os.path.samestat(os.fstat(lock), state):
+        raise Again(errno.EAGAIN, "A place was replaced.")
+    return lock
+
+
+def _show(kernel: Kernel, source: bytes, path: bytes, *, protect: bool) -> None:
+    tree = kernel.copied(_HERE, source)
+    if protect:
+        kernel.protect(tree)
+    try:
+        place = os.open(path, _LOOK)
+    except FileNotFoundError:  # below one of the private places
+        os.makedirs(path if os.path.isdir(source) else os.path.dirname(path), exist_ok=True)
+        if not os.path.isdir(source):
+            os.close(os.open(path, os.O_CREAT | os.O_CLOEXEC, 0o644))
+        place = os.open(path, _LOOK)
+    kernel.attach(tree, place)
+    os.close(place)
+    os.close(tree)
+
+
+@contextlib.contextmanager
+def _opened(path: bytes, flags: int, folder: int | None = None) -> Iterator[int]:
+    descriptor = os.open(path, flags, dir_fd=folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,68 @@
+"""What a confined command may touch, whichever way it is enforced."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+
+class SandboxError(OSError):
+    """A profile cannot be enforced. The message says what to do."""
+
+
+def nothing() -> None:
+    """Most commands leave nothing behind."""
+
+
+class Profile(NamedTuple):
+    """All paths are absolute and real. Whatever is not named here can be read and not written."""
+
+    writable: tuple[str, ...] = ()
+    """Folders that may be written: the workspace and what the user added. They exist."""
+    kept: tuple[str, ...] = ()
+    """Files and folders inside the writable ones that stay as they are, also where they do not exist yet."""
+    masked: tuple[str, ...] = ()
+    """Files and folders whose contents cannot be read. Those that do not exist are left out."""
+    network: bool = False
+    """May it use the network like any program?"""
+    hosts: tuple[str, ...] = ()
+    """Where `network` is off: the hosts that it may reach through the proxy, `example.org` or `*.example.org`."""
+    unix_sockets: bool = False
+    """May it open sockets to other programs of this machine?"""
+    proxy: str = ""
+    """How `hosts` are reached: the path of the proxy's UNIX socket, or on macOS its address, `http://…@127.0.0.1:port`."""
+    loopback: bool = False
+    """Where `network` is off: may it talk to itself over 127.0.0.1, in a network of its own?"""
+
+
+class Wrapped(NamedTuple):
+    """How a confined command is started."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = {}
+    """What is added to its environment, such as the address of the proxy."""
+    descriptors: tuple[int, ...] = ()
+    """Descriptors that it inherits under their own numbers. Whoever starts it closes them after the start."""
+    starter: object = None
+    """What starts it, a `Starter`, where starting it takes more than an argument list; None: as any other program."""
+    done: Callable[[], None] = nothing
+    """Called once, however it ended and also if it never started: takes back what was put into the workspace for it."""
+
+
+class Sandbox(Protocol):
+    """One way to enforce a profile."""
+
+    name: str
+    """`bubblewrap`, `namespaces`, `landlock` or `seatbelt`."""
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """What it cannot enforce on this machine, each as a sentence."""
+
+    def wrap(self, argv: Sequence[str], profile: Profile, *, cwd: str) -> Wrapped:
+        """The command, confined. Raises OSError where that cannot be had: nothing runs then."""
+
+
+class Backend(Sandbox, Protocol):
+    """A sandbox that can be tried."""
+
+    def works(self) -> str:
+        """Nothing where it confines for real on this machine, or else why not."""

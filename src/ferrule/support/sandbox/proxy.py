@@ -1,0 +1,263 @@
+"""The way out of the sandbox: a proxy for HTTP that connects to the hosts of a list and to nothing else.
+
+It speaks CONNECT, and plain http with whole addresses. What is inside a tunnel it does not see: which host a program
+names within the encryption is not checked. A host is resolved once, all of its addresses are judged, and the connection
+goes to one of the judged addresses.
+"""
+
+import asyncio
+import contextlib
+import os
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from ipaddress import ip_address
+
+from ferrule.support.sandbox.head import Order, Refusal, answer, header, plain
+from ferrule.support.sandbox.hosts import Address, Bad, Target, entries, leads_inside, target
+
+Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
+"""The addresses of a host, as text. Raises OSError."""
+
+_HEAD_BYTES = 32 << 10
+_CHUNK_BYTES = 1 << 16
+_AT_ONCE = 128
+_REMEMBERED = 100
+_HEAD_SECONDS = 30.0
+_CONNECT_SECONDS = 30.0
+_IDLE_SECONDS = 600.0
+_LINGER_SECONDS = 2.0
+
+
+async def resolve(host: str, port: int) -> Sequence[str]:
+    """The addresses of a host, as the system knows them."""
+    from socket import SOCK_STREAM
+
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=SOCK_STREAM)
+    return [str(each[4][0]) for each in found]
+
+
+class Proxy:
+    """Lets the hosts of a list through while it runs. With an empty list it lets nothing through."""
+
+    def __init__(self, hosts: Sequence[str], *, private: bool = False, resolver: Resolver = resolve) -> None:
+        """`private`: the hosts may be on this machine or in its own network. Raises ValueError for a bad list."""
+        self._entries = entries(hosts)
+        self._private = private
+        self._resolver = resolver
+        self._token = ""
+        self._folder = ""
+        self._servers: list[asyncio.Server] = []
+        self._running: set[asyncio.Task[None]] = set()
+        self.refused: list[str] = []
+        """What was not let through, as `host:port`, each once, the last ones of many."""
+        self.path = ""
+        """The UNIX socket, once it runs."""
+        self.address = ""
+        """`http://…@127.0.0.1:port`, once it runs, where a port was asked for."""
+
+    async def start(self, *, port: bool = False) -> None:
+        """Listen on a UNIX socket in a folder of this user, or else on a port of this machine, with a password.
+
+        Raises: OSError.
+        """
+        if port:
+            import secrets
+
+            self._token = secrets.token_urlsafe(24)
+            server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=_HEAD_BYTES)
+            self.address = f"http://ferrule:{self._token}@127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        else:
+            import tempfile
+
+            self._folder = tempfile.mkdtemp(prefix="ferrule-")  # mode 0700
+            self.path = os.path.join(self._folder, "proxy")
+            try:
+                server = await asyncio.start_unix_server(self._accept, self.path, limit=_HEAD_BYTES)
+            except BaseException:
+                self._tidy()
+                raise
+        self._servers.append(server)
+
+    def take_refused(self) -> list[str]:
+        """What was refused since this was last asked: a later command is not to be blamed for it."""
+        taken = self.refused[:]
+        self.refused.clear()
+        return taken
+
+    async def close(self) -> None:
+        """Stop listening, end what is under way, and leave nothing behind."""
+        for server in self._servers:
+            server.close()
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        self._servers.clear()
+        self._tidy()
+
+    def _tidy(self) -> None:
+        if self._folder:
+            with contextlib.suppress(OSError):
+                os.unlink(self.path)
+            with contextlib.suppress(OSError):
+                os.rmdir(self._folder)
+        self._folder = self.path = self.address = ""
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(self._serve(reader, writer))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(_HEAD_SECONDS):
+                order = await self._order(reader)
+            far_reader, far_writer = await self._connect(order.target)
+            try:
+                await _exchange(order, reader, writer, far_reader, far_writer)
+            finally:
+                far_writer.close()
+        except Refusal as refusal:
+            with contextlib.suppress(OSError, TimeoutError):
+                async with asyncio.timeout(_LINGER_SECONDS):
+                    await _tell(refusal, reader, writer)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            return  # one of the two is gone; there is nobody to tell
+        finally:
+            writer.close()
+
+    async def _order(self, reader: asyncio.StreamReader) -> Order:
+        if len(self._running) > _AT_ONCE:
+            raise Refusal(503, "There are too many connections at once.")
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError as error:
+            raise Refusal(431, "The head of the message is too long.") from error
+        first, *lines = head[:-4].split(b"\r\n")
+        headers = [header(line) for line in lines]
+        if self._token:
+            self._known(headers)
+        method, _, rest = first.partition(b" ")
+        where, _, version = rest.partition(b" ")
+        if not re.fullmatch(rb"[A-Z]{1,20}", method) or version not in {b"HTTP/1.1", b"HTTP/1.0"}:
+            raise Refusal(400, "This is no message of HTTP.")
+        try:
+            text = where.decode("utf-8")
+            if method == b"CONNECT":
+                return Order(self._allowed(target(text)), b"")
+            found = re.fullmatch(r"http://([^/?#]*)([/?][^#\x00-\x20\x7f]*)?", text, re.IGNORECASE)
+            if found is None:
+                raise Refusal(400, "The sandbox's proxy takes CONNECT, or an address that begins with http://.")
+            wanted = self._allowed(target(found[1], port=80))
+        except (Bad, UnicodeDecodeError) as error:
+            raise Refusal(400, str(error) if isinstance(error, Bad) else "The address is not readable.") from error
+        path = found[2] or "/"
+        return plain(method, wanted, path if path.startswith("/") else "/" + path, headers)
+
+    def _known(self, headers: Sequence[tuple[bytes, bytes]]) -> None:
+        import base64
+        import hmac
+
+        wanted = b"Basic " + base64.b64encode(f"ferrule:{self._token}".encode())
+        given = [value for name, value in headers if name == b"proxy-authorization"]
+        if len(given) != 1 or not hmac.compare_digest(given[0], wanted):
+            raise Refusal(407, "This proxy is for the commands of one session only.")
+
+    def _allowed(self, wanted: Target) -> Target:
+        if not any(entry.covers(wanted) for entry in self._entries):
+            self._refuse(wanted, "is not in the list of hosts that the setting sandbox.hosts allows")
+        return wanted
+
+    def _refuse(self, wanted: Target, why: str) -> None:
+        name = str(wanted)
+        if name in self.refused:
+            self.refused.remove(name)
+        self.refused.append(name)
+        del self.refused[:-_REMEMBERED]
+        raise Refusal(403, f"The sandbox refused {name}: it {why}.")
+
+    async def _connect(self, wanted: Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                addresses = [wanted.address] if wanted.address else await self._addresses(wanted)
+                for last, address in enumerate(addresses, 1 - len(addresses)):
+                    try:
+                        return await asyncio.open_connection(str(address), wanted.port, limit=_HEAD_BYTES)
+                    except OSError:
+                        if last == 0:
+                            raise
+        except TimeoutError as error:
+            raise Refusal(502, f"{wanted} does not answer.") from error
+        except OSError as error:
+            raise Refusal(502, f"{wanted} cannot be reached: {error.strerror or error}.") from error
+        raise Refusal(502, f"{wanted} has no address.")
+
+    async def _addresses(self, wanted: Target) -> list[Address]:
+        """All of them are judged, and one that leads inside spoils the others: a name is not half trustworthy."""
+        try:
+            found = [ip_address(each) for each in await self._resolver(wanted.host, wanted.port)]
+        except (OSError, UnicodeError, ValueError) as error:
+            raise Refusal(502, f"{wanted.host} cannot be resolved.") from error
+        for address in found:
+            why = leads_inside(address, private=self._private)
+            if why:
+                self._refuse(wanted, f"is not public ({why}), and sandbox.hosts does not name that address")
+        return list(dict.fromkeys(found))
+
+
+async def _tell(refusal: Refusal, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer, and read what is still coming: a connection that is closed over it loses the answer."""
+    writer.write(answer(refusal))
+    await writer.drain()
+    writer.write_eof()
+    while await reader.read(_CHUNK_BYTES):
+        pass
+
+
+async def _exchange(
+    order: Order,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    far_reader: asyncio.StreamReader,
+    far_writer: asyncio.StreamWriter,
+) -> None:
+    """Carry bytes both ways until both sides are done, or nothing moves for long."""
+    if order.head:
+        far_writer.write(order.head)
+    else:
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+    most = order.body_bytes if order.head else None
+    moved = _Moved()
+    there = asyncio.ensure_future(_copy(reader, far_writer, moved, most))
+    back = asyncio.ensure_future(_copy(far_reader, writer, moved, None))
+    try:
+        # The host's end of the connection ends it: a command that wants no more has closed it by then.
+        while not back.done():
+            moved.lately = False
+            await asyncio.wait((back,), timeout=_IDLE_SECONDS)
+            if not moved.lately and not back.done():
+                return
+        await back
+    finally:
+        there.cancel()
+        back.cancel()
+        await asyncio.gather(there, back, return_exceptions=True)
+
+
+class _Moved:
+    """Has anything moved since the last look?"""
+
+    lately = False
+
+
+async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter, moved: _Moved, most: int | None) -> None:
+    left = most
+    while left is None or left > 0:
+        data = await source.read(_CHUNK_BYTES if left is None else min(left, _CHUNK_BYTES))
+        if not data:
+            break
+        moved.lately = True
+        left = None if left is None else left - len(data)
+        sink.write(data)
+        await sink.drain()
+    if most is None and sink.can_write_eof():
+        sink.write_eof()

@@ -1,0 +1,257 @@
+"""What the session's commands are confined to, made from its folders, its guard and its settings."""
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from ferrule.core.errors import ToolFailure
+from ferrule.support.sandbox.profile import Profile, Sandbox, Wrapped
+from ferrule.workspace.guarded import Guard
+from ferrule.workspace.paths import Jail
+
+if TYPE_CHECKING:
+    from ferrule.support.sandbox.proxy import Proxy
+
+KEPT = (
+    ".git/hooks",
+    ".git/config",
+    ".git/config.worktree",
+    ".ferrule",
+    ".claude",
+    ".codex",
+    ".gemini",
+    ".cursor",
+    ".opencode",
+    ".mcp.json",
+    ".amp/settings.json",
+    ".amp/plugins",
+    ".amp/toolbox",
+    ".agents/tools",
+    ".agents/checks",
+    ".vscode",
+    ".idea",
+    ".zed",
+    ".devcontainer",
+)
+"""Below every writable folder: what git, agents and editors obey. It is kept also where it does not exist yet."""
+MASKED = (
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".gnupg",
+    ".kube",
+    ".docker/config.json",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".pgpass",
+    ".git-credentials",
+    ".config/gh",
+    ".config/gcloud",
+    ".config/git/credentials",
+    ".config/op",
+    ".password-store",
+    ".vault-token",
+    ".claude/.credentials.json",
+    ".codex/auth.json",
+    ".gemini/oauth_creds.json",
+    ".local/share/keyrings",
+    ".mozilla",
+    ".config/google-chrome",
+)
+"""In the user's home: what no command needs and every thief wants."""
+_SKIPPED = frozenset({"node_modules", ".venv", "venv", "target", "__pycache__", ".tox", ".mypy_cache", "objects"})
+_MOST_ENTRIES = 20_000
+_DEEPEST = 6
+_FRESH_SECONDS = 2.0
+
+
+class Wishes(NamedTuple):
+    """What the user wants of it; `settings.Sandbox` says what each means."""
+
+    use: Literal["auto", "bubblewrap", "namespaces", "landlock", "seatbelt", "none"] = "auto"
+    required: bool = False
+    network: bool = False
+    hosts: tuple[str, ...] = ()
+    unix_sockets: bool = False
+    writable: tuple[str, ...] = ()
+    masked: tuple[str, ...] = ()
+
+
+class Confinement:
+    """Wraps commands so that they reach what the session may reach. It fails closed."""
+
+    def __init__(self, jail: Jail, guard: Guard, wishes: Wishes, *, state: str, home: Sequence[str]) -> None:
+        """`home` are the folders that the session began with: what was opened later, commands can only read."""
+        self._jail = jail
+        self._guard = guard
+        self._wishes = wishes
+        self._state = state
+        self._home = tuple(home)
+        self._sandbox: Sandbox | None = None
+        self._chosen = False
+        self._proxy: Proxy | None = None
+        self._found: tuple[float, tuple[str, ...], tuple[str, ...]] | None = None
+        self._incomplete = False
+        self._told = False
+
+    @property
+    def sandbox(self) -> Sandbox | None:
+        """What confines commands here; None where nothing does and that is accepted. Raises `ToolFailure`."""
+        if not self._chosen:
+            from ferrule.support.sandbox.choose import choose  # for sessions that run commands
+
+            try:
+                roots = [root.path for root in self._jail.roots]
+                self._sandbox = choose(self._wishes.use, outside=roots)
+            except OSError as error:
+                raise ToolFailure(f"No command runs: {error}", code="no-sandbox") from error
+            self._chosen = True
+        if self._sandbox is None and self._wishes.required:
+            raise ToolFailure(
+                "No command runs: sandbox.required is set, and nothing on this machine can confine one. "
+                "`ferrule doctor` says what is missing.",
+                code="no-sandbox",
+            )
+        return self._sandbox
+
+    @property
+    def name(self) -> str:
+        """`bubblewrap`, `namespaces`, `landlock`, `seatbelt` or `none`."""
+        return "none" if self.sandbox is None else self.sandbox.name
+
+    def allow_write(self, folder: str) -> None:
+        """The user lets the session's commands write this folder from now on."""
+        self._home = (*self._home, folder)
+
+    def allow_network(self) -> None:
+        """The user lets the session's commands use the network from now on."""
+        self._wishes = self._wishes._replace(network=True)
+
+    async def wrap(self, argv: Sequence[str], *, cwd: str, outside: bool = False) -> Wrapped:
+        """The command, confined; with `outside`, which a person has agreed to, as it is.
+
+        Whoever takes it calls its `done` when the command has ended. Raises `ToolFailure`: nothing runs then.
+        """
+        if outside or self.sandbox is None:
+            return Wrapped(tuple(argv))
+        try:
+            proxy = await self._way_out()
+            return self.sandbox.wrap(argv, self.profile()._replace(proxy=proxy), cwd=cwd)
+        except (OSError, ValueError) as error:
+            message = f"The command was not run, for it could not be confined: {error}"
+            raise ToolFailure(message, code="no-sandbox") from error
+
+    def warning(self) -> str:
+        """What commands are not kept from, told once; empty where there is nothing to tell."""
+        if self._told or not self._incomplete:
+            return ""
+        self._told = True
+        return (
+            f"The workspace has more than {_MOST_ENTRIES:,} entries: secret files among the rest of them are not "
+            "hidden from commands. Name them in sandbox.masked."
+        )
+
+    def denied(self, output: str, exit_code: int) -> str:
+        """What the sandbox seems to have stopped, as a sentence; empty where a command ended for its own reasons."""
+        if self.sandbox is None:
+            return ""
+        from ferrule.support.sandbox.denial import denied  # for commands that failed
+
+        refused = [] if self._proxy is None else self._proxy.take_refused()
+        writable = [root.path for root in self._jail.roots]
+        return denied(output, exit_code, refused, writable=writable)
+
+    async def close(self) -> None:
+        """Let nothing out any more."""
+        if self._proxy is not None:
+            await self._proxy.close()
+
+    async def _way_out(self) -> str:
+        """Where the proxy is that reaches the hosts of the settings; nothing where it is not needed."""
+        if not self._wishes.hosts or self._wishes.network:
+            return ""
+        if self._proxy is None:
+            from ferrule.support.sandbox.proxy import Proxy  # for whoever lets hosts through
+
+            self._proxy = Proxy(self._wishes.hosts)
+            await self._proxy.start(port=self.name == "seatbelt")
+        return self._proxy.address or self._proxy.path
+
+    def profile(self) -> Profile:
+        """What commands may touch right now."""
+        wishes = self._wishes
+        home = os.path.expanduser("~")
+        writable = _real([*self._home, *map(os.path.expanduser, wishes.writable)])
+        secret, protected = self._scan(writable)
+        kept = [path for folder in writable for path in _kept(folder)]
+        masked = [os.path.join(home, name) for name in MASKED] + [os.path.expanduser(path) for path in wishes.masked]
+        own = [path for path in _real([self._state]) if _below(path, writable)]
+        return Profile(
+            writable=writable,
+            kept=tuple(dict.fromkeys((*kept, *protected, *self._guard.kept, *own))),
+            masked=tuple(dict.fromkeys((*(path for path in masked if os.path.lexists(path)), *secret))),
+            network=wishes.network,
+            hosts=wishes.hosts,
+            unix_sockets=wishes.unix_sockets,
+            loopback=True,  # a test may well talk to a server of its own
+        )
+
+    def _scan(self, folders: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The secret and the protected files that are in the writable folders now."""
+        now = time.monotonic()
+        if self._found is None or now - self._found[0] > _FRESH_SECONDS:
+            secret: list[str] = []
+            protected: list[str] = []
+            left = _MOST_ENTRIES
+            for folder in folders:
+                for entry in _entries(folder, left):
+                    left -= 1
+                    if self._guard.secret(entry.path):
+                        secret.append(entry.path)
+                    elif self._guard.protected(entry.path) and not _is_git_of_its_own(entry):
+                        protected.append(entry.path)
+            self._incomplete = left <= 0
+            self._found = now, tuple(secret), tuple(protected)
+        return self._found[1], self._found[2]
+
+
+def _entries(folder: str, most: int) -> "Iterator[os.DirEntry[str]]":
+    """What lies below a folder, level by level, but not in folders that only programs fill."""
+    level, seen = [folder], 0
+    for _ in range(_DEEPEST):
+        below: list[str] = []
+        for one in level:
+            with contextlib.suppress(OSError), os.scandir(one) as entries:
+                for entry in entries:
+                    seen += 1
+                    if seen > most:
+                        return
+                    yield entry
+                    if entry.is_dir(follow_symlinks=False) and entry.name not in _SKIPPED:
+                        below.append(entry.path)
+        level = below
+
+
+def _is_git_of_its_own(entry: "os.DirEntry[str]") -> bool:
+    """Is it part of a repository that git itself has to write? Its hooks and settings are kept by name."""
+    parts = entry.path.split(os.sep)
+    return ".git" in parts and entry.name not in {"hooks", "config", "config.worktree"}
+
+
+def _kept(folder: str) -> Iterator[str]:
+    if not os.path.lexists(os.path.join(folder, ".git")):
+        yield os.path.join(folder, ".git")
+    for name in KEPT:
+        if not name.startswith(".git/") or os.path.isdir(os.path.join(folder, ".git")):
+            yield os.path.join(folder, name)
+
+
+def _real(paths: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(os.path.realpath(path) for path in paths if os.path.isdir(path)))
+
+
+def _below(path: str, folders: Sequence[str]) -> bool:
+    return any(path.startswith(folder.rstrip(os.sep) + os.sep) for folder in folders)

@@ -1,0 +1,1 @@
+"""Tests of what keeps commands from what they must not touch."""

@@ -1,0 +1,504 @@
+"""Bubblewrap: what a command inside can see and change, and that nothing stays behind in the workspace."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ferrule.support.sandbox import bubblewrap
+from ferrule.support.sandbox.absent import Held, first_absent, ours
+from ferrule.support.sandbox.bubblewrap import Bubblewrap
+from ferrule.support.sandbox.layout import LinkError, Mount, layout
+from ferrule.support.sandbox.profile import Profile, SandboxError, Wrapped
+from ferrule.support.sandbox.proxy import Proxy
+
+from .attempts import ATTEMPTS, CHORES, LIMIT_SECONDS, SECRET, Ran, World, unconfined, world
+
+WHY = Bubblewrap().works()
+"""Why this machine has no bubblewrap that works. Then only what needs none is tested, and that it says so."""
+needs_bwrap = pytest.mark.skipif(bool(WHY), reason=f"NOT TESTED HERE, bubblewrap does not confine: {WHY}")
+
+
+@pytest.fixture
+def there(tmp_path):
+    with world(tmp_path) as made:
+        yield made
+
+
+def confined(there: World, script: str, profile: Profile | None = None) -> Ran:
+    wrapped = Bubblewrap().wrap(("/bin/bash", "-c", script), profile or there.profile(), cwd=str(there.workspace))
+    return ran(wrapped, there.env(), there.workspace)
+
+
+def ran(wrapped: Wrapped, env: dict[str, str], cwd: Path) -> Ran:
+    try:
+        done = subprocess.run(
+            wrapped.argv,
+            cwd=cwd,
+            env={**env, **wrapped.env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=wrapped.descriptors,
+            start_new_session=True,
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+    finally:
+        over(wrapped)
+    return Ran(done.returncode, done.stdout.decode(errors="replace"))
+
+
+def over(wrapped: Wrapped) -> None:
+    for descriptor in wrapped.descriptors:
+        os.close(descriptor)
+    wrapped.done()
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_a_machine_without_it_is_told_so(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert Bubblewrap().works() == "There is no program bwrap on PATH."
+    with pytest.raises(SandboxError, match="Install bubblewrap"):
+        Bubblewrap().wrap(("true",), Profile(), cwd="/")
+
+
+@pytest.mark.parametrize("said", ["bwrap: No permissions to create new namespace", ""])
+def test_one_that_does_not_work_is_known_by_trying(monkeypatch, tmp_path, said):
+    (tmp_path / "bwrap").write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert Bubblewrap().works() == f"bwrap fails: {said or 'exit code 1'}"
+
+
+def test_the_workspace_does_not_bring_its_own(monkeypatch, tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "bwrap").write_text("#!/bin/sh\n")
+    (tmp_path / "bin" / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+
+    with pytest.raises(SandboxError, match="outside the workspace"):
+        Bubblewrap().wrap(("true",), Profile(writable=(str(tmp_path),)), cwd=str(tmp_path))
+
+
+@pytest.mark.parametrize("attempt", [pytest.param(each, id=each.name) for each in ATTEMPTS if each.unconfined])
+def test_unconfined_the_attempt_comes_through(there, attempt):
+    assert attempt.happened(there, unconfined(there, attempt.script))
+
+
+@needs_bwrap
+@pytest.mark.parametrize("attempt", [pytest.param(each, id=each.name) for each in ATTEMPTS])
+def test_confined_the_attempt_fails_and_leaves_nothing(there, attempt):
+    result = confined(there, attempt.script)
+
+    assert not attempt.happened(there, result), result.output
+    assert not [path for path in there.workspace.rglob("*") if path.is_dir() and ours(str(path))]
+
+
+@needs_bwrap
+@pytest.mark.parametrize("chore", [pytest.param(each, id=each.name) for each in CHORES])
+def test_what_people_do_all_day_still_works(there, chore):
+    if chore.name == "read-outside" and str(there.outside).startswith(("/tmp/", "/var/tmp/")):
+        pytest.xfail("This user's home is in a temporary folder, which is another one inside.")
+    result = confined(there, chore.script)
+
+    assert (result.code, result.output) == (0, chore.output.format(workspace=there.workspace))
+
+
+@needs_bwrap
+def test_work_in_the_workspace_goes_on(there):
+    script = """
+        set -e
+        echo new > new; mkdir -p a/b; mv new a/b; ln -s a/b l; ln a/b/new hard; rm src/a.txt
+        echo x > .git/index; echo x > $TMPDIR/t; cat $TMPDIR/t /tmp/t; cat /etc/passwd > /dev/null
+        $PY -c 'import socket, threading
+server = socket.create_server(("127.0.0.1", 0))
+one = socket.create_connection(server.getsockname()); print("loopback of its own")'
+        $PY -c 'import socket; a, b = socket.socketpair(); a.send(b"pair"); print(b.recv(9))'
+        : > /dev/null; head -c 1 /dev/urandom > /dev/null; sleep 0 & wait; echo done
+    """
+
+    result = confined(there, script, there.profile(loopback=True))
+
+    assert (result.code, result.output.splitlines()[-1]) == (0, "done"), result.output
+    assert (there.workspace / "hard").read_text() == "new\n"
+    assert not os.path.exists("/tmp/t")
+
+
+@needs_bwrap
+@pytest.mark.parametrize(("script", "code"), [("exit 7", 7), ("kill -9 $$", 137), ("true", 0)])
+def test_the_exit_code_is_the_commands(there, script, code):
+    assert confined(there, script).code == code
+
+
+@needs_bwrap
+def test_placeholders_are_empty_folders_that_version_control_does_not_see(there):
+    result = confined(there, "rm -rf .git/* 2> /dev/null; git init -q z; cp -r .mcp.json z; cd z; git status --short")
+
+    assert (result.code, result.output) == (0, "")
+
+
+@needs_bwrap
+def test_an_ordinary_user_is_confined_too(there):
+    if os.getuid() != 0:
+        assert confined(there, "id -u").output.strip() == str(os.getuid())
+        return
+    wrapped = Bubblewrap().wrap(("/bin/sh", "-c", "id -u; echo x > /etc/ferrule-test; echo x > in"), Profile(), cwd="/")
+    try:
+        done = subprocess.run(
+            wrapped.argv,
+            capture_output=True,
+            pass_fds=wrapped.descriptors,
+            user=65534,
+            group=65534,
+            extra_groups=[],
+            env={},
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+    finally:
+        over(wrapped)
+
+    assert done.stdout == b"65534\n", done.stderr
+    assert b"Read-only file system" in done.stderr or b"Permission denied" in done.stderr
+
+
+def given_away(there: World, uid: int) -> None:
+    for path in (there.workspace, *there.workspace.rglob("*")):
+        os.chown(path, uid, uid, follow_symlinks=False)
+
+
+@needs_bwrap
+@pytest.mark.parametrize("attempt", [pytest.param(each, id=each.name) for each in ATTEMPTS])
+def test_root_in_a_folder_of_somebody_else_is_confined_as_well(there, attempt):
+    """It keeps some rights over the files there. An ordinary user has none to keep, and is tested above."""
+    if os.getuid() == 0:
+        given_away(there, 1000)
+    profile = there.profile()
+    result = confined(there, attempt.script, profile)
+
+    assert not attempt.happened(there, result), result.output
+    assert ("CAP_FOWNER" in bubblewrap._apart(shutil.which("bwrap") or "", profile)) is (
+        os.getuid() == 0 and not bubblewrap._tried(shutil.which("bwrap") or "", user_namespace=False)
+    )
+
+
+@needs_bwrap
+def test_root_can_work_in_a_folder_of_somebody_else(there):
+    if os.getuid() != 0 or bubblewrap._tried(shutil.which("bwrap") or "", user_namespace=False):
+        assert not bubblewrap._for_others(there.profile()) or os.getuid() == 0
+        return
+    given_away(there, 1000)
+    (there.workspace / "src").chmod(0o700)
+    result = confined(there, "echo b >> src/a.txt && echo new > src/new && grep -i capeff /proc/self/status")
+
+    assert (result.code, result.output.split()) == (0, ["CapEff:", "000000000000000b"])
+    assert (there.workspace / "src/a.txt").read_text() == "a\nb\n"
+
+
+@needs_bwrap
+def test_a_kill_ends_everything_inside_and_what_was_put_there_goes(there):
+    before = names(there.workspace)
+    wrapped = Bubblewrap().wrap(
+        ("/bin/bash", "-c", "setsid sleep 1000 & echo up; wait"), there.profile(), cwd=str(there.workspace)
+    )
+    with subprocess.Popen(wrapped.argv, stdout=subprocess.PIPE, pass_fds=wrapped.descriptors) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        assert ours(str(there.workspace / ".mcp.json"))
+        process.kill()
+        # All who could still write to it are gone when it ends.
+        assert process.stdout.read() == b""
+    over(wrapped)
+
+    assert process.returncode == -signal.SIGKILL
+    assert names(there.workspace) == before
+
+
+@needs_bwrap
+def test_a_command_keeps_its_protection_when_another_one_ends(there):
+    first = Bubblewrap().wrap(("/bin/true",), there.profile(), cwd=str(there.workspace))
+    second = Bubblewrap().wrap(
+        ("/bin/bash", "-c", "read; rmdir .mcp.json; echo x > .mcp.json"), there.profile(), cwd=str(there.workspace)
+    )
+    with subprocess.Popen(
+        second.argv, cwd=there.workspace, stdin=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=second.descriptors
+    ) as process:
+        over(first)
+        assert ours(str(there.workspace / ".mcp.json"))
+        _, said = process.communicate(b"\n", LIMIT_SECONDS)
+    over(second)
+
+    assert b"Is a directory" in said
+    assert not (there.workspace / ".mcp.json").exists()
+
+
+def test_what_a_killed_engine_left_is_taken_away_by_the_next(tmp_path):
+    path = str(tmp_path / ".mcp.json")
+    script = (
+        "import os, sys; from ferrule.support.sandbox.absent import Held; Held([sys.argv[1]]); os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", script, path], check=False, timeout=LIMIT_SECONDS)
+    left = ours(path)
+
+    Held([path]).release()
+
+    assert left
+    assert not os.path.lexists(path)
+
+
+def test_a_folder_of_the_user_is_never_removed(tmp_path):
+    path = tmp_path / ".claude"
+    path.mkdir()
+
+    assert not ours(str(path))
+    with pytest.raises(OSError, match="cannot be protected"):
+        Held([str(path)])
+    assert path.is_dir()
+
+
+def test_a_placeholder_that_got_contents_is_left_alone(tmp_path):
+    held = Held([str(tmp_path / ".claude")])
+    if os.getuid() != 0:
+        (tmp_path / ".claude").chmod(0o700)
+    (tmp_path / ".claude" / "mine").write_text("")
+    held.release()
+
+    assert (tmp_path / ".claude" / "mine").exists()
+
+
+def test_holding_is_all_or_nothing(tmp_path):
+    (tmp_path / "file").write_text("")
+    before = sorted(os.listdir("/dev/fd"))
+
+    with pytest.raises(OSError):
+        Held([str(tmp_path / "a"), str(tmp_path / "file" / "b")])
+
+    assert os.listdir(tmp_path) == ["file"]
+    assert sorted(os.listdir("/dev/fd")) == before
+
+
+def test_the_first_part_that_is_not_there_is_what_is_held(tmp_path):
+    (tmp_path / "a").mkdir()
+
+    assert first_absent(str(tmp_path / "a" / "b" / "c")) == str(tmp_path / "a" / "b")
+    with contextlib.closing(contextlib.ExitStack()) as stack:
+        held = Held([str(tmp_path / "a" / "b")])
+        stack.callback(held.release)
+        assert first_absent(str(tmp_path / "a" / "b" / "c")) == str(tmp_path / "a" / "b")
+
+
+def laid(tmp_path: Path, **given: tuple[str, ...]) -> list[tuple[str, str]]:
+    profile = Profile(**{name: tuple(str(tmp_path / path) for path in paths) for name, paths in given.items()})  # type: ignore[arg-type]
+    return [
+        (os.path.relpath(path, tmp_path), kind) for path, kind in map(Mount._make, layout(profile, private=()).mounts)
+    ]
+
+
+def test_mounts_come_from_the_top_and_the_most_special_one_wins(tmp_path):
+    for name in ("w/.claude/trees/t/.git", "w/keys/k", "w/a"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "w/a/.env").write_text("")
+
+    assert laid(
+        tmp_path,
+        writable=("w", "w/.claude/trees/t"),
+        kept=("w/.claude", "w/.claude/settings.json", "w/.claude/trees/t/.git", "w/keys/k", "w/a/b/c", "elsewhere"),
+        masked=("w/keys", "w/a/.env", "nowhere"),
+    ) == [
+        ("w", "bind"),
+        ("w/.claude", "read-only"),
+        ("w/.claude/trees/t", "bind"),
+        ("w/.claude/trees/t/.git", "read-only"),
+        ("w/a", "bind"),
+        ("w/a/.env", "nothing"),
+        ("w/a/b", "empty"),
+        ("w/keys", "empty"),
+    ]
+
+
+@pytest.mark.parametrize("path", ["relative", "/a/../b", "/a//b", "/a\0b", ""])
+def test_paths_that_can_be_read_in_two_ways_are_refused(path):
+    with pytest.raises(SandboxError, match="absolute"):
+        layout(Profile(writable=(path,)), private=())
+
+
+@pytest.mark.parametrize("kept", [".vscode", ".vscode/tasks.json"])
+def test_a_link_that_must_stay_is_refused_or_given_to_another_sandbox(tmp_path, kept):
+    (tmp_path / "real").mkdir()
+    (tmp_path / ".vscode").symlink_to("real")
+    profile = Profile(writable=(str(tmp_path),), kept=(str(tmp_path / kept),))
+    answer = Wrapped(("another",))
+
+    class Other:
+        name = "another"
+        lacks = ()
+
+        def __init__(self, why: str) -> None:
+            self.why = why
+
+        def works(self) -> str:
+            return self.why
+
+        def wrap(self, argv, profile, *, cwd):
+            return answer
+
+    if not WHY:
+        with pytest.raises(LinkError, match="symbolic link"):
+            Bubblewrap().wrap(("true",), profile, cwd=str(tmp_path))
+        with pytest.raises(LinkError, match="symbolic link"):
+            Bubblewrap(otherwise=lambda: Other("broken")).wrap(("true",), profile, cwd=str(tmp_path))
+        assert Bubblewrap(otherwise=lambda: Other("")).wrap(("true",), profile, cwd=str(tmp_path)) is answer
+    with pytest.raises(LinkError, match="symbolic link"):
+        layout(profile, private=())
+
+
+@needs_bwrap
+def test_a_secret_behind_a_link_is_masked_at_both_names(there):
+    (there.workspace / "link").symlink_to("src/a.txt")
+    (there.workspace / "src/a.txt").write_text(SECRET)
+    profile = there.profile(masked=(str(there.workspace / "link"),))
+
+    assert SECRET not in confined(there, "cat link src/a.txt", profile).output
+    assert SECRET in confined(there, "cat link src/a.txt", there.profile(masked=())).output
+
+
+@needs_bwrap
+def test_the_network_is_there_when_it_is_allowed(there):
+    script = "echo hello > /dev/tcp/127.0.0.1/$TCP && echo came through"
+
+    assert "came through" in confined(there, script, there.profile(network=True)).output
+    assert "came through" not in confined(there, script).output
+
+
+@needs_bwrap
+def test_nothing_of_the_engine_leaks_into_the_command(there):
+    result = confined(there, "ls /proc/self/fd | wc -l; ls -l /proc/self/fd")
+
+    assert result.output.splitlines()[0] == "4", result.output
+
+
+async def within_proxy(there: World, proxy: Proxy, script: str) -> Ran:
+    profile = there.profile(hosts=("named.test",), proxy=proxy.path)
+    async with asyncio.timeout(LIMIT_SECONDS):
+        return await asyncio.to_thread(confined, there, script, profile)
+
+
+ABSENT = "is not in the list of hosts that the setting sandbox.hosts allows"
+CARRIER = """for p in /proc/[0-9]*; do
+    tr '\\0' '\\n' < $p/cmdline | grep -q relay.py$ || continue
+    cat $p/environ && echo came through; ls $p/fd && echo came through; echo > $p/mem && echo came through; echo found
+done 2> /dev/null"""
+FETCH = """$PY -c '
+import http.client, os
+for host in ("named.test", "other.test"):
+    one = http.client.HTTPConnection("127.0.0.1", int(os.environ["http_proxy"].rpartition(":")[2]), timeout=20)
+    one.request("GET", "http://" + host + ":" + os.environ["SITE"] + "/x")
+    answer = one.getresponse()
+    print(host, answer.status, answer.read().decode().strip())
+'"""
+
+
+@needs_bwrap
+async def test_a_host_of_the_list_is_reached_through_the_proxy_and_no_other(there):
+    async def site(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nwelcome")
+        writer.close()
+
+    async def resolver(host, port):
+        return ["127.0.0.1"]
+
+    server = await asyncio.start_server(site, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    proxy = Proxy([f"named.test:{port}"], private=True, resolver=resolver)
+    await proxy.start()
+    try:
+        came = await within_proxy(there, proxy, f"SITE={port}; export SITE; {FETCH}; exit 3")
+        tried = await within_proxy(there, proxy, ATTEMPTS_BY_NAME["unix-socket"].script)
+        direct = await within_proxy(there, proxy, "echo hello > /dev/tcp/127.0.0.1/$TCP")
+        traced = await within_proxy(there, proxy, CARRIER)
+    finally:
+        await proxy.close()
+        server.close()
+
+    assert came.output.splitlines() == [
+        "named.test 200 welcome",
+        f"other.test 403 The sandbox refused other.test:{port}: it {ABSENT}.",
+    ], came.output
+    assert came.code == 3
+    assert proxy.refused == [f"other.test:{port}"]
+    assert there.heard == [], (tried.output, direct.output)
+    assert traced.output.splitlines()[-1:] == ["found"]
+
+
+@needs_bwrap
+@pytest.mark.parametrize(("script", "code"), [("exit 7", 7), ("kill -9 $$", 137), ("trap 'exit 4' TERM; kill $$", 4)])
+async def test_through_the_forwarder_the_exit_code_is_the_commands(there, script, code):
+    proxy = Proxy(["named.test"])
+    await proxy.start()
+    try:
+        assert (await within_proxy(there, proxy, script)).code == code
+    finally:
+        await proxy.close()
+
+
+@needs_bwrap
+def test_hosts_without_a_proxy_are_an_error_and_nothing_is_left(there):
+    before, had = names(there.workspace), sorted(os.listdir("/dev/fd"))
+
+    with pytest.raises(SandboxError, match="no proxy"):
+        confined(there, "true", there.profile(hosts=("example.org",)))
+
+    assert names(there.workspace) == before
+    assert sorted(os.listdir("/dev/fd")) == had
+
+
+@needs_bwrap
+def test_what_it_lacks_without_a_table_of_system_calls_is_said(monkeypatch):
+    monkeypatch.setattr(bubblewrap, "_denied_calls", lambda **_: b"")
+
+    assert Bubblewrap().lacks[1].startswith("System calls are not restricted")
+
+
+@needs_bwrap
+@pytest.mark.parametrize("alone", ["_denied_calls", "_nested"])
+def test_either_of_two_walls_keeps_user_namespaces_out(there, monkeypatch, alone):
+    """From a user namespace of its own a command could detach what lies over a protected file, and replace it."""
+    attempt = ATTEMPTS_BY_NAME["namespaces"]
+    if alone == "_denied_calls":
+        monkeypatch.setattr(bubblewrap, "_denied_calls", lambda **_: b"")
+        if not bubblewrap._nested(shutil.which("bwrap") or ""):
+            assert any("User namespaces" in each for each in Bubblewrap().lacks)
+            return
+    else:
+        monkeypatch.setattr(bubblewrap, "_nested", lambda path: False)
+
+    assert not attempt.happened(there, confined(there, attempt.script))
+
+
+@needs_bwrap
+def test_its_own_loopback_is_no_way_to_the_machines(there):
+    script = "echo hello > /dev/tcp/127.0.0.1/$TCP"
+    confined(there, script, there.profile(loopback=True))
+
+    assert there.heard == []
+
+
+ATTEMPTS_BY_NAME = {each.name: each for each in ATTEMPTS}
+
+
+@pytest.fixture(autouse=True)
+def bash_is_there():
+    assert shutil.which("bash") is not None

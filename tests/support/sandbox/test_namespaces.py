@@ -1,0 +1,305 @@
+"""Confinement by namespaces: every attempt fails, every chore works, and nothing is left in the workspace."""
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ferrule
+from ferrule.support.sandbox import landlock, namespaces
+from ferrule.support.sandbox.namespaces import Namespaces
+from ferrule.support.sandbox.profile import Wrapped
+from ferrule.support.sandbox.spawner import Confined
+from ferrule.support.starter import Started
+
+from . import attempts
+from .attempts import ATTEMPTS, CHORES, World, confined, unconfined, world
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's; elsewhere works() says so")
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Iterator[World]:
+    with world(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def it_works() -> None:
+    assert namespaces.works() == "", f"This machine has no user namespaces: {namespaces.works()}"
+
+
+def places(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_dir() and stat.S_IMODE(path.stat().st_mode) == 0o1500]
+
+
+@pytest.mark.parametrize("attempt", [pytest.param(one, id=one.name) for one in ATTEMPTS])
+def test_an_attempt_is_stopped(attempt, there):
+    ran = confined(Namespaces(), there, attempt.script)
+
+    assert not attempt.happened(there, ran), ran.output
+
+
+@pytest.mark.parametrize("attempt", [pytest.param(one, id=one.name) for one in ATTEMPTS])
+def test_the_same_attempt_comes_through_unconfined(attempt, there):
+    ran = unconfined(there, attempt.script)
+
+    assert attempt.happened(there, ran) is attempt.unconfined, ran.output
+
+
+@pytest.mark.parametrize("chore", [pytest.param(one, id=one.name) for one in CHORES])
+def test_a_chore_works(chore, there):
+    ran = confined(Namespaces(), there, chore.script)
+
+    assert ran == (0, chore.output.format(workspace=there.workspace))
+
+
+def test_shared_memory_is_private(there):
+    script = "$PY -c 'import multiprocessing as m; m.Semaphore(1); print(1)' && ls -A /dev/shm && touch /dev/shm/x"
+
+    assert confined(Namespaces(), there, script) == (0, "1\n")
+    assert not os.path.exists("/dev/shm/x")
+
+
+def test_temporary_files_stay_from_command_to_command_and_are_nobody_elses(there):
+    name = f"ferrule-{os.getpid()}-{there.workspace.parent.name}"
+    profile = there.profile(loopback=True)
+
+    assert confined(Namespaces(), there, f"echo x > /tmp/{name}; echo y > /var/tmp/{name}", profile).code == 0
+    assert confined(Namespaces(), there, f"cat /tmp/{name} /var/tmp/{name}", profile) == (0, "x\ny\n")
+    assert not os.path.exists(f"/tmp/{name}")
+    assert not os.path.exists(f"/var/tmp/{name}")
+
+
+def start(wrapped: Wrapped, there: World) -> Started:
+    assert isinstance(wrapped.starter, Confined)
+    with open(os.devnull, "r+b") as nothing:
+        number = nothing.fileno()
+        return wrapped.starter.start(
+            wrapped.argv, cwd=str(there.workspace), env=there.env(), stdin=number, stdout=number, stderr=number
+        )
+
+
+def test_the_places_of_absent_files_are_gone_after_the_command(there):
+    os.mkfifo(there.workspace / "fifo")
+    wrapped = Namespaces().wrap(["bash", "-c", "read x < fifo"], there.profile(), cwd=str(there.workspace))
+    started = start(wrapped, there)
+    while_it_runs = {path.name for path in places(there.workspace)}
+    (there.workspace / "fifo").write_text("go on\n")
+    assert started.wait(60) == 0
+    wrapped.done()
+
+    assert while_it_runs == {".mcp.json", ".claude", "tasks.json"}
+    assert places(there.workspace) == []
+    assert not (there.workspace / ".mcp.json").exists()
+
+
+def test_a_place_that_everyone_killed_left_behind_is_taken_along(there):
+    (there.workspace / ".mcp.json").mkdir(mode=0o1500)
+    wrapped = Namespaces().wrap(["true"], there.profile(), cwd=str(there.workspace))
+    assert start(wrapped, there).wait(60) == 0
+    wrapped.done()
+
+    assert not (there.workspace / ".mcp.json").exists()
+
+
+def test_an_empty_folder_of_the_users_own_stays(there):
+    (there.workspace / ".mcp.json").mkdir()
+
+    assert confined(Namespaces(), there, "touch .mcp.json/x").code != 0
+    assert (there.workspace / ".mcp.json").is_dir()
+
+
+def test_a_place_that_another_engine_uses_is_not_removed_under_it(there):
+    """With the folder the mount of the other one would go."""
+    import fcntl
+
+    (there.workspace / ".mcp.json").mkdir(mode=0o1500)
+    other = os.open(there.workspace / ".mcp.json", os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_SH)
+    try:
+        wrapped = Namespaces().wrap(["true"], there.profile(), cwd=str(there.workspace))
+        assert start(wrapped, there).wait(60) == 0
+        wrapped.done()
+
+        assert (there.workspace / ".mcp.json").is_dir()
+    finally:
+        os.close(other)
+
+
+_ENGINE = """
+import os, sys
+from ferrule.support.sandbox import spawner
+from ferrule.support.sandbox.profile import Profile
+folder = sys.argv[1]
+names = (".mcp.json", ".a/b", ".c")
+profile = Profile(writable=(folder,), kept=tuple(f"{folder}/{name}" for name in names))
+starter = spawner.Confined(spawner.Kind("namespaces"), profile)
+nothing = os.open(os.devnull, os.O_RDWR)
+script = "rm -rf .mcp.json; echo x > .mcp.json; mkdir -p .a; echo x > .a/b; echo x > .c"
+for _ in range(20):
+    env = {"PATH": os.environ["PATH"]}
+    argv = ["bash", "-c", script]
+    starter.start(argv, cwd=folder, env=env, stdin=nothing, stdout=nothing, stderr=nothing).wait(60)
+    assert not any(os.path.isfile(f"{folder}/{name}") for name in names)
+"""
+
+
+def test_engines_that_share_a_workspace_do_not_take_each_others_places_away(tmp_path):
+    argv = [sys.executable, "-c", _ENGINE, str(tmp_path)]
+    engines = [subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+
+    assert [(engine.communicate(timeout=120)[1], engine.returncode) for engine in engines] == [("", 0)] * 3
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("link", ["src/a.txt", "nowhere", "src"])
+def test_a_kept_name_that_is_a_link_cannot_be_replaced(link, there):
+    (there.workspace / ".mcp.json").symlink_to(link)
+    attacks = ("rm -f .mcp.json", "mv .mcp.json x", "ln -sfT src/b .mcp.json", "echo x > n", "mv -fT n .mcp.json")
+    ran = confined(Namespaces(), there, "; ".join(attacks))
+
+    assert ran.code != 0
+    assert os.readlink(there.workspace / ".mcp.json") == link
+
+
+def test_where_nothing_can_be_created_nothing_is_put_and_the_mode_cannot_be_changed(there):
+    folder = there.workspace / "sub/.vscode"
+    folder.chmod(0o555)
+    try:
+        ran = confined(Namespaces(), there, "chmod 755 sub/.vscode; echo x > sub/.vscode/tasks.json")
+
+        assert ran.code != 0
+        assert not (folder / "tasks.json").is_file()
+    finally:
+        folder.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"writable": ("/",), "kept": (), "masked": ()}, id="everything-writable"),
+        pytest.param({"writable": ("relative",), "kept": (), "masked": ()}, id="not-absolute"),
+        pytest.param({"masked": ("{parent}",)}, id="workspace-in-a-hidden-folder"),
+        pytest.param({"kept": ("{workspace}",)}, id="kept-and-writable"),
+        pytest.param({"writable": ("{workspace}/absent",)}, id="writable-and-absent"),
+        pytest.param({"masked": ("/etc/../etc/passwd",)}, id="not-normal"),
+    ],
+)
+def test_what_cannot_be_enforced_does_not_run(changes, there):
+    words = {"parent": str(there.workspace.parent), "workspace": str(there.workspace)}
+    profile = there.profile(**{name: tuple(one.format(**words) for one in paths) for name, paths in changes.items()})
+
+    with pytest.raises(OSError):
+        confined(Namespaces(), there, "echo ran", profile)
+
+
+def test_programs_have_no_rights_at_all(there):
+    ran = confined(Namespaces(), there, "grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status")
+
+    rights = dict(line.split(":\t") for line in ran.output.splitlines())
+    assert rights.pop("NoNewPrivs") == "1"
+    assert rights.pop("Seccomp") == "2"
+    assert set(rights.values()) == {"0" * 16}
+
+
+def test_it_talks_to_itself_where_that_is_allowed(there):
+    script = (
+        '$PY -c \'import socket; s = socket.create_server(("127.0.0.1", 0)); '
+        'c = socket.create_connection(s.getsockname()); a, _ = s.accept(); c.send(b"1"); print(a.recv(1))\''
+    )
+
+    assert confined(Namespaces(), there, script, there.profile(loopback=True)) == (0, "b'1'\n")
+    assert confined(Namespaces(), there, script).code != 0
+
+
+def test_with_the_network_it_reaches_others_and_still_no_files(there):
+    script = "exec 3<> /dev/tcp/127.0.0.1/$TCP; echo hello >&3; cat <&3; echo x 2> /dev/null > $OUT/new"
+
+    confined(Namespaces(), there, script, there.profile(network=True))
+
+    assert there.heard == ["tcp hello\n"]
+    assert not (there.outside / "new").exists()
+
+
+def test_hosts_are_reached_through_the_proxys_socket_only(there):
+    """The proxy is whoever listens at its socket; here it is one that answers `heard`."""
+    profile = there.profile(proxy=str(there.unix), hosts=("example.org",))
+    script = "exec 3<> /dev/tcp/127.0.0.1/3128; printf hello >&3; cat <&3"
+
+    assert confined(Namespaces(), there, script, profile) == (0, "heard\n")
+    assert there.heard == ["unix hello"]
+    assert confined(Namespaces(), there, "echo hello > /dev/tcp/127.0.0.1/$TCP", profile).code != 0
+    assert there.heard == ["unix hello"]
+
+
+def test_an_ordinary_user_is_confined_just_as_well():
+    """Only root can try as somebody else; whoever else runs this has been that user all along."""
+    if os.getuid() != 0:
+        assert namespaces.works() == landlock.works() == ""
+        return
+    folder = Path(tempfile.mkdtemp(dir="/var/lib"))
+    try:
+        package, tests = Path(ferrule.__file__).parent, Path(attempts.__file__).parent
+        shutil.copytree(package / "support/sandbox", folder / "ferrule/support/sandbox")
+        shutil.copytree(tests, folder / "tests/support/sandbox")
+        for inside in ("ferrule", "ferrule/support", "tests", "tests/support"):
+            (folder / inside / "__init__.py").touch()
+        home = folder / "home"
+        home.mkdir()
+        for path in [folder, *folder.rglob("*")]:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        os.chown(home, 65534, 65534)
+        done = subprocess.run(
+            [attempts.python(), "-c", _AS_NOBODY, str(home)],
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(home),
+                "PYTHONPATH": str(folder),
+            },
+            cwd=home,
+            user=65534,
+            group=65534,
+            extra_groups=[],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+    finally:
+        shutil.rmtree(folder)
+
+    assert (done.stderr, done.stdout) == ("", "[] []\n")
+
+
+_AS_NOBODY = """
+import sys
+from pathlib import Path
+from tests.support.sandbox.attempts import ATTEMPTS, CHORES, came_through, confined, world
+from ferrule.support.sandbox import spawner
+from ferrule.support.sandbox.landlock import Landlock
+from ferrule.support.sandbox.namespaces import Namespaces
+home = Path(sys.argv[1])
+for sandbox, attempts in ((Namespaces(), ATTEMPTS), (Landlock(), [one for one in ATTEMPTS if not one.needs_mounts])):
+    folder = home / sandbox.name
+    folder.mkdir()
+    wrong = came_through(sandbox, attempts, folder)
+    (folder / "chores").mkdir()
+    with world(folder / "chores") as there:
+        for chore in CHORES:
+            if confined(sandbox, there, chore.script) != (0, chore.output.format(workspace=there.workspace)):
+                wrong.append(chore.name)
+    print(wrong, end=" " if sandbox.name == "namespaces" else "\\n")
+spawner.close()
+"""
+
+
+def test_what_it_lacks_is_said_in_sentences():
+    assert all(text.endswith(".") for text in Namespaces().lacks)
+    assert not any("/proc" in text for text in Namespaces().lacks) or not os.access("/proc/1/status", os.R_OK)
