@@ -38,7 +38,7 @@ FACES = {face.name: face for face in CLAUDE.faces}
 SEED: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "data" / "claude_schemas.json").read_text(encoding="utf-8")
 )
-OLDER = {"MultiEdit", "LS", "TodoWrite"}
+OLDER = {"MultiEdit", "LS", "TodoWrite", "BashOutput"}
 """Names that earlier versions had; models still call them."""
 
 
@@ -51,9 +51,9 @@ def test_the_schema_is_the_seed_s(name):
 def test_all_tools_of_the_seed_have_faces_and_those_that_are_here_are_shown():
     assert len(SEED) == 21
     assert set(FACES) == set(SEED) | OLDER
-    assert [name for name, face in FACES.items() if not face.shown] == ["MultiEdit", "LS", "TodoWrite"]
+    assert [name for name, face in FACES.items() if not face.shown] == ["MultiEdit", "LS", "TodoWrite", "BashOutput"]
     assert {name for name in SEED if FACES[name].tool in BUILTIN} == {
-        *("Read", "Write", "Edit", "Glob", "Grep", "Bash", "NotebookEdit"),
+        *("Read", "Write", "Edit", "Glob", "Grep", "Bash", "TaskOutput", "TaskStop", "NotebookEdit"),
     }
     assert {FACES[name].tool for name in SEED} - set(BUILTIN) <= set(COMING)
 
@@ -302,9 +302,31 @@ SEARCH = {"case_sensitive": True, "limit": 0, "mode": "files", "per_file": 0, "l
         pytest.param(
             "Bash",
             {"command": "ls", "timeout": 1500, "description": "List"},
-            {"command": "ls", "seconds": 1.5},
+            {"command": "ls", "seconds": 1.5, "description": "List"},
             id="bash",
         ),
+        pytest.param(
+            "Bash",
+            {"command": "ls", "run_in_background": True, "dangerouslyDisableSandbox": True},
+            {"command": "ls", "background": True, "outside": True},
+            id="bash-left-running-outside",
+        ),
+        pytest.param(
+            "TaskOutput",
+            {"task_id": "b1", "block": False, "timeout": 1500},
+            {"task_id": "b1", "block": False, "seconds": 1.5},
+            id="task",
+        ),
+        pytest.param(
+            "BashOutput",
+            {"bash_id": "b1", "filter": "err"},
+            {"task_id": "b1", "block": False, "news": True, "only": "err"},
+            id="task-by-its-older-name",
+        ),
+        pytest.param("BashOutput", {"task_id": "b1"}, {"task_id": "b1"}, id="task-by-itself"),
+        pytest.param("TaskStop", {"task_id": "b1"}, {"task_id": "b1"}, id="stop"),
+        pytest.param("TaskStop", {"shell_id": "b1"}, {"task_id": "b1"}, id="stop-by-its-older-name"),
+        pytest.param("TaskStop", {"shell_id": "b1", "task_id": "b1"}, {"task_id": "b1"}, id="stop-by-both"),
         pytest.param(
             "Grep",
             {"pattern": "x", "-i": True, "-n": False},
@@ -559,12 +581,6 @@ async def test_calls_that_fit_are_answered(session, root, name, values, said):
             id="bash-too-long",
         ),
         pytest.param("Bash", {"command": "x", "timeout": 0}, "timeout: must be more than 0.", id="bash-no-time"),
-        pytest.param(
-            "Bash",
-            {"command": "x", "run_in_background": True},
-            "run_in_background: this version leaves no command",
-            id="bash-background",
-        ),
         pytest.param("Bash", {"command": " "}, "The command is empty.", id="bash-nothing"),
         pytest.param("LS", {"path": "a.py"}, "Path is not a directory: {root}/a.py", id="ls-a-file"),
         pytest.param(
@@ -576,8 +592,8 @@ async def test_calls_that_fit_are_answered(session, root, name, values, said):
         pytest.param(
             "BashOutput",
             {"bash_id": "1"},
-            "BashOutput means TaskOutput, which is not among",
-            id="not-yet-by-an-old-name",
+            "There is no task with task_id 1. This session has no tasks.",
+            id="no-task-by-an-old-name",
         ),
     ],
 )

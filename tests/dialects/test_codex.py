@@ -172,7 +172,7 @@ def test_outcomes_are_said_as_its_models_know_them(face, outcome, said):
         pytest.param(
             "shell_command",
             {"command": "ls", "workdir": "/w", "timeout_ms": 1500, "justification": "Why?", "login": True},
-            {"command": "ls", "cwd": "/w", "seconds": 1.5},
+            {"command": "ls", "cwd": "/w", "seconds": 1.5, "description": "Why?"},
             id="shell_command",
         ),
         pytest.param("shell", {"command": ["ls", "-l"]}, {"command": "ls -l"}, id="words"),
@@ -378,7 +378,10 @@ async def test_calls_that_fit_are_answered(session, root, name, values, said):
         ),
         pytest.param("apply_patch", {"input": "x"}, 'input: line 1: expected "*** Begin Patch"', id="no-patch"),
         pytest.param(
-            "exec_command", {"cmd": "ls"}, "exec_command is a tool that this version does not have yet.", id="not-yet"
+            "spawn_agent",
+            {"message": "x", "task_name": "y"},
+            "spawn_agent is a tool that this version does not have yet.",
+            id="not-yet",
         ),
     ],
 )

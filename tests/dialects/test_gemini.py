@@ -266,7 +266,7 @@ def test_a_picture_among_many_files_is_a_part_of_its_own():
         pytest.param("list_directory", "not-a-folder", "Error: Path is not a directory: /w/a", id="ls-of-a-file"),
         pytest.param("grep_search", "not-found", "Path does not exist: /w/a", id="grep-not-found"),
         pytest.param("glob", "not-a-folder", "Path is not a directory: /w/a", id="glob-in-a-file"),
-        pytest.param("run_shell_command", "no-background", "Why.", id="any-other"),
+        pytest.param("run_shell_command", "other", "Why.", id="any-other"),
     ],
 )
 def test_a_failure_reads_like_this(face, code, said):
@@ -552,10 +552,18 @@ MORE = " To read more, give start_line and end_line.\n\n"
         ),
         pytest.param(
             "run_shell_command",
-            {"command": "sleep 1", "is_background": True},
+            {"command": "exit 3", "is_background": True, "delay_ms": 20_000},
+            "done",
+            "Command: exit 3\nDirectory: {w}\nOutput: (empty)\nExit Code: 3",
+            id="shell-that-ends-before-it-is-left",
+        ),
+        pytest.param("list_background_processes", {}, "done", "No background processes found.", id="no-processes"),
+        pytest.param(
+            "read_background_output",
+            {"pid": 1},
             "error",
-            "is_background: this version leaves no command running. Run it in the foreground.",
-            id="shell-background",
+            "There is no task with pid 1. This session has no tasks.",
+            id="no-such-process",
         ),
         pytest.param(
             "run_shell_command",

@@ -194,7 +194,7 @@ def test_a_command_that_ends_badly_is_no_failure_and_a_long_output_keeps_its_las
         pytest.param("apply_patch", "bad-arguments", "Why.", id="patch-malformed"),
         pytest.param("grep", "not-found", "No such file or directory: '/w/a'", id="grep-not-found"),
         pytest.param("glob", "not-a-folder", "Not a directory: '/w/a'", id="glob-in-a-file"),
-        pytest.param("bash", "no-background", "Why.", id="any-other"),
+        pytest.param("bash", "other", "Why.", id="any-other"),
     ],
 )
 def test_a_failure_reads_like_this(face, code, said):

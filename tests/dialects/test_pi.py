@@ -169,7 +169,7 @@ def test_a_failed_edit_reads_like_this(face, code, said):
         pytest.param("grep", "not-found", "Path not found: /w/a", id="grep-not-found"),
         pytest.param("find", "not-a-folder", "Not a directory: /w/a", id="find-in-a-file"),
         pytest.param("ls", "not-found", "Path not found: /w/a", id="ls-not-found"),
-        pytest.param("bash", "no-background", "Why.", id="any-other"),
+        pytest.param("bash", "other", "Why.", id="any-other"),
     ],
 )
 def test_another_failure_reads_like_this(face, code, said):

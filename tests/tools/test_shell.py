@@ -176,7 +176,7 @@ def alive(folder):
     [
         pytest.param("git status", "done", id="git"),
         pytest.param("python3 -m unittest", "done", id="python"),
-        pytest.param("git status; true", "rejected-by-user", id="operator"),
+        pytest.param("git status; rm x", "rejected-by-user", id="operator"),
         pytest.param("git status > x", "rejected-by-user", id="redirection"),
         pytest.param("rm -rf x", "rejected-by-user", id="other-program"),
         pytest.param("git status\nrm x", "rejected-by-user", id="newline"),

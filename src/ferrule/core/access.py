@@ -35,12 +35,12 @@ class Access(NamedTuple):
         return cls("host", mode, name.lower())
 
     @classmethod
-    def process(cls, name: str) -> "Access":
-        return cls("process", "write", name)
+    def process(cls, name: str, *, mode: Mode = "write") -> "Access":
+        return cls("process", mode, name)
 
     @classmethod
     def command(cls, line: str, folder: str) -> "Access":
-        """A command line in its final form. What it touches is not known, so it conflicts with every other call."""
+        """A command line in its final form. Unless it is found to read only, it conflicts with every other call."""
         return cls("command", "write", line, folder)
 
 
@@ -58,10 +58,18 @@ def within(path: str, folder: str) -> bool:
 
 
 def conflict(one: Access, other: Access) -> bool:
-    """May the two not overlap in time? Symmetric; two reads never conflict."""
-    if one.kind in UNKNOWN or other.kind in UNKNOWN:
+    """May the two not overlap in time? Symmetric; two reads never conflict, but for calls that may touch everything."""
+    kinds = {one.kind, other.kind}
+    if "process" in kinds and len(kinds) > 1:
+        # A look at a process, or a word to one, waits for nobody: it may be what everybody waits for.
+        return False
+    if "everything" in kinds:
         return True
-    if one.kind != other.kind or (one.mode == "read" and other.mode == "read"):
+    if one.mode == "read" and other.mode == "read":
+        return False
+    if "command" in kinds:
+        return True
+    if one.kind != other.kind:
         return False
     if one.kind == "path":
         return within(one.key, other.key) or within(other.key, one.key)

@@ -232,6 +232,10 @@ class Ran(NamedTuple):
     """What it wrote to standard error, where that was kept apart."""
     took: float = 0.0
     """Seconds."""
+    quiet_after: float | None = None
+    """Seconds, where the command was stopped because it had printed nothing for so long."""
+    total_chars: int = 0
+    """Of all that it printed, where that was counted."""
 
 
 StepStatus = Literal["pending", "in_progress", "completed", "cancelled", "blocked"]

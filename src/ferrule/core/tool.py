@@ -35,6 +35,9 @@ class Context(Protocol):
     def progress(self, message: str) -> None:
         """Say how far the call is; it also extends the time limit."""
 
+    async def approve(self, sentence: str) -> bool:
+        """Ask the user about something that has come up while the call runs; no where nobody can be asked."""
+
     def param(self, canonical: str) -> str:
         """What the caller calls a parameter, for words about it."""
 

@@ -3,12 +3,6 @@
 from collections.abc import Mapping
 
 COMING: Mapping[str, int] = {
-    "shell_output": 4,
-    "shell_stop": 4,
-    "shell_list": 4,
-    "shell_write": 4,
-    "shell_session": 4,
-    "request_permissions": 4,
     "skill": 5,
     "tool_search": 5,
     "list_mcp_resources": 5,

@@ -19,6 +19,7 @@ from ferrule.core.outcomes import (
     Tree,
     Unread,
 )
+from ferrule.core.tasks import Left
 
 Said = Any
 """Text, or the JSON value that a family reads."""
@@ -143,9 +144,32 @@ def patched(outcome: PatchApplied) -> str:
     return "\n".join(["Success. Updated the following files:", *lines])
 
 
-def failed(outcome: Ran) -> bool:
+def failed(outcome: Ran | Left) -> bool:
     """Did a command not end well? For families to which that is an error."""
-    return outcome.exit_code != 0 or outcome.timed_out_after is not None
+    if isinstance(outcome, Left):
+        return False
+    return outcome.exit_code != 0 or stopped(outcome) is not None
+
+
+def stopped(outcome: Ran) -> str | None:
+    """Why a command was stopped, for families that have no words of their own for it."""
+    if outcome.quiet_after is not None:
+        return f"Stopped after {outcome.quiet_after:g} seconds without output."
+    return None if outcome.timed_out_after is None else f"Stopped after {outcome.timed_out_after:g} seconds."
+
+
+def left(outcome: Left) -> str:
+    """Where a command goes on, for families that have no tools of their own for that: any session knows these two."""
+    return f"{outcome.task.output}\n\n{going_on(outcome)}".lstrip("\n")
+
+
+def going_on(outcome: Left) -> str:
+    """The sentence alone."""
+    moved = "" if outcome.after is None else f" after {outcome.after:g} seconds"
+    return (
+        f"The command goes on in the background{moved}, as task {outcome.task.id} (process {outcome.task.pid})."
+        " TaskOutput reads what it prints, and TaskStop stops it."
+    )
 
 
 def paths(outcome: Found, *, none: str, more: str = "") -> str:

@@ -9,6 +9,7 @@ from ferrule.core.outcomes import Found
 from ferrule.core.tool import Context, Tool
 from ferrule.support.threads import Threads
 from ferrule.tools.search.patterns import Start, found, start
+from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail
 
 
@@ -48,6 +49,9 @@ class Glob(Tool[GlobArgs, Found]):
             from ferrule.support.newest import newest_first  # only this order needs it
 
             names = await ctx.need(Threads).run(newest_first, root, names)
+        denied = ctx.need(Guard).denied
+        if denied is not None:
+            names = [name for name in names if not denied(os.path.join(root, name), "read")]
         page = names[args.offset : args.offset + args.limit]
         head = root.rstrip(os.sep) + os.sep
         paths = [head + name for name in page]

@@ -1,5 +1,6 @@
 """Run a command line."""
 
+import functools
 import os
 import time
 
@@ -7,12 +8,16 @@ from ferrule.core.access import Access
 from ferrule.core.args import Args
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.outcomes import Ran
+from ferrule.core.tasks import Left
 from ferrule.core.tool import Context, Tool
 from ferrule.settings import Settings
-from ferrule.support import process
-from ferrule.support.beneath import describe
-from ferrule.support.environment import quiet_environment
-from ferrule.workspace.paths import Jail
+from ferrule.support.limits import reached
+from ferrule.support.running import Finished
+from ferrule.support.tasks import Tasks
+from ferrule.tools.shell.carry import start_folder
+from ferrule.tools.shell.detach import detach
+from ferrule.tools.shell.offer import offered
+from ferrule.tools.shell.starting import Begun, begin, check_room, leave, seen
 
 
 class ShellArgs(Args, frozen=True, kw_only=True):
@@ -22,7 +27,17 @@ class ShellArgs(Args, frozen=True, kw_only=True):
     """The command is stopped after this time."""
     most_seconds: float | None = None
     """A longer time is shortened to this."""
+    quiet_seconds: float | None = None
+    """The command is stopped when it has printed nothing for so long."""
     background: bool = False
+    """Is it left running, as a task?"""
+    delay_seconds: float = 0.0
+    """So long a command that is left running is waited for, in case it ends at once."""
+    outside: bool = False
+    """Does it run outside of what confines commands?"""
+    detach: bool = False
+    """Does it go on when the session ends? It then needs `outside` as well, and the user is always asked."""
+    description: str = ""
     tail_chars: int = 50_000
     tail_bytes: int | None = None
     """The tail and the command are cut to this together: the exit code must fit behind them, whatever they hold."""
@@ -32,82 +47,173 @@ class ShellArgs(Args, frozen=True, kw_only=True):
     """What the shell itself is given before the command."""
     apart: bool = False
     """Are the errors kept apart from the output?"""
+    yields: bool = False
+    """Does it become a task when its time is up, where that is safe, and is not stopped?"""
+    carry: bool = False
+    """Does it begin where the last one ended, unless it is told where?"""
 
 
-class Shell(Tool[ShellArgs, Ran]):
-    """A fresh shell per call: nothing carries over, nothing is left running, an exit code is not a failure."""
+class Shell(Tool[ShellArgs, Ran | Left]):
+    """A fresh shell per call. Nothing is left running that is not a task, and an exit code is not a failure."""
 
     name = "shell"
     args = ShellArgs
     timed = False
+    extras = ("quiet_seconds", "detach")
 
     def access(self, args: ShellArgs, ctx: Context) -> tuple[Access, ...]:
         _check(args, ctx)  # before anybody is asked about it
-        cwd = ctx.path(args.cwd)
+        cwd = _folder(args, ctx)
         return (Access.command(args.command, cwd), Access.read(cwd))
 
-    async def run(self, args: ShellArgs, ctx: Context) -> Ran:
-        settings = ctx.need(Settings).shell
-        cwd, roots = ctx.path(args.cwd), [root.path for root in ctx.need(Jail).roots]
-        ctx.need(Jail).check(cwd)
-        begun = time.perf_counter()
-        seconds = _least(args.seconds, args.most_seconds, settings.seconds)
-        try:
-            ended = await process.run(
-                [process.shell(outside=roots), *args.flags, "-c", args.command],
-                cwd=cwd,
-                env=quiet_environment(os.environ, keep=settings.keep_env),
-                log=ctx.new_log(),
-                log_limit_bytes=settings.log_mb << 20,
-                tail_chars=args.tail_chars,
-                head_chars=args.head_chars,
-                apart=args.apart,
-                on_output=lambda text: ctx.progress(_last_line(text)),
-                seconds=seconds,
+    async def run(self, args: ShellArgs, ctx: Context) -> Ran | Left:
+        cwd, decided = _folder(args, ctx), next(access for access in ctx.touches if access.kind == "command")
+        if decided.folder != cwd and decided.mode != "read":
+            # What was decided on was this command in another folder, and there it may do something else.
+            raise ToolFailure(
+                f"It was not run: an earlier command of the same message went to {cwd}. Send it again if it is "
+                f"meant for that folder, or with `cd {decided.folder} &&` before it.",
+                code="folder-changed",
             )
-        except OSError as error:
-            raise ToolFailure(f"Cannot run it in {cwd}: {describe(error)}.", path=cwd) from error
-        text = _kept(ended, args, cwd, ctx)
-        if ended.log_error:
-            ctx.drop_log()
-            ctx.note(f"The full output could not be kept: {ended.log_error}.")
-        elif ended.logged_bytes < ended.total_bytes:
-            ctx.note(f"Only the first {ended.logged_bytes:,} of {ended.total_bytes:,} bytes of output were kept.")
-        if ended.timed_out and seconds == settings.seconds:
+        cwd = decided.folder
+        if args.detach:
+            return detach(args.command, ctx, cwd=cwd)
+        return await offered(functools.partial(self._once, args, ctx, cwd), ctx, outside=args.outside)
+
+    async def _once(self, args: ShellArgs, ctx: Context, cwd: str, outside: bool) -> Ran | Left:  # noqa: FBT001 - `Once`
+        if args.background:
+            check_room(ctx)
+        begun = await begin(
+            args.command,
+            ctx,
+            cwd=cwd,
+            head_chars=args.head_chars,
+            tail_chars=args.tail_chars,
+            flags=args.flags,
+            apart=args.apart,
+            outside=outside,
+            carry=args.carry and not args.background and os.name == "posix",
+            may_stay=args.background or args.yields,
+        )
+        if args.background:
+            return await self._left(begun, args, ctx)
+        if begun.carrier is None:
+            return await self._ended(begun, args, ctx)
+        begun.carrier.set_out(ctx)
+        try:
+            outcome = await self._ended(begun, args, ctx)
+        finally:
+            begun.carrier.part(ctx)
+        if isinstance(outcome, Ran) and not was_stopped(outcome):
+            begun.carrier.carry(cwd, ctx)
+        return outcome
+
+    async def _left(self, begun: Begun, args: ShellArgs, ctx: Context) -> Ran | Left:
+        """A command that is left running, unless it ends at once."""
+        begun_at = time.perf_counter()
+        try:
+            why = await begun.running.wait(args.delay_seconds) if args.delay_seconds > 0 else "time"
+        except BaseException:
+            await begun.abandon()
+            raise
+        if why == "ended":
+            begun.close()
+            return _ran(begun, args, ctx, took=time.perf_counter() - begun_at)
+        task = leave(begun, ctx, args.description)
+        return Left(seen(task, begun.running.news() if args.delay_seconds else ""))
+
+    async def _ended(self, begun: Begun, args: ShellArgs, ctx: Context) -> Ran | Left:
+        """A command that is waited for, until its time is up."""
+        settings = ctx.need(Settings).shell
+        begun_at = time.perf_counter()
+        seconds = _least(args.seconds, args.most_seconds, settings.seconds)
+        quiet_seconds = _least(args.quiet_seconds, settings.quiet_seconds)
+        try:
+            why = await begun.running.wait(seconds, quiet_seconds=quiet_seconds)
+            if why == "time" and args.yields and ctx.need(Tasks).has_room and may_go_on(args.command):
+                text = _kept(begun.running.finished(), args, begun.cwd, ctx)
+                task = leave(begun, ctx, args.description)
+                begun.running.news()  # it is told here
+                return Left(seen(task, text), after=seconds)
+            if why != "ended":
+                await begun.running.stop()
+        except BaseException:
+            await begun.abandon()
+            raise
+        begun.close()
+        if why == "time" and seconds == settings.seconds:
             ctx.note(f"The command was stopped after {seconds:g} seconds (shell.seconds).")
-        if ended.survivors_killed:
-            ctx.note("Processes that the command left running were stopped.")
-        timed_out_after = seconds if ended.timed_out else None
-        took = time.perf_counter() - begun
-        return Ran(args.command, cwd, text, ended.exit_code, timed_out_after, ended.errors, took)
+        if why == "quiet":
+            whose = " (shell.quiet_seconds)" * (quiet_seconds == settings.quiet_seconds)
+            ctx.note(f"The command was stopped after {quiet_seconds:g} seconds without output{whose}.")
+        ran = _ran(begun, args, ctx, took=time.perf_counter() - begun_at, stopped=why != "ended")
+        return ran._replace(
+            timed_out_after=seconds if why == "time" else None, quiet_after=quiet_seconds if why == "quiet" else None
+        )
+
+
+def was_stopped(outcome: Ran) -> bool:
+    return outcome.timed_out_after is not None or outcome.quiet_after is not None
+
+
+def may_go_on(command: str) -> bool:
+    """May it go on when its time is up? Not what only sleeps, what works with git, which locks, or cannot be read."""
+    import shlex  # for commands that run out of their time
+
+    try:
+        words = shlex.split(command, comments=True)
+    except ValueError:
+        return False
+    return bool(words) and words[0] != "sleep" and "git" not in command
 
 
 def _check(args: ShellArgs, ctx: Context) -> None:
     if not args.command.strip():
         raise ToolFailure("The command is empty.")
-    if args.background:
-        raise ToolFailure(
-            f"{ctx.param('background')}: this version leaves no command running. Run it in the foreground.",
-            code="no-background",
+    if args.detach and not (args.outside and os.name == "posix"):
+        raise BadArguments(
+            "detach: what outlives the session cannot be confined; give `outside` too, on a POSIX system."
         )
-    if args.seconds is not None and args.seconds <= 0:
-        raise BadArguments(f"{ctx.param('seconds')}: must be more than 0.")
+    for name in ("seconds", "quiet_seconds"):
+        if (value := getattr(args, name)) is not None and value <= 0:
+            raise BadArguments(f"{ctx.param(name)}: must be more than 0.")
     if args.seconds is not None and args.most_seconds is not None and args.seconds > args.most_seconds:
         ctx.note(f"{ctx.param('seconds')} was shortened to {args.most_seconds:g} seconds, the most there is.")
 
 
-def _kept(ended: process.Finished, args: ShellArgs, cwd: str, ctx: Context) -> str:
+def _folder(args: ShellArgs, ctx: Context) -> str:
+    return start_folder(ctx) if args.carry and args.cwd == "." else ctx.path(args.cwd)
+
+
+def _ran(begun: Begun, args: ShellArgs, ctx: Context, *, took: float, stopped: bool = False) -> Ran:
+    finished = begun.running.finished()
+    text = _kept(finished, args, begun.cwd, ctx)
+    if finished.log_error:
+        ctx.drop_log()
+        ctx.note(f"The full output could not be kept: {finished.log_error}.")
+    elif finished.logged_bytes < finished.total_bytes:
+        ctx.note(f"Only the first {finished.logged_bytes:,} of {finished.total_bytes:,} bytes of output were kept.")
+    if finished.survivors_killed and not stopped:
+        ctx.note("Processes that the command left running were stopped.")
+    assert finished.exit_code is not None
+    if limit := reached(begun.limits, finished.exit_code, finished.errors or finished.text):
+        ctx.note(limit)
+    return Ran(begun.command, begun.cwd, text, finished.exit_code, None, finished.errors, took)
+
+
+def _kept(finished: Finished, args: ShellArgs, cwd: str, ctx: Context) -> str:
     """What is shown of the output. The log is kept where that is not all."""
     if args.tail_bytes is None:
-        if ended.missing_chars:
+        if finished.missing_chars:
             # What stands between the ends is not output.
-            shown_chars = len(ended.text) + len(ended.errors)
-            ctx.keep_log(ended.logged_bytes, missing=max(1, ended.total_chars - shown_chars))
-        return ended.text
-    text = _within(ended.text, args.tail_bytes - len(args.command.encode(errors="replace")) - len(os.fsencode(cwd)))
-    if len(text) < ended.total_chars:
-        ctx.keep_log(ended.logged_bytes)
-        ctx.note(f"Only the last {len(text):,} of {ended.total_chars:,} characters of output are shown.")
+            shown_chars = len(finished.text) + len(finished.errors)
+            ctx.keep_log(finished.logged_bytes, missing=max(1, finished.total_chars - shown_chars))
+        return finished.text
+    room = args.tail_bytes - len(args.command.encode(errors="replace")) - len(os.fsencode(cwd))
+    text = _within(finished.text, room)
+    if len(text) < finished.total_chars:
+        ctx.keep_log(finished.logged_bytes)
+        ctx.note(f"Only the last {len(text):,} of {finished.total_chars:,} characters of output are shown.")
     return text
 
 
@@ -121,7 +227,3 @@ def _within(text: str, room: int) -> str:
 
 def _least(*limits: float | None) -> float | None:
     return min((limit for limit in limits if limit is not None), default=None)
-
-
-def _last_line(text: str) -> str:
-    return text.rstrip().rsplit("\n", 1)[-1][-200:]

@@ -3,6 +3,7 @@
 import math
 
 from ferrule.core.outcomes import Created, Edited, FileText, Ran
+from ferrule.core.tasks import Left
 from ferrule.dialects import says
 
 
@@ -26,10 +27,14 @@ def edited(outcome: Edited) -> str:
     return "\n".join(lines) or f"edited {outcome.path}"
 
 
-def ran(outcome: Ran) -> str:
+def ran(outcome: Ran | Left) -> str:
+    if isinstance(outcome, Left):
+        return says.left(outcome)
     parts = [outcome.output] if outcome.output else []
     if outcome.timed_out_after is not None:
         parts.append(f"error: command timed out after {math.ceil(outcome.timed_out_after)}s")
+    elif outcome.quiet_after is not None:
+        parts.append(f"error: command printed nothing for {math.ceil(outcome.quiet_after)}s and was stopped")
     elif outcome.exit_code:
         parts.append(f"exit code: {outcome.exit_code}")
     return "\n".join(parts) or "(no output)"

@@ -7,7 +7,8 @@ import msgspec
 
 from ferrule.core.face import GENERAL_LIMIT_BYTES
 from ferrule.core.outcomes import Created, Deleted, Edited, Formatted, Found, Hits, Matching, Ran, Restored
-from ferrule.dialects.says import fenced, matching
+from ferrule.core.tasks import Left
+from ferrule.dialects.says import fenced, going_on, matching
 
 NOTHING_FOUND = (
     "No results found.",
@@ -26,12 +27,18 @@ def created(outcome: Created) -> Any:
     return message
 
 
-def ran(outcome: Ran) -> str:
+def ran(outcome: Ran | Left) -> str:
+    about = outcome.task if isinstance(outcome, Left) else outcome
+    end = (
+        f"<background>{going_on(outcome)}</background>"
+        if isinstance(outcome, Left)
+        else f"<exit_code>{outcome.exit_code}</exit_code>"
+    )
     return (
-        f"<command>{outcome.command}</command>\n"
-        f"<working_directory>{outcome.cwd}</working_directory>\n"
-        f"<output>{outcome.output}</output>\n"
-        f"<exit_code>{outcome.exit_code}</exit_code>"
+        f"<command>{about.command}</command>\n"
+        f"<working_directory>{about.cwd}</working_directory>\n"
+        f"<output>{about.output}</output>\n"
+        f"{end}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Claude Code's tools: twenty-one, of which those are advertised whose tools are here, and three older ones."""
+"""Claude Code's tools: twenty-one, of which those are advertised whose tools are here, and four older ones."""
 
 import os
 
@@ -24,6 +24,9 @@ _NO_FOLDER = {
     "not-a-folder": "Path is not a directory: {path}",
 }
 
+_WAITING = {"block": True, "seconds": 30.0}
+_TASK = {"most_chars": 30_000}
+
 LATER = {
     "WebFetch": "web_fetch",
     "WebSearch": "web_search",
@@ -33,8 +36,6 @@ LATER = {
     "AskUserQuestion": "ask_user",
     "EnterPlanMode": "enter_plan",
     "ExitPlanMode": "exit_plan",
-    "TaskOutput": "shell_output",
-    "TaskStop": "shell_stop",
     "TaskCreate": "todo_create",
     "TaskGet": "todo_get",
     "TaskUpdate": "todo_update",
@@ -44,10 +45,6 @@ LATER = {
 
 ALIASES = {
     "Agent": "Task",
-    "AgentOutput": "TaskOutput",
-    "AgentOutputTool": "TaskOutput",
-    "BashOutput": "TaskOutput",
-    "BashOutputTool": "TaskOutput",
     "KillBash": "TaskStop",
     "KillShell": "TaskStop",
 }
@@ -147,11 +144,20 @@ def dialect() -> Dialect:
         face(
             "shell",
             "Bash",
-            params={"timeout": "seconds", "run_in_background": "background"},
-            unused=("description", "dangerouslyDisableSandbox"),
+            params={
+                "timeout": "seconds",
+                "run_in_background": "background",
+                "dangerouslyDisableSandbox": "outside",
+            },
             per={"seconds": 1000},
             usual={"seconds": 120.0},
-            fill={"most_seconds": 600.0, "head_chars": 60_000, "tail_chars": 60_000},
+            fill={
+                "most_seconds": 600.0,
+                "head_chars": 60_000,
+                "tail_chars": 60_000,
+                "yields": True,
+                "carry": True,
+            },
             says=says.ran,
             failed=says.failed,
             bound=Middle(30_000),
@@ -181,6 +187,29 @@ def dialect() -> Dialect:
             says=says.planned,
             shown=False,
         ),
+        face(
+            "shell_output",
+            "TaskOutput",
+            params={"timeout": "seconds"},
+            per={"seconds": 1000},
+            usual=_WAITING,
+            fill=_TASK,
+            says=says.read,
+        ),
+        face(
+            "shell_output",
+            "BashOutput",
+            params={"timeout": "seconds", "filter": "only"},
+            per={"seconds": 1000},
+            lift=arrange.task,
+            lower=arrange.named,
+            usual=_WAITING,
+            fill=_TASK,
+            says=says.read,
+            aliases=("TaskOutput", "BashOutputTool", "AgentOutput", "AgentOutputTool"),
+            shown=False,
+        ),
+        face("shell_stop", "TaskStop", lift=arrange.shell, says=says.stopped),
         *(face(tool, name) for name, tool in LATER.items()),
     )
     return Dialect(name="claude", faces=faces, aliases=ALIASES)

@@ -1,5 +1,6 @@
-"""How Claude Code arranges lines, searches, several edits and a list of tasks."""
+"""How Claude Code arranges lines, searches, several edits, a list of tasks and the name of a running one."""
 
+from ferrule.core.errors import BadArguments
 from ferrule.core.face import Values
 from ferrule.dialects.arrange import members, opposite, turned, without
 
@@ -47,3 +48,26 @@ def tasks(values: Values) -> Values:
     """The inverse."""
     shown = members(values, "steps", turned(_STEP))
     return {**shown, "steps": [{**task, "activeForm": task["content"]} for task in shown["steps"]]}
+
+
+def shell(values: Values) -> Values:
+    """`shell_id` is what `task_id` was called."""
+    named = {key: values[key] for key in ("task_id", "shell_id") if values.get(key)}
+    if len(set(named.values())) != 1:
+        raise BadArguments("task_id: required, but missing." if not named else "shell_id: is another than task_id.")
+    return {**without(values, "shell_id"), "task_id": next(iter(named.values()))}
+
+
+def task(values: Values) -> Values:
+    """`bash_id` is what `task_id` was called; who calls it that gets what is new and does not wait."""
+    if values.get("bash_id"):
+        asked = {"block": False, **without(values, "bash_id"), "news": True}
+        return shell({**asked, "shell_id": values["bash_id"]})
+    return shell(without(values, "bash_id"))
+
+
+def named(values: Values) -> Values:
+    """The inverse; `news` is part of the older name."""
+    if not values.get("news"):
+        return values
+    return {**without(values, "news", "task_id"), "bash_id": values["task_id"]}

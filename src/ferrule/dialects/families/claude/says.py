@@ -1,8 +1,10 @@
 """How Claude Code reads what came back."""
 
 import re
+from typing import Any
 
 from ferrule.core.outcomes import CellEdited, Created, Edited, Found, Hits, Matching, Planned, Ran
+from ferrule.core.tasks import Left, TaskRead, TaskStopped
 from ferrule.dialects.says import fenced, hits, matching, paths
 
 EMPTY = "The file exists, but it is empty."
@@ -53,18 +55,65 @@ def _many(count: int, thing: str) -> str:
     return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
-def ran(outcome: Ran) -> str:
+def ran(outcome: Ran | Left) -> str:
+    if isinstance(outcome, Left):
+        return _left(outcome)
     output = outcome.output.strip("\n")
     if outcome.timed_out_after is not None:
         return f"{output}\n\nCommand timed out after {outcome.timed_out_after:g}s".strip()
+    if outcome.quiet_after is not None:
+        return f"{output}\n\nCommand printed nothing for {outcome.quiet_after:g}s and was stopped".strip()
     if outcome.exit_code:
         return f"Exit code {outcome.exit_code}\n{output}".rstrip()
     return output or "(The command printed nothing.)"
 
 
-def failed(outcome: Ran) -> bool:
+def _left(outcome: Left) -> str:
+    task = outcome.task
+    how = "Use TaskOutput to read its output and TaskStop to stop it."
+    if outcome.after is None:
+        said = f"Command running in background with ID: {task.id}. {how}"
+    else:
+        said = (
+            f"Command did not complete within its {outcome.after:g}s timeout and was moved to the background"
+            f" with ID: {task.id}. {how}"
+        )
+    output = task.output.strip("\n")
+    return f"{said}\n\nOutput so far:\n{output}" if output else said
+
+
+def read(outcome: TaskRead) -> dict[str, Any]:
+    task = outcome.task
+    return {
+        "retrieval_status": {"ended": "success", "found": "success", "time": "timeout", "running": "not_ready"}[
+            outcome.why
+        ],
+        "task": {
+            "task_id": task.id,
+            "task_type": "local_bash",
+            "status": task.status,
+            "description": task.description or task.command,
+            "output": task.output,
+            "exitCode": task.exit_code,
+        },
+    }
+
+
+def stopped(outcome: TaskStopped) -> dict[str, str]:
+    task = outcome.task
+    return {
+        "message": f"Successfully stopped task: {task.id} ({task.command})",
+        "task_id": task.id,
+        "task_type": "local_bash",
+        "command": task.command,
+    }
+
+
+def failed(outcome: Ran | Left) -> bool:
     """An exit code of 1 is an answer where it comes from a program that answers with it."""
-    if outcome.timed_out_after is not None:
+    if isinstance(outcome, Left):
+        return False
+    if outcome.timed_out_after is not None or outcome.quiet_after is not None:
         return True
     return outcome.exit_code != 0 and not (outcome.exit_code == 1 and _answers(outcome.command))
 

@@ -12,10 +12,7 @@ from ferrule.dialects.words import rows
 _HERE = os.path.dirname(__file__)
 
 LATER = {
-    "exec_command": "shell_session",
-    "write_stdin": "shell_write",
     "request_user_input": "ask_user",
-    "request_permissions": "request_permissions",
     "tool_search": "tool_search",
     "spawn_agent": "delegate",
     "list_mcp_resources": "list_mcp_resources",
@@ -25,13 +22,16 @@ LATER = {
 """Faces whose canonical tools are not here yet."""
 
 _SHELL: dict[str, Any] = {
-    "params": {"workdir": "cwd", "timeout_ms": "seconds"},
+    "params": {"workdir": "cwd", "timeout_ms": "seconds", "justification": "description"},
     "per": {"seconds": 1000},
-    "unused": ("login", "sandbox_permissions", "justification", "prefix_rule"),
+    "said_as": {"outside": "sandbox_permissions"},
+    "unused": ("login", "prefix_rule"),
     "fill": {"head_chars": 80_000, "tail_chars": 80_000},
     "says": says.ran,
     "bound": Middle(40_000),
+    "shown": False,
 }
+_YIELD = {"yield_time_ms": "seconds", "max_output_tokens": "most_tokens"}
 
 
 def dialect() -> Dialect:
@@ -41,7 +41,31 @@ def dialect() -> Dialect:
         grammar = file.read()
 
     faces = (
-        face("shell", "shell_command", **_SHELL),
+        face(
+            "shell_session",
+            "exec_command",
+            params={
+                "cmd": "command",
+                "workdir": "cwd",
+                "tty": "terminal",
+                "justification": "description",
+                **_YIELD,
+            },
+            per={"seconds": 1000},
+            lift=arrange.outside,
+            lower=arrange.permissions,
+            said_as={"outside": "sandbox_permissions"},
+            unused=("shell", "login", "environment_id", "prefix_rule", "additional_permissions"),
+            says=says.session,
+        ),
+        face(
+            "shell_write",
+            "write_stdin",
+            params={"session_id": "number", **_YIELD},
+            per={"seconds": 1000},
+            says=says.session,
+        ),
+        face("shell", "shell_command", **_SHELL, lift=arrange.outside, lower=arrange.permissions),
         face(
             "shell",
             "shell",
@@ -49,7 +73,15 @@ def dialect() -> Dialect:
             lift=arrange.joined,
             lower=arrange.split,
             aliases=("container.exec", "local_shell"),
-            shown=False,
+        ),
+        face(
+            "request_permissions",
+            "request_permissions",
+            lift=arrange.wanted,
+            lower=arrange.wants,
+            said_as=dict.fromkeys(("network", "read", "write"), "permissions"),
+            unused=("environment_id",),
+            says=says.permitted,
         ),
         face(
             "patch",

@@ -1,4 +1,4 @@
-"""How codex arranges a program's arguments, a plan and a block of code."""
+"""How codex arranges a program's arguments, the permissions that it wants, a plan and a picture's detail."""
 
 import shlex
 
@@ -8,7 +8,39 @@ from ferrule.dialects.arrange import members, turned, without
 
 _SHELLS = frozenset({"bash", "sh", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh"})
 _RUN = frozenset({"-c", "-lc"})
+_ABOVE = "require_escalated"
 _STEP = {"step": "text", "status": "status"}
+
+
+def outside(values: Values) -> Values:
+    """Who wants to be above the sandbox wants to be outside of it; all else stays inside, and may be denied there."""
+    out = without(values, "sandbox_permissions")
+    return {**out, "outside": True} if values.get("sandbox_permissions") == _ABOVE else out
+
+
+def permissions(values: Values) -> Values:
+    """The inverse."""
+    out = without(values, "outside")
+    return {**out, "sandbox_permissions": _ABOVE} if values.get("outside") else out
+
+
+def wanted(values: Values) -> Values:
+    """What is asked for, without the boxes around it."""
+    asked = values["permissions"]
+    files = asked.get("file_system", {})
+    out = {**without(values, "permissions"), **{key: files[key] for key in ("read", "write") if key in files}}
+    network = asked.get("network", {})
+    return {**out, "network": network["enabled"]} if "enabled" in network else out
+
+
+def wants(values: Values) -> Values:
+    """The inverse."""
+    files = {key: values[key] for key in ("read", "write") if key in values}
+    asked = {
+        **({"network": {"enabled": values["network"]}} if "network" in values else {}),
+        **({"file_system": files} if files else {}),
+    }
+    return {**without(values, "network", "read", "write"), "permissions": asked}
 
 
 def joined(values: Values) -> Values:
@@ -18,6 +50,7 @@ def joined(values: Values) -> Values:
     decides on it, sees what will run and not a quotation of it. So does a single word with blanks in it: nobody has
     programs of such names.
     """
+    values = outside(values)
     words = values["command"]
     if not words:
         raise BadArguments("command: is empty; give a program and its arguments.")
@@ -32,6 +65,7 @@ def joined(values: Values) -> Values:
 
 def split(values: Values) -> Values:
     """The inverse."""
+    values = permissions(values)
     line = values["command"]
     try:
         words = shlex.split(line)

@@ -1,7 +1,13 @@
 """How codex reads what came back."""
 
+from typing import Any
+
 from ferrule.core.outcomes import Matching, Picture, Planned, Ran, Tree
-from ferrule.dialects.says import matching, picture, tree
+from ferrule.core.tasks import Left, Permitted, TaskRead
+from ferrule.dialects.says import matching, picture, stopped, tree
+
+CHARS_A_TOKEN = 4
+"""About as many; it is what codex counts by."""
 
 EMPTY = "The file is empty."
 PAST = "The file has {total} lines; line {first} is past its end."
@@ -24,6 +30,33 @@ def files(outcome: Matching) -> str:
     return matching(outcome, none="No matches found.")
 
 
-def ran(outcome: Ran) -> str:
-    stopped = "" if outcome.timed_out_after is None else f"\nStopped after {outcome.timed_out_after:g} seconds."
-    return f"Exit code: {outcome.exit_code}\nWall time: {outcome.took:.1f} seconds{stopped}\nOutput:\n{outcome.output}"
+def ran(outcome: Ran | Left) -> str:
+    if isinstance(outcome, Left):
+        return session(outcome)
+    why = stopped(outcome)
+    rows = [f"Exit code: {outcome.exit_code}", f"Wall time: {outcome.took:.1f} seconds", *([why] if why else ())]
+    return "\n".join([*rows, "Output:", outcome.output])
+
+
+def session(outcome: Ran | Left | TaskRead) -> str:
+    """How long it took, how it stands, how much there was where that is not all, and what it printed."""
+    seen = outcome if isinstance(outcome, Ran) else outcome.task
+    seconds = outcome.waited if isinstance(outcome, TaskRead) else seen.took
+    if isinstance(seen, Ran) or seen.exit_code is not None:
+        stands = f"Process exited with code {seen.exit_code}"
+    else:
+        stands = f"Process running with session ID {seen.number}"
+    why = stopped(outcome) if isinstance(outcome, Ran) else None
+    rows = [f"Wall time: {seconds:.4f} seconds", stands, *([why] if why else ())]
+    if seen.total_chars > len(seen.output):
+        rows.append(f"Original token count: {-(-seen.total_chars // CHARS_A_TOKEN)}")
+    return "\n".join([*rows, "Output:", seen.output])
+
+
+def permitted(outcome: Permitted) -> dict[str, Any]:
+    files = {"read": list(outcome.read), "write": list(outcome.write)}
+    granted = {
+        **({"network": {"enabled": True}} if outcome.network else {}),
+        **({"file_system": {key: paths for key, paths in files.items() if paths}} if any(files.values()) else {}),
+    }
+    return {"permissions": granted, "scope": "session"}

@@ -12,8 +12,6 @@ from ferrule.dialects.words import rows
 _HERE = os.path.dirname(__file__)
 
 LATER = {
-    "list_background_processes": "shell_list",
-    "read_background_output": "shell_output",
     "web_fetch": "web_fetch",
     "google_web_search": "web_search",
     "ask_user": "ask_user",
@@ -106,10 +104,22 @@ def dialect() -> Dialect:
         face(
             "shell",
             "run_shell_command",
-            params={"dir_path": "cwd", "is_background": "background"},
-            unused=("description", "delay_ms", "additional_permissions"),
+            params={"dir_path": "cwd", "is_background": "background", "delay_ms": "delay_seconds"},
+            unused=("additional_permissions",),
+            per={"delay_seconds": 1000},
+            usual={"delay_seconds": 0.2},
             fill={"head_chars": 40_000, "tail_chars": 40_000},
             says=says.ran,
+        ),
+        face("shell_list", "list_background_processes", says=says.tasks),
+        face(
+            "shell_output",
+            "read_background_output",
+            params={"delay_ms": "seconds"},
+            per={"seconds": 1000},
+            lift=arrange.looking,
+            fill={"block": True, "most_chars": 80_000},
+            says=says.printed,
         ),
         face(
             "grep",

@@ -1,4 +1,4 @@
-"""How gemini arranges lines, ignore files and searches."""
+"""How gemini arranges lines, ignore files, searches and looks at what runs."""
 
 from ferrule.core.errors import BadArguments
 from ferrule.core.face import Values
@@ -69,6 +69,11 @@ def searched(values: Values) -> Values:
     if "mode" in values:
         out["names_only"] = values["mode"] == "files"
     return out
+
+
+def looking(values: Values) -> Values:
+    """Whoever says nothing does not wait, and wants the last lines: that is so in other families' sessions too."""
+    return {"lines": 100, "seconds": 0.0, **values}
 
 
 def steps(values: Values) -> Values:

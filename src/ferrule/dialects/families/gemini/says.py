@@ -15,6 +15,7 @@ from ferrule.core.outcomes import (
     Ran,
     Tree,
 )
+from ferrule.core.tasks import Left, TaskList, TaskRead, TaskSeen
 from ferrule.dialects.says import matching, parts, plain
 
 
@@ -62,13 +63,37 @@ def edited(outcome: Edited | Created) -> str:
     return f"Successfully modified file: {outcome.path} ({outcome.places} replacements).\n{outcome.diff}"
 
 
-def ran(outcome: Ran) -> str:
+def ran(outcome: Ran | Left) -> str:
+    if isinstance(outcome, Left):
+        task = outcome.task
+        rows = [f"Command: {task.command}", f"Directory: {task.cwd}", f"Output: {task.output or '(empty)'}"]
+        how = f"read_background_output reads what it prints, and TaskStop with the task_id {task.id} stops it"
+        return "\n".join([*rows, f"Background PIDs: {task.pid} ({how})"])
     rows = [f"Command: {outcome.command}", f"Directory: {outcome.cwd}", f"Output: {outcome.output or '(empty)'}"]
     if outcome.timed_out_after is not None:
         rows.append(f"Error: stopped after {outcome.timed_out_after:g} seconds")
+    if outcome.quiet_after is not None:
+        rows.append(f"Error: stopped after {outcome.quiet_after:g} seconds without output")
     if outcome.exit_code:
         rows.append(f"Exit Code: {outcome.exit_code}")
     return "\n".join(rows)
+
+
+def tasks(outcome: TaskList) -> str:
+    rows = [f"- [PID {task.pid}] {_stands(task)}: `{task.command}`" for task in outcome.tasks]
+    return "\n".join(rows) or "No background processes found."
+
+
+def printed(outcome: TaskRead) -> str:
+    task = outcome.task
+    about = f"[PID {task.pid}] {_stands(task)}"
+    return f"{about}\nOutput:\n{task.output}" if task.output else f"{about}\nOutput: (empty)"
+
+
+def _stands(task: TaskSeen) -> str:
+    if task.status == "running":
+        return "Running"
+    return f"{'Killed' if task.status == 'killed' else 'Exited'} (exit code {task.exit_code})"
 
 
 def found(outcome: Found) -> str:

@@ -1,7 +1,8 @@
 """How opencode reads what came back."""
 
 from ferrule.core.outcomes import Created, Edited, Found, Hits, Matching, Planned, Ran
-from ferrule.dialects.says import matching, paths
+from ferrule.core.tasks import Left
+from ferrule.dialects.says import left, matching, paths
 
 
 def written(_: Created) -> str:
@@ -12,9 +13,12 @@ def edited(outcome: Edited | Created) -> str:
     return written(outcome) if isinstance(outcome, Created) else "Edit applied successfully."
 
 
-def ran(outcome: Ran) -> str:
-    stopped = outcome.timed_out_after
+def ran(outcome: Ran | Left) -> str:
+    if isinstance(outcome, Left):
+        return left(outcome)
+    stopped, quiet = outcome.timed_out_after, outcome.quiet_after
     about = [f"Command was stopped after {stopped * 1000:.0f} ms"] if stopped is not None else []
+    about += [f"Command was stopped after {quiet * 1000:.0f} ms without output"] if quiet is not None else []
     about += [f"Exit code: {outcome.exit_code}"] if outcome.exit_code else []
     body = outcome.output or "(no output)"
     return f"{body}\n\n<metadata>\n{chr(10).join(about)}\n</metadata>" if about else body

@@ -1,7 +1,8 @@
 """How pi reads what came back."""
 
 from ferrule.core.outcomes import Created, Edited, FileText, Found, Hits, Matching, Ran, Tree
-from ferrule.dialects.says import matching, paths, plain
+from ferrule.core.tasks import Left
+from ferrule.dialects.says import left, matching, paths, plain
 
 
 def text(outcome: FileText) -> str:
@@ -23,10 +24,14 @@ def edited(outcome: Edited) -> str:
     return f"Successfully replaced {outcome.places} block(s) in {outcome.path}."
 
 
-def ran(outcome: Ran) -> str:
+def ran(outcome: Ran | Left) -> str:
+    if isinstance(outcome, Left):
+        return left(outcome)
     body = outcome.output.rstrip("\n") or "(no output)"
     if outcome.timed_out_after is not None:
         return f"{body}\n\nCommand timed out after {outcome.timed_out_after:g} seconds"
+    if outcome.quiet_after is not None:
+        return f"{body}\n\nCommand printed nothing for {outcome.quiet_after:g} seconds and was stopped"
     return f"{body}\n\nCommand exited with code {outcome.exit_code}" if outcome.exit_code else body
 
 

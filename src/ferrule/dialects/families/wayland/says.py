@@ -1,6 +1,8 @@
 """How Wayland reads what came back."""
 
 from ferrule.core.outcomes import Created, Edited, Ran
+from ferrule.core.tasks import Left
+from ferrule.dialects.says import left, stopped
 
 UNCHANGED = (
     "File unchanged since last read. The content from the earlier Read is what the file still holds;"
@@ -16,10 +18,14 @@ def edited(outcome: Edited) -> str:
     return f"Edited {outcome.path}: replaced {outcome.places} occurrence(s)"
 
 
-def ran(outcome: Ran) -> str:
+def ran(outcome: Ran | Left) -> str:
     """Both streams under the exit code, or under a sentence about the time; without output that sentence is all."""
+    if isinstance(outcome, Left):
+        return left(outcome)
     streams = f"STDOUT:\n{outcome.output}\nSTDERR:\n{outcome.errors}"
-    if outcome.timed_out_after is None:
+    why = stopped(outcome)
+    if why is None:
         return f"Exit code: {outcome.exit_code}\n{streams}"
-    stopped = f"Command timed out after {round(outcome.timed_out_after * 1000)}ms"
-    return f"{stopped}\n{streams}" if outcome.output or outcome.errors else stopped
+    if outcome.timed_out_after is not None:
+        why = f"Command timed out after {round(outcome.timed_out_after * 1000)}ms"
+    return f"{why}\n{streams}" if outcome.output or outcome.errors else why

@@ -1,0 +1,70 @@
+"""Read what a task has printed."""
+
+import time
+
+from ferrule.core.access import Access
+from ferrule.core.errors import BadArguments
+from ferrule.core.tasks import TaskRead
+from ferrule.core.tool import Context, Tool
+from ferrule.support.threads import Threads
+from ferrule.tools.shell.named import TaskArgs, find
+from ferrule.tools.shell.pattern import Pattern
+from ferrule.tools.shell.starting import middle_cut, seen
+
+_MOST_SECONDS = 600.0
+
+
+class ShellOutputArgs(TaskArgs, frozen=True, kw_only=True):
+    block: bool = False
+    """Is its end waited for?"""
+    seconds: float = 30.0
+    """For so long at most."""
+    until: str | None = None
+    """Or until it has printed what this regular expression matches."""
+    news: bool = False
+    """Only what was not told before?"""
+    only: str | None = None
+    """Only lines that this regular expression matches."""
+    lines: int | None = None
+    """Only so many of the last lines."""
+    most_chars: int = 30_000
+
+
+class ShellOutput(Tool[ShellOutputArgs, TaskRead]):
+    """It waits for no other call, and no other waits for it."""
+
+    name = "shell_output"
+    args = ShellOutputArgs
+    timed = False
+    extras = ("task_id", "number", "until")
+
+    def access(self, args: ShellOutputArgs, ctx: Context) -> tuple[Access, ...]:
+        find(args, ctx)  # before it waits for anything
+        if args.seconds < 0:
+            raise BadArguments(f"{ctx.param('seconds')}: must be at least 0.")
+        if args.lines is not None and args.lines < 1:
+            raise BadArguments(f"{ctx.param('lines')}: must be at least 1.")
+        for name, pattern in (("until", args.until), ("only", args.only)):
+            if pattern is not None:
+                Pattern(pattern, ctx.param(name))
+        return ()
+
+    async def run(self, args: ShellOutputArgs, ctx: Context) -> TaskRead:
+        task, begun = find(args, ctx), time.perf_counter()
+        until = None if args.until is None else Pattern(args.until, ctx.param("until"))
+        waits = args.block or until is not None
+        why = await task.running.wait(min(args.seconds, _MOST_SECONDS) if waits else 0.0, until=until)
+        if until is not None:
+            until.check()
+        news, finished = task.running.news(), task.running.finished()
+        output = news if args.news else finished.text + finished.errors
+        if args.only is not None:
+            output = await ctx.need(Threads).run(Pattern(args.only, ctx.param("only")).lines, output)
+        if args.lines is not None:
+            output = "".join(output.splitlines(keepends=True)[-args.lines :])
+        task.told = task.told or task.running.ended
+        return TaskRead(
+            seen(task, middle_cut(output, args.most_chars), total_chars=len(output)),
+            "running" if why in ("time", "quiet") and not waits else "time" if why == "quiet" else why,
+            time.perf_counter() - begun,
+        )
