@@ -77,16 +77,16 @@ class Gate:
         for access in touches:
             if access.kind != "path":
                 continue
-            for path in {access.key, spelled.get(access.key, access.key)}:
-                (self._guard.check_read if access.mode == "read" else self._guard.check_write)(path)
-            if access.mode == "read":
-                continue
-            if any(within(access.key.casefold(), one) for one in self._kept):
+            if access.mode != "read" and any(within(access.key.casefold(), one) for one in self._kept):
                 raise ToolFailure(
                     f"Refusing to write {access.key}: the user keeps its folder from being written.",
                     code="protected-folder",
                     path=access.key,
                 )
+            for path in {access.key, spelled.get(access.key, access.key)}:
+                (self._guard.check_read if access.mode == "read" else self._guard.check_write)(path)
+            if access.mode == "read":
+                continue
             if any(within(access.key, one) for one in self._own):
                 raise ToolFailure(
                     f"Refusing to write {os.path.basename(access.key)}: it belongs to Ferrule itself. "
@@ -247,6 +247,9 @@ class Gate:
         commands = [f"run `{a.key}` in {a.folder}{where}{stays}" for a in case.touches if a.kind == "command"]
         if commands:
             return ", ".join(commands)
+        processes = [a.key for a in case.touches if a.kind == "process"]
+        if processes:
+            return f"{case.name}: type into task {', '.join(processes)}"
         writes = [self._jail.shown(a.key) for a in case.touches if a.kind == "path" and a.mode == "write"]
         does = _DOES.get(case.tool, "write")
         return f"{case.name}: {does} {', '.join(writes)}" if writes else f"run {case.name}, which may touch anything"

@@ -78,6 +78,8 @@ def load_layers(
         ruling = decode_settings(_contents(managed), managed).permissions
         sets += from_settings(ruling, origin, source=managed, layer="managed")
         bypass = bypass and ruling.bypass
+        if ruling.mode != "default":
+            sets.append(RuleSet((), ordered=False, source=managed, layer="managed", mode=ruling.mode))
     sets += from_settings(permissions, origin, source="the user's settings", layer="user")
     sets += _project(origin, trusted)
     if said:

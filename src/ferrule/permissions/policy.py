@@ -147,6 +147,8 @@ class Policy:
                     subject=subject,
                     weigh=self.weigh,
                     bound=self.bound,
+                    ruled=bool(self._sets),
+                    refuses=any(r.action != "allow" and r.tool in subject.names for s in self._sets for r in s.rules),
                     scene=self._scene(),
                     development=self._development,
                 )
@@ -158,7 +160,7 @@ class Policy:
             decisions.append(self._plain(rest, self._subject(rest)))
             only_reads = only_reads and all(a.mode == "read" and a.kind in {"path", "process"} for a in others)
         decision = strictest(decisions)
-        if case.input.get("outside") and decision.verdict == "allow":
+        if case.input.get("outside") and decision.verdict != "deny":
             decision = Decision("ask", "It would run outside the sandbox, which always asks.", fixed=True)
         elif (
             commands

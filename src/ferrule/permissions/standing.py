@@ -7,7 +7,6 @@ sandbox, is not a matter of modes: who asks for that does not come here.
 from typing import Literal, NamedTuple
 
 from ferrule.core.errors import ConfigError
-from ferrule.support.near import near
 
 Decision = Literal["allow", "ask", "deny"]
 Name = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
@@ -80,6 +79,8 @@ def named(text: str) -> Standing:
     try:
         return found[_plain(text.strip().removeprefix("--"))]
     except KeyError:
+        from ferrule.support.near import near  # only a mistake pays for it
+
         known = [mode.name for mode in MODES]
         meant = near(text, [*known, *_ALIASES], most=1)
         hint = f" Did you mean {meant[0]}?" if meant else ""

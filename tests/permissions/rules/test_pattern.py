@@ -167,7 +167,11 @@ def test_an_expression_says_whether_it_negates(pattern):
 
 @given(st.text("ab*/", max_size=12), st.text("ab/", max_size=16))
 def test_a_glob_is_what_a_slow_reading_says(pattern, text):
-    made = read(pattern)
+    try:
+        made = read(pattern)
+    except BadPattern:  # between slashes it is an expression, such as `/*/`
+        assert pattern[0] == pattern[-1] == "/"
+        return
     if made.kind == "glob":
         assert made.matches(text, strictly=True) == bool(re.fullmatch(pattern.replace("*", ".*"), text))
         assert made.matches(text, strictly=True) == fnmatchcase(text, pattern)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.permissions.shell.form import Finding, listed
+from ferrule.permissions.shell.finding import Finding
+from ferrule.permissions.shell.form import listed
 from ferrule.permissions.shell.line import Word
 from ferrule.permissions.shell.programs import examine, table
 

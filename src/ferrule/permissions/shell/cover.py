@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ferrule.permissions.plain import auto_allowed
 from ferrule.permissions.rules.rule import Always, Rule, Subject, Touched
 from ferrule.permissions.shell.line import Simple
-from ferrule.permissions.shell.part import Part, forms, reads_only
+from ferrule.permissions.shell.part import Part
 from ferrule.permissions.shell.scene import Scene, harmless_assignment, harmless_redirect
 
 Weigh = Callable[[Subject], Sequence[Rule]]
@@ -30,11 +30,11 @@ class Covered(NamedTuple):
     lacks: str = ""
 
 
-def cover(part: Part, subject: Subject, weigh: Weigh, bound: Bound, scene: Scene, *, development: bool) -> Covered:
+def cover(
+    part: Part, allowing: Sequence[Rule], bound: Bound, scene: Scene, *, reads_only: bool, development: bool
+) -> Covered:
+    """Is it covered? `allowing` are the rules that speak for it; `reads_only` says that it only reads."""
     simple = part.simple
-    allowing = [
-        rule for rule in weigh(subject._replace(commands=forms(simple), paths=part.paths)) if rule.action == "allow"
-    ]
     blanket = next((rule for rule in allowing if isinstance(rule.condition, Always)), None)
     if blanket is not None:
         return Covered(blanket.text, blanket.text)
@@ -46,12 +46,12 @@ def cover(part: Part, subject: Subject, weigh: Weigh, bound: Bound, scene: Scene
         return Covered("what it runs by itself")
     if not part.program:
         return Covered(lacks="which program it runs is not certain")
-    if (named := exact(allowing, forms(simple), known=_known(simple))) is not None:
+    if (named := exact(allowing, part.forms, known=_known(simple))) is not None:
         return Covered(named.text, named.text)
     lacks = _beyond(part, allowing[0], scene) if allowing else _uncovered(part, scene)
     if allowing and not lacks:
         return Covered(allowing[0].text, allowing[0].text)
-    if reads_only(part, scene):
+    if reads_only:
         return Covered("it only reads")
     if development and _development(part, scene):
         return Covered("a common development command")
@@ -118,7 +118,8 @@ def _uncovered(part: Part, scene: Scene) -> str:
 def _beyond(part: Part, rule: Rule, scene: Scene) -> str:
     """Why a rule that names a pattern does not cover this command."""
     simple, finding = part.simple, part.finding
-    if finding.doubt:
+    # A rule that names such a sub-command or file covers it as one that names a program without a row does.
+    if finding.doubt and not (finding.unlisted and _names(rule, finding.unlisted)):
         return f"{finding.doubt}, which {rule.text} does not cover"
     if not finding.known and not all(word.known for word in simple.words):
         return "not all of its words are certain"
@@ -126,15 +127,22 @@ def _beyond(part: Part, rule: Rule, scene: Scene) -> str:
         return f"{part.program} runs another program, which only an exact rule covers"
     if simple.cwd is None:
         return "the folder that it runs in is not certain"
-    named = f"({part.program} " in rule.text or f"'{part.program} " in rule.text
-    if scene.impostor(part.program, simple.cwd) and not ("/" in part.program and named):
+    if scene.impostor(part.program, simple.cwd) and not ("/" in part.program and _names(rule, part.program)):
         return "its program lies inside the workspace"
     if part.program == "git" and not part.is_known_repository:
         return "git would obey settings that anybody may have written there"
-    outside = next((path for path in part.paths if path.mode == "write" and not scene.inside(path.real)), None)
-    if outside is not None:
-        return f"it writes {outside.spelled}, outside the workspace"
+    outside = [path for path in part.paths if not scene.inside(path.real)]
+    written = next((path for path in outside if path.mode == "write"), None)
+    if written is not None:
+        return f"it writes {written.spelled}, outside the workspace"
+    if part.program == "git" and outside:
+        return f"git reads {outside[0].spelled}, outside the workspace"
     return ""
+
+
+def _names(rule: Rule, words: str) -> bool:
+    """Does the rule begin with these very words?"""
+    return rule.text.startswith(f"Bash({words} ") or f" '{words} " in rule.text
 
 
 def _development(part: Part, scene: Scene) -> bool:

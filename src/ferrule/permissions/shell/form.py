@@ -12,34 +12,6 @@ from typing import NamedTuple
 from ferrule.permissions.shell.line import Word
 
 
-class Finding(NamedTuple):
-    """What one simple command would do, as far as the tables know."""
-
-    known: bool
-    """Is there a row for the program and its sub-command?"""
-    harmless: bool
-    """Does it only read, with listed flags and nothing unknowable? Where its paths lead is another question."""
-    doubt: str
-    """Why a pattern of the user's does not cover it; empty where one would."""
-    reads: tuple[str, ...] = ()
-    """Files and folders that it reads, as written."""
-    writes: tuple[str, ...] = ()
-    """Files and folders that it writes, creates or deletes, as written."""
-    unsure: bool = False
-    """May it read or write what is in neither list?"""
-    runs_project_code: bool = False
-    """Does it run code that the repository chooses: build files, tests, hooks?"""
-    program: str = ""
-    globs: tuple[str, ...] = ()
-    """Patterns among what it reads, as written; no match of theirs can be a flag."""
-    deep: bool = False
-    """Does it read the contents of every file below the folders that it reads?"""
-    covers_inside: bool = False
-    """Does it also speak for the command among its words, as for that of `npx` or `docker exec`?"""
-    folder: str = ""
-    """The folder that it goes to first, as with `git -C`; its paths are already written from outside of it."""
-
-
 class Given(NamedTuple):
     """The words of a command, told apart."""
 
@@ -67,6 +39,8 @@ class Judged(NamedTuple):
     harmless: bool = True
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
+    into: tuple[str, ...] = ()
+    unhides: tuple[str, ...] = ()
 
 
 class Form(NamedTuple):
@@ -257,13 +231,15 @@ class Reader:
             self.doubt = f"{self.name} {name} with such a value is not listed"
         elif kind in _KINDS:
             self.touched.append((_KINDS[kind], value))
-        elif apart and not self.form.whole and not self.name.startswith("git"):
+        elif apart and not self.form.whole and kind != "n":
             self._doubtful(name, value)
 
     def _doubtful(self, name: str, value: Word) -> None:
-        """Another machine's program of this name may not take the value, or no flags after its first operand."""
-        if len(name) == 2 and self.form.harmless and name != "-e" and re.fullmatch(r"-[\w-].*", value.text):
+        """The program may take the value only behind `=`, or no flags after its first operand."""
+        if name not in {"-e", "--regexp", "--expression"} and re.match(r"-[\w-]", value.text):
             self.doubt = f"{self.name} {name} may leave {value.text} for a flag"
+        elif self.name.startswith("git"):
+            return
         elif (re.match(r"/.|\.\./|~", value.text) and name != "-e") or (self.operands and "/" in value.text):
             self.touched.append(("read", value))
 

@@ -96,6 +96,24 @@ _SHAPES = {
     "pdm run": _Shape(),
     "pipx run": _Shape("--spec --python"),
     "bundle exec": _Shape(),
+    "hatch run": _Shape(),
+    "conda run": _Shape("-n -p --name --prefix --cwd"),
+    "tox exec": _Shape("-e"),
+    "perf stat": _Shape("-e -o -p -r"),
+    "perf record": _Shape("-e -o -p -F"),
+    "direnv exec": _Shape("", 1),
+    "aws-vault exec": _Shape("-d --duration", 1),
+    **dict.fromkeys(("mise exec", "asdf exec", "rbenv exec", "pyenv exec", "op run", "doppler run"), _Shape()),
+    **dict.fromkeys(("docker-compose exec", "docker-compose run"), _Shape(_CONTAINER, 1, moves=True)),
+    **dict.fromkeys(("faketime", "gosu", "su-exec"), _Shape("", 1)),
+    **dict.fromkeys(
+        ("linux32", "linux64", "arch", "torsocks", "torify", "catchsegv", "eatmydata", "fakeroot"), _Shape()
+    ),
+    **dict.fromkeys(("setpriv", "dbus-run-session", "prlimit", "xvfb-run", "tini", "dumb-init", "entr"), _Shape()),
+    **dict.fromkeys(("valgrind", "numactl", "chpst", "daemonize", "dotenv", "with-contenv"), _Shape()),
+    "cgexec": _Shape("-g"),
+    "choom": _Shape("-n -p"),
+    "screen": _Shape("-S -t -L"),
 }
 _SCRIPT_FLAGS = {
     "su": ("-c", "--command"),
@@ -129,6 +147,10 @@ def inside(words: Sequence[Word], redirects: Sequence[Redirect] = ()) -> Iterato
     if name in _READERS:
         yield from _READERS[name](rest)
     yield from _flagged(name, rest)
+    if name == "docker" and rest and rest[0].text == "compose":
+        name, rest = "docker-compose", rest[1:]
+    elif name.startswith("ld") and ".so" in name:  # the loader runs the file that it is given
+        yield from _behind(rest, _Shape())
     pair = f"{name} {rest[0].text}" if rest and rest[0].known else ""
     if pair in _SHAPES:
         yield from _behind(rest[1:], _SHAPES[pair])
@@ -150,6 +172,13 @@ def _git(rest: tuple[Word, ...]) -> Iterator[Argv | Script]:
         yield Argv(rest[2:])
     elif "rebase" in texts:
         yield from _flagged("git rebase", rest)
+    flags = [index for index, text in enumerate(texts) if text.startswith("-c")]
+    settings = dict.fromkeys(texts[index][2:] or "".join(texts[index + 1 : index + 2]) for index in flags)
+    for name, _, value in (setting.partition("=") for setting in settings):
+        # A setting may be a command line, or as an alias the rest of one of git's own.
+        yield Script(
+            f"git {value}" if name.startswith("alias.") and value[:1] != "!" else value.lstrip("!"), sure=False
+        )
 
 
 def _joined(words: Sequence[Word]) -> Iterator[Script]:
@@ -208,7 +237,8 @@ def _flagged(name: str, rest: Sequence[Word]) -> Iterator[Script]:
     for index, word in enumerate(rest):
         for flag in flags:
             joint = "=" if flag.startswith("--") else ""
-            if word.text == flag and index + 1 < len(rest) and rest[index + 1].known:
+            clustered = len(flag) == 2 and re.fullmatch(f"-[A-Za-z]*{flag[1]}", word.text)
+            if (word.text == flag or clustered) and index + 1 < len(rest) and rest[index + 1].known:
                 yield Script(rest[index + 1].text, sure=False)
             elif word.known and word.text.startswith(flag + joint) and word.text != flag:
                 yield Script(word.text[len(flag + joint) :], sure=False)

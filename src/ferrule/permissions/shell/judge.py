@@ -1,15 +1,17 @@
 """May a command line run? Every simple command at every depth has to be covered; whatever is not certain asks."""
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ferrule.permissions.decision import Decision, strictest
 from ferrule.permissions.refusal import refusal
-from ferrule.permissions.rules.rule import Rule, Subject, Touched
+from ferrule.permissions.rules.rule import Always, Rule, Subject, Touched
 from ferrule.permissions.shell.cover import Bound, Covered, Weigh, cover, edits_inside, exact
 from ferrule.permissions.shell.line import Line
+from ferrule.permissions.shell.loose import loose
 from ferrule.permissions.shell.parse import parse
-from ferrule.permissions.shell.part import Part, forms, looser, parts, reads_only
+from ferrule.permissions.shell.part import Part, looser, parts, reads_only
 from ferrule.permissions.shell.scene import Scene
 from ferrule.workspace.paths import Jail
 
@@ -30,21 +32,45 @@ def judge(
     weigh: Weigh,
     scene: Scene,
     bound: Bound = lambda _: (),
+    ruled: bool = True,
+    refuses: bool = False,
     development: bool = True,
 ) -> Judged:
-    """Decide on a command line. `development`: common development commands need no rule."""
+    """Decide on a command line. `ruled`: are there any rules? `development`: common development commands need none.
+
+    `refuses`: do rules refuse commands? Then even one for all commands does not cover a program that nobody knows.
+    """
     line = _read(command, cwd, scene)
-    every = [part for simple in line.commands for part in parts(simple)]
-    decisions = list(_refused(command, every, subject, weigh, bound))
-    covers = [cover(part, subject, weigh, bound, scene, development=development) for part in every]
+    # With a doubt about the line nothing of it is covered, and only rules that refuse are of use.
+    commands = dict.fromkeys(line.commands) if line.doubts else line.commands
+    every = [part for simple in commands for part in parts(simple)]
+    weighed = [weigh(subject._replace(commands=part.forms, paths=part.paths)) for part in every] if ruled else []
+    decisions = list(_refused(command, every, weighed, subject=subject, weigh=weigh, bound=bound)) if ruled else []
+    calm = [not line.doubts and reads_only(part, scene) for part in every]
+    covers = [
+        cover(
+            part,
+            _allowing(part, weighed[at], refuses=refuses) if ruled else (),
+            bound,
+            scene,
+            reads_only=calm[at],
+            development=development,
+        )
+        for at, part in enumerate(() if line.doubts else every)
+    ]
     if not decisions:
-        allowing = [rule for rule in weigh(subject._replace(commands=(command,))) if rule.action == "allow"]
+        whole = weigh(subject._replace(commands=(command,))) if ruled else ()
+        allowing = [rule for rule in whole if rule.action == "allow"]
         decisions.append(_weighed(line, every, covers, exact(allowing, (command,), known=_known(line)), scene))
     decision = strictest(decisions)
     edits = decision.verdict == "ask" and not line.doubts
     edits = edits and all(edits_inside(part, covered, scene) for part, covered in zip(every, covers, strict=True))
-    harmless = not line.doubts and all(reads_only(part, scene) for part in every)
-    return Judged(decision._replace(edits_inside=edits), harmless)
+    return Judged(decision._replace(edits_inside=edits), not line.doubts and all(calm))
+
+
+def _allowing(part: Part, rules: Sequence[Rule], *, refuses: bool) -> list[Rule]:
+    blind = refuses and bool(part.simple.words) and not part.program
+    return [rule for rule in rules if rule.action == "allow" and not (blind and isinstance(rule.condition, Always))]
 
 
 def only_reads(command: str, cwd: str, scene: Scene) -> bool:
@@ -60,8 +86,13 @@ def effects(command: str, cwd: str, jail: Jail) -> list[Touched]:
     return sorted(found, key=lambda path: path.mode != "write")
 
 
+_parsed = functools.lru_cache(maxsize=64)(parse)
+"""Every call asks more than once."""
+
+
 def _read(command: str, cwd: str, scene: Scene) -> Line:
-    line = parse(command, cwd=cwd, roots=scene.roots)
+    # Where it goes to other folders, what is there now counts; else only its text does.
+    line = (parse if "cd" in command or "pushd" in command else _parsed)(command, cwd=cwd, roots=scene.roots)
     if all(char.isprintable() or char in "\n\t" for char in command):
         return line
     # Whoever is to look at it would not see what is there.
@@ -72,28 +103,44 @@ def _known(line: Line) -> bool:
     return not line.doubts and all(word.known for simple in line.commands for word in simple.words)
 
 
-def _refused(command: str, every: Sequence[Part], subject: Subject, weigh: Weigh, bound: Bound) -> Iterator[Decision]:
+def _refused(
+    command: str,
+    every: Sequence[Part],
+    weighed: Sequence[Sequence[Rule]],
+    *,
+    subject: Subject,
+    weigh: Weigh,
+    bound: Bound,
+) -> Iterator[Decision]:
     """What rules say that do not allow: about the line, its commands, and the paths that they touch."""
-    asked: list[tuple[str, Subject]] = []
-    for part in every:
-        named = forms(part.simple)
-        asked.append((part.shown, subject._replace(commands=named, paths=part.paths)))
-        asked += [(part.shown, subject._replace(commands=(text,))) for text in looser(part.simple) if text not in named]
-    asked.append(("The command line", subject._replace(commands=(command,))))
-    for part in every:
-        for path in part.paths:
-            yield from (refusal(rule, part.shown) for rule in bound(path) if rule.action != "allow")
-    for what, one in asked:
-        for rule in weigh(one):
+    for part, rules in zip(every, weighed, strict=True):
+        found = [*rules, *(rule for path in part.paths for rule in bound(path))]
+        for text in looser(part.simple):
+            if text not in part.forms:
+                found += weigh(subject._replace(commands=(text,)))
+        yield from (refusal(rule, part.shown) for rule in found if rule.action != "allow")
+        yield from _suspected(part, bound)
+    whole = weigh(subject._replace(commands=(command,)))
+    yield from (refusal(rule, "The command line") for rule in whole if rule.action != "allow")
+
+
+def _suspected(part: Part, bound: Bound) -> Iterator[Decision]:
+    """What rules say that refuse about the files that a command may touch, where not all of its words are known."""
+    for path, whole in loose(part.simple, part.finding):
+        for rule in bound(path):
+            if rule.action != "allow" and whole:
+                yield refusal(rule, part.shown)
+        for rule in bound(path._replace(mode="write")):
             if rule.action != "allow":
-                yield refusal(rule, what)
+                yield Decision("ask", f"{part.shown} may touch what {rule.text} is about.", rule.text, fixed=True)
 
 
 def _weighed(
     line: Line, every: Sequence[Part], covers: Sequence[Covered], whole: Rule | None, scene: Scene
 ) -> Decision:
     for part in every:
-        for path in part.paths:
+        named = [path._replace(mode="read") for path, whole in loose(part.simple, part.finding) if whole]
+        for path in (*part.paths, *named):
             if why := scene.off_limits(path):
                 return Decision("ask", f"{part.shown}: {why}.", fixed=True)
     if whole is not None:

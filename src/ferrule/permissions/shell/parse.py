@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from ferrule.permissions.shell.grammar import tree
-from ferrule.permissions.shell.inside import Argv, Script, inside
+from ferrule.permissions.shell.inside import SHELLS, Argv, Script, inside
 from ferrule.permissions.shell.line import Line, Simple, Word
 from ferrule.permissions.shell.seams import Seams
 from ferrule.permissions.shell.unwrap import TOO_WRAPPED, strip
@@ -21,6 +21,9 @@ READ_CHARACTERS = 100_000
 """A longer one is not even read: it is refused by its length alone, and its words are only split."""
 PARTS = 200
 NESTED = 6
+
+_COMMANDS_IN = "COMMAND|PAGER|EDITOR|VISUAL|SHELL|BROWSER|ASKPASS|DIFF|SSH|RSH"
+"""How variables are named that hold a command line which a program runs."""
 
 BROKEN = "it does not parse"
 CONTROL = "it has control characters or hidden ones, which bash does not read as they look"
@@ -67,6 +70,9 @@ def _read(command: str, cwd: str | None, *, nested: int) -> tuple[list[Simple], 
     if len(commands) > PARTS:
         doubts[TOO_MANY] = None
     commands = [_filled(simple, doubts, nested) for simple in commands]
+    if nested < NESTED and any(map(_takes_code, commands)):
+        for text in _handed(commands):
+            commands += _read(text, None, nested=nested + 1)[0]
     if root.has_error or doubts.keys() & Seams.LOST:
         # What bash would make of it is not in the tree: a rough look, so that rules that deny see the words.
         seen = {simple.source for simple in commands}
@@ -74,9 +80,24 @@ def _read(command: str, cwd: str | None, *, nested: int) -> tuple[list[Simple], 
     return commands, doubts
 
 
+def _takes_code(simple: Simple) -> bool:
+    """Is it a shell, or does it read more commands?"""
+    words = simple.stripped or simple.words
+    return bool(words) and os.path.basename(words[0].text) in SHELLS | {"source", ".", "at", "batch"}
+
+
+def _handed(commands: Sequence[Simple]) -> list[str]:
+    """The texts of a line that a shell in it could be handed as commands."""
+    said = [simple.words[1:] for simple in commands if simple.words and simple.words[0].text in {"echo", "printf"}]
+    texts = [" ".join(word.text for word in words if not word.text.startswith("-")) for words in said]
+    given = [one for simple in commands for one in simple.redirects if one.operator in {"<<", "<<<"}]
+    return [*texts, *(one.target.text for one in given)]
+
+
 def _filled(simple: Simple, doubts: dict[str, None], nested: int) -> Simple:
     """The command with those that it runs by itself."""
     found = list(inside(simple.words, simple.redirects))
+    found += [Script(value.text, sure=False) for name, value in simple.assigns if re.search(_COMMANDS_IN, name)]
     if not found:
         return simple
     if nested >= NESTED:

@@ -6,14 +6,24 @@ from typing import NamedTuple
 
 from ferrule.permissions.repository import known_repository
 from ferrule.permissions.rules.rule import Touched
-from ferrule.permissions.shell.form import Finding
+from ferrule.permissions.shell.finding import Finding
 from ferrule.permissions.shell.line import Simple, Word
-from ferrule.permissions.shell.programs import examine
-from ferrule.permissions.shell.scene import Scene, harmless_assignment, harmless_redirect, opens_file, touched
+from ferrule.permissions.shell.programs import examine, table
+from ferrule.permissions.shell.scene import (
+    FEW,
+    Scene,
+    found,
+    harmless_assignment,
+    harmless_redirect,
+    opens_file,
+    touched,
+)
 
-_BLANK = "\x1f"
-"""Stands for a blank inside a word: no pattern's blank matches it, so that words are compared whole."""
+_BLANKS = str.maketrans(dict.fromkeys(" \t\n\v\f\r", "\x1f"))
+"""What stands for a blank inside a word: no pattern's blank matches it, so that words are compared whole."""
 _SHOWN_CHARS = 120
+_LEADING = 50
+"""So many words behind a flag are enough to tell a command by."""
 _STREAMS = ("/dev/null", "/dev/stdin")
 
 
@@ -23,6 +33,8 @@ class Part(NamedTuple):
     simple: Simple
     finding: Finding
     paths: tuple[Touched, ...]
+    forms: tuple[str, ...]
+    """The texts that a rule may name the command by; all of them mean the same command."""
     spoken_for: bool = False
     """Is it run by a command whose rule speaks for it too, as `npx` and `docker exec` run others?"""
 
@@ -48,13 +60,12 @@ class Part(NamedTuple):
 def parts(simple: Simple, *, spoken_for: bool = False) -> Iterator[Part]:
     """The command itself, and those that it runs by itself."""
     finding = examine(simple.stripped or simple.words, cwd=simple.cwd)
-    yield Part(simple, finding, touched(simple, finding), spoken_for)
+    yield Part(simple, finding, touched(simple, finding), _forms(simple), spoken_for)
     for inner in simple.inside:
         yield from parts(inner, spoken_for=spoken_for or finding.covers_inside)
 
 
-def forms(simple: Simple) -> tuple[str, ...]:
-    """The texts that a rule may name the command by; all of them mean the same command."""
+def _forms(simple: Simple) -> tuple[str, ...]:
     source = simple.source.strip()
     if not all(word.known for word in simple.words):
         return (source,)
@@ -62,7 +73,7 @@ def forms(simple: Simple) -> tuple[str, ...]:
 
 
 def _joined(words: Sequence[Word]) -> str:
-    return " ".join("".join(_BLANK if char.isspace() else char for char in word.text) for word in words)
+    return " ".join(word.text.translate(_BLANKS) for word in words)
 
 
 def looser(simple: Simple) -> tuple[str, ...]:
@@ -70,7 +81,18 @@ def looser(simple: Simple) -> tuple[str, ...]:
     words = [word.text for word in simple.stripped or simple.words]
     if not words:
         return ()
-    return tuple(dict.fromkeys((" ".join(words), " ".join((os.path.basename(words[0]), *words[1:])))))
+    name = os.path.basename(words[0])
+    texts = [" ".join(words), " ".join((name, *words[1:]))]
+    form = table().get(name)
+    if form is not None and form.subs:
+        # The flags before a sub-command, with and without a value each: `git -C sub push` is `git push`.
+        at = 1
+        while at < len(words) and words[at].startswith("-"):
+            at += 1
+            texts += [" ".join((name, *words[begin : begin + _LEADING])) for begin in (at, at + 1)]
+            if at + 1 < len(words) and words[at + 1].startswith("-") and not words[at].startswith("-"):
+                at += 1
+    return tuple(dict.fromkeys(texts))
 
 
 def reads_only(part: Part, scene: Scene) -> bool:
@@ -90,6 +112,7 @@ def reads_only(part: Part, scene: Scene) -> bool:
         and (part.program != "git" or part.is_known_repository)
         and scene.inside(os.path.realpath(simple.cwd))
         and all(_may_be_read(path, part, scene) for path in part.paths)
+        and not any(len(found(simple.cwd, pattern)) > FEW for pattern in finding.globs)
     )
 
 
@@ -113,4 +136,4 @@ def _may_be_read(path: Touched, part: Part, scene: Scene) -> bool:
     if not part.finding.deep or part.program == "git":
         return True
     told = any(word.text.startswith(("-u", "-.", "--hidden", "--no-ignore")) for word in part.simple.words)
-    return not scene.buries_secret(path.real, hidden=part.program != "rg" or told)
+    return not scene.buries_secret(path.real, hidden=part.program != "rg" or told, unhides=part.finding.unhides)

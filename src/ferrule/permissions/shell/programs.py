@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from ferrule.permissions.shell.form import Finding, Form, Given, Judged, Reader, is_glob, is_single, what
+from ferrule.permissions.shell.finding import Finding
+from ferrule.permissions.shell.form import Form, Given, Judged, Reader, is_glob, is_single, what
 from ferrule.permissions.shell.line import Word
 from ferrule.permissions.shell.paths import below, named, odd_address, program
 
@@ -40,13 +41,14 @@ def examine(words: Sequence[Word], *, cwd: str | None) -> Finding:
         return _unknown(f"{what(words[0])} stands in the place of the program", "")
     name, doubt = program(words[0].text)
     if doubt or " " in name:  # the rows of sub-commands have names with blanks
-        return _unknown(doubt or f"there is no program by the name of {name}", name)
+        found = _unknown(doubt or f"there is no program by the name of {name}", name)
+        return found._replace(unlisted=words[0].text if doubt else "")
     rest = words[1:]
     if name in table():
-        if len(rest) == 1 and rest[0] == Word("--version") and f" {name} " in _SAY_VERSION:
+        if len(rest) == 1 and rest[0].known and rest[0].text == "--version" and f" {name} " in _SAY_VERSION:
             return Finding(known=True, harmless=True, doubt="", program=name)
-        found = _module(name, rest, cwd) if name in _PYTHONS else None
-        return found or _known(name, rest, cwd)._replace(program=name)
+        ran = _module(name, rest, cwd) if name in _PYTHONS else None
+        return ran or _known(name, rest, cwd)._replace(program=name)
     from ferrule.permissions.shell.tables import NEVER
 
     if name in NEVER:
@@ -79,7 +81,9 @@ def _known(name: str, words: Sequence[Word], cwd: str | None, folder: str = "") 
     sub = given.operands[0]
     key = f"{name} {sub.text}"
     if not sub.known or key not in table():
-        return _unknown(f"the tables know nothing of {key}", name)
+        plain = sub.known and not given.mild and all(word.known for word in given.operands)
+        found = _unknown(f"the tables know nothing of {key}", name)
+        return found._replace(unlisted=key if plain else "")
     found = _known(key, given.operands[1:], cwd, folder)
     # What stands before the sub-command counts as well.
     return found._replace(harmless=found.harmless and not given.mild, folder=found.folder or folder)
@@ -92,6 +96,7 @@ def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> 
     placed = _placed(form, given)
     if placed is None:
         doubt, placed = doubt or f"{name} takes no more words than it is known for", []
+    here = form.here and not any(kind == "read" for kind, _, _ in placed)
     for kind, word, repeated in placed:
         if form.plain:
             break
@@ -107,7 +112,7 @@ def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> 
     doubt = doubt or judged.doubt
     reads += judged.reads
     writes += judged.writes
-    if form.here and not reads:
+    if here and not judged.reads:
         reads.append(".")
     if cwd is None and not doubt and any(not os.path.isabs(path) for path in (*reads, *writes)):
         doubt = f"the folder in which {name} runs is not certain"
@@ -128,6 +133,8 @@ def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> 
         deep=form.deep,
         covers_inside=form.elsewhere,
         folder=folder,
+        into=tuple(below(folder, path) for path in judged.into),
+        unhides=judged.unhides,
     )
 
 
@@ -156,6 +163,8 @@ def _placed(form: Form, given: Given) -> list[tuple[str, Word, bool]] | None:
 def _misshapen(name: str, form: Form, kind: str, word: Word) -> str:
     if kind == "text" and form.shape and not re.fullmatch(form.shape, word.text):
         return f"{name} is not known to be plain with the word {word.text}"
+    if name.startswith("git ") and re.match("-.", word.text):
+        return f"{name} may take the word {word.text} for a flag, also behind --"
     if (kind in {"read", "write"} and word.text.startswith("@")) or (kind == "write" and word.text.startswith("-")):
         return f"{name} may take the word {word.text} for more than a file"
     return odd_address(word.text) if kind == "url" else ""

@@ -1,19 +1,21 @@
 """Where a command line would run, and what is off limits there: all that judging it needs to know of the machine."""
 
+import functools
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ferrule.core.access import within
 from ferrule.permissions.rules.rule import Touched
-from ferrule.permissions.shell.form import Finding
+from ferrule.permissions.shell.finding import Finding
 from ferrule.permissions.shell.line import Redirect, Simple, Word
 
-_FEW = 200
-"""A glob that finds more files is not looked into one by one."""
+FEW = 1_000
+"""A glob that finds more files is not looked into one by one, and so not known to only read."""
 _MANY = 5_000
 """In a folder with more entries, looking for secret files takes longer than a question."""
+_IGNORED_CHARS = 100_000
 _KERNEL = ("/proc", "/sys", "/dev")
 _PLAIN_DEVICES = frozenset({"/dev/null", "/dev/zero", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
 _SAFE_NAMES = (
@@ -22,6 +24,11 @@ _SAFE_NAMES = (
     r"|PYTHONHASHSEED|PYTHONWARNINGS|PYTEST_DISABLE_PLUGIN_AUTOLOAD|CARGO_TERM_COLOR|SOURCE_DATE_EPOCH|HUSKY"
 )
 """Variables that only change how a program speaks or what it builds for."""
+_SAFE_VALUES = {"TZ": r"(?!/|.*\.\.)[\w/+-]*", "PYTHONWARNINGS": r"\w*(::\w+)?"}
+
+
+_FOUND: dict[tuple[str, str], str] = {}
+"""Program and PATH → where it was found. Only who writes outside the workspace could put another one before it."""
 
 
 class Scene(NamedTuple):
@@ -54,16 +61,18 @@ class Scene(NamedTuple):
                 return f"{touched.spelled} is obeyed by programs and protected"
         return ""
 
-    def buries_secret(self, folder: str, *, hidden: bool) -> bool:
+    def buries_secret(self, folder: str, *, hidden: bool, unhides: Sequence[str] = ()) -> bool:
         """May who reads a whole folder come upon a secret file there? Also where there is too much to look at."""
         if not os.path.isdir(folder):
             return False
         folders, seen = [folder], 0
+        shown = [] if hidden else _ends(unhides)
         for one in folders:  # grows on the way
             try:
+                shown += [] if hidden else _ends(_kept(one))
                 with os.scandir(one) as entries:
                     for entry in entries:
-                        if entry.name.startswith(".") and not hidden:
+                        if not hidden and entry.name.startswith(".") and not _any(shown, entry.path):
                             continue
                         seen += 1
                         if seen > _MANY or self.secret(entry.path):
@@ -78,13 +87,51 @@ class Scene(NamedTuple):
         """Would the shell find this program inside the workspace, where an agent may have put it?"""
         if "/" in program:
             return cwd is None or self.inside(os.path.realpath(os.path.join(cwd, program)))
-        for folder in (self.path or os.environ.get("PATH", os.defpath)).split(os.pathsep):
-            if not os.path.isabs(folder):
-                return True
-            found = os.path.join(folder, program)
-            if os.path.isfile(found) and os.access(found, os.X_OK):
-                return self.inside(os.path.realpath(found)) or self.inside(os.path.realpath(folder))
-        return False
+        path = self.path or os.environ.get("PATH", os.defpath)
+        found = _FOUND.get((program, path)) if _is_apart(path, self.roots) else None
+        if found is None or not os.access(found, os.X_OK):
+            found = _FOUND[program, path] = _find(program, path)
+            if len(_FOUND) > _MANY:
+                _FOUND.clear()
+        if not os.path.isabs(found):
+            return bool(found)
+        return self.inside(os.path.realpath(found)) or self.inside(os.path.realpath(os.path.dirname(found)))
+
+
+def _kept(folder: str) -> Iterator[str]:
+    """What the files that say what to ignore there say not to, hidden or not."""
+    for name in (".gitignore", ".ignore", ".rgignore"):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path):
+            with open(path, encoding="utf-8", errors="replace") as file:
+                yield from (line[1:].strip() for line in file.read(_IGNORED_CHARS).splitlines() if line[:1] == "!")
+
+
+def _ends(globs: Iterable[str]) -> list[str]:
+    """Patterns for the paths that globs could match, wherever these begin; a star stands for folders too."""
+    return ["*/" + re.sub(r"\{.*\}|\[[^]]*\]|\\", "*", one.lower()).strip("/") for one in globs]
+
+
+def _any(patterns: Sequence[str], path: str) -> bool:
+    from fnmatch import fnmatchcase  # for searches alone
+
+    return any(fnmatchcase(path.lower(), pattern) for pattern in patterns)
+
+
+@functools.lru_cache(maxsize=8)
+def _is_apart(path: str, roots: tuple[str, ...]) -> bool:
+    """Is no folder of the PATH in the workspace, where another program could come before the one that was found?"""
+    reals = [os.path.realpath(folder) for folder in path.split(os.pathsep)]
+    return not any(within(real, root) for real in reals for root in roots)
+
+
+def _find(program: str, path: str) -> str:
+    """Where a shell finds the program; a relative path where it may find it anywhere, nothing where it finds none."""
+    for folder in path.split(os.pathsep):
+        found = os.path.join(folder, program)
+        if not os.path.isabs(folder) or (os.path.isfile(found) and os.access(found, os.X_OK)):
+            return found if os.path.isabs(folder) else os.path.join(".", found)
+    return ""
 
 
 def touched(simple: Simple, finding: Finding) -> tuple[Touched, ...]:
@@ -95,18 +142,21 @@ def touched(simple: Simple, finding: Finding) -> tuple[Touched, ...]:
 def _touched(simple: Simple, finding: Finding) -> Iterator[Touched]:
     here = simple.cwd
     for text in finding.reads:
-        yield from _at(here, text, write=False)
+        yield from at(here, text, write=False)
     for pattern in finding.globs:  # as written they are among what it reads: the files may come yet
-        for text in _found(here, pattern):
-            yield from _at(here, text, write=False)
+        for text in found(here, pattern):
+            yield from at(here, text, write=False)
     for text in finding.writes:
-        yield from _at(here, text, write=True)
+        yield from at(here, text, write=True)
+    for text in finding.into:
+        yield from _into(here, finding.writes[-1], text)
     for redirect in simple.redirects:
-        if redirect.target.known and opens_file(redirect):
-            yield from _at(here, redirect.target.text, write=redirect.writes)
+        if redirect.target.known and not harmless_redirect(redirect):
+            yield from at(here, redirect.target.text, write=redirect.writes)
 
 
-def _at(cwd: str | None, text: str, *, write: bool) -> Iterator[Touched]:
+def at(cwd: str | None, text: str, *, write: bool) -> Iterator[Touched]:
+    """The path that a text names in a folder, if that is certain."""
     if cwd is None and not os.path.isabs(text):
         return
     spelled = os.path.normpath(os.path.join(cwd or "/", text))
@@ -116,17 +166,28 @@ def _at(cwd: str | None, text: str, *, write: bool) -> Iterator[Touched]:
     yield Touched("write" if write else "read", real, spelled, deep=write and os.path.isdir(real))
 
 
-def _found(cwd: str | None, pattern: str) -> list[str]:
+def _into(cwd: str | None, folder: str, source: str) -> Iterator[Touched]:
+    """What comes to lie in a folder: the source under its own name, or all that is in it."""
+    if cwd is None or not os.path.isdir(os.path.join(cwd, folder)):
+        return
+    names = [os.path.basename(source.rstrip("/"))]
+    if names[0] in {"", ".", ".."}:
+        try:
+            names = sorted(os.listdir(os.path.join(cwd, source)))[:FEW]
+        except OSError:  # then there is nothing to copy
+            names = []
+    for name in names:
+        yield from at(cwd, os.path.join(folder, name), write=True)
+
+
+def found(cwd: str | None, pattern: str) -> list[str]:
+    """What a glob finds there now, not more than a thousand names and one."""
     import glob  # only commands with globs need it
+    import itertools
 
     if cwd is None:
         return []
-    found = []
-    for name in glob.iglob(pattern, root_dir=cwd, include_hidden=True):
-        found.append(name)
-        if len(found) > _FEW:
-            break
-    return found
+    return list(itertools.islice(glob.iglob(pattern, root_dir=cwd, include_hidden=True), FEW + 1))
 
 
 def opens_file(redirect: Redirect) -> bool:
@@ -138,7 +199,10 @@ def opens_file(redirect: Redirect) -> bool:
 
 def harmless_assignment(name: str, value: Word) -> bool:
     """Does the variable only change how a program speaks, whatever its value, and is the value known?"""
-    return value.known and re.fullmatch(_SAFE_NAMES, name) is not None
+    if not value.known or re.fullmatch(_SAFE_NAMES, name) is None:
+        return False
+    # A path would be loaded as a catalogue of messages or a terminal, a dotted name as a module.
+    return re.fullmatch(_SAFE_VALUES.get(name, r"[^/]*"), value.text) is not None
 
 
 def harmless_redirect(redirect: Redirect) -> bool:

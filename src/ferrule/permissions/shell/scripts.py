@@ -13,6 +13,12 @@ _AWK = (
 )
 """Text that a plain awk program has nowhere, not even in its strings: what is a string is a question of its grammar."""
 _JQ = r"(?<![.\w])env\b|\$ENV|\$__|\b(?:import|include|modulemeta|get_search_list|input_filename|halt_error)\b"
+_ENDINGS = (
+    "py:py* rust:rs js:*js* ts:*ts* go:go c:[chH]* cpp:[chHit]* java:j* md:m* markdown:m* html:*htm* css:*css ruby:r*"
+    " php:ph* swift:swift kotlin:kt* scala:s* lua:lua sql:*sql json:*json yaml:y*ml toml:toml csv:csv txt:txt vue:vue"
+    " svelte:svelte elixir:e* haskell:*hs zig:zig cs:cs proto:proto graphql:g* xml:x* svg:svg"
+)
+"""The types of ripgrep that are told by endings alone, as globs of these."""
 _YQ = r"(?i)\$ENV|\$__|\b(?:load\w*|env|strenv|envsubst|eval|import|include|input_filename|split_doc|system)\b"
 
 
@@ -63,6 +69,15 @@ def grep(given: Given) -> Judged:
     walks = given.has("-r", "-R", "--recursive", "--dereference-recursive", "-d", "--directories")
     named = len(given.operands) - (0 if given.has("-e", "--regexp") else 1)
     return Judged(reads=(".",) if walks and named < 1 else ())
+
+
+def rg(given: Given) -> Judged:
+    """Globs and types let it look into hidden files that they match."""
+    globs = [value for value in given.values("-g", "--glob", "--iglob") if not value.text.startswith("!")]
+    endings = dict(pair.split(":") for pair in _ENDINGS.split())
+    types = [value.text if value.known else "" for value in given.values("-t", "--type")]
+    unhides = [value.text if value.known else "*" for value in globs]
+    return Judged(unhides=(*unhides, *(f"*.{endings[name]}" if name in endings else "*" for name in types)))
 
 
 def plus(given: Given) -> Judged:

@@ -31,6 +31,14 @@ def _assignment() -> re.Pattern[bytes]:
     return re.compile(rb"[A-Za-z_]\w*(?:\[.*\])?\+?=", re.DOTALL)
 
 
+@cache
+def _told_by_bash() -> re.Pattern[bytes]:
+    # Bash itself puts words of the line into these: the last word, what matched, the line as a whole, the folder.
+    return re.compile(
+        rb"(?<!\w)(?:_|BASH\w*|COMP\w*|READLINE\w*|DIRSTACK|FUNCNAME|MAPFILE|OLDPWD|OPTARG|PWD|REPLY|PS\d)(?!\w)"
+    )
+
+
 class Tail(NamedTuple):
     """What stands behind a command in the tree and belongs to it."""
 
@@ -58,6 +66,12 @@ class Simples:
     def doubt(self, why: str) -> None:
         if why:
             self.doubts[why] = None
+
+    def calculate(self, text: bytes) -> None:
+        """Take in what is evaluated as a number: a variable's value is evaluated in turn, and may run a command."""
+        self.calculates |= re.search(rb"[^\W\d]", text) is not None
+        if _told_by_bash().search(text):
+            self.doubt("it calculates with a text that bash keeps of the line")
 
     def set(self, name: str) -> None:
         self.sets = True
@@ -160,6 +174,8 @@ class Simples:
         if opening.type == "[[":
             if any(self.text(part) in _BY_NUMBER for part in parts):
                 self.calculates = True
+                for part in parts[1:-1]:
+                    self.calculate(self.text(part))
                 # An operand of these is evaluated: a text in which a subscript holds a substitution would run it.
                 if any(part.type not in _COUNTABLE or b"[" in self.text(part) for part in parts[1:-1] if part.is_named):
                     self.doubt("it calculates with a text")

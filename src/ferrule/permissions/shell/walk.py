@@ -230,7 +230,8 @@ class Walker:
             elif kind in _INNER and current is not node:
                 self._statement(current, None)
             elif current.child_count:
-                self.found.calculates |= kind in {"arithmetic_expansion", "subscript"} and _names(current)
+                if kind in {"arithmetic_expansion", "subscript"}:
+                    self.found.calculate(self.found.text(current))
                 pending.extend(reversed(current.children))
 
     def _flat(self, node: "Node", tail: Tail) -> None:
@@ -252,9 +253,3 @@ def _listed(node: "Node") -> "Node | None":
         body = node.child_by_field_name("body")
         return body if body is not None and body.type == "list" else None
     return node if node.type == "list" else None
-
-
-def _names(node: "Node") -> bool:
-    """Does it calculate with more than numbers?"""
-    text = node.text or b""
-    return any(character.isalpha() for character in text.decode(errors="replace"))

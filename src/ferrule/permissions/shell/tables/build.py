@@ -46,7 +46,8 @@ _BELOW = r"(?!(?:\S*/)?\.\.(?:/|$))(?:\w[\w./-]*|\.(?:/[\w./-]*)?)"
 
 def _targets(given: Given) -> Judged:
     """A word with `=` sets a variable, which may name a program that runs."""
-    sets = any("=" in word.text for word in given.operands)
+    plain = r"(?:V|VERBOSE|DEBUG|CI|JOBS|TESTS?|PROFILE|VERSION|TAG)=[\w.-]*"
+    sets = any("=" in word.text and not re.fullmatch(plain, word.text) for word in given.operands)
     return Judged("make sets a variable that may name a program" if sets else "")
 
 

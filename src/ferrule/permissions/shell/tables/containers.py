@@ -184,5 +184,5 @@ ROWS: Mapping[str, Form] = {
         " more",
     ),
     "mysql, redis-cli, mongosh": Form("--version -V", ""),
-    "aws, gcloud, az": Form("--version", ""),
+    "aws, gcloud, az": Form("--version", "text*", subs=True),
 }  # fmt: skip

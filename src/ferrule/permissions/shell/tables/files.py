@@ -30,6 +30,14 @@ def _dd(given: Given) -> Judged:
     return Judged(reads=reads, writes=tuple(value for name, _, value in parts if name == "of"))
 
 
+def copied(given: Given) -> Judged:
+    """What is copied into a folder keeps its name there."""
+    spread = given.has("-T", "--no-target-directory")
+    sources = [word.text for word in given.operands[:-1] if word.known]
+    into = tuple(f"{text}/." if spread else text for text in sources)
+    return Judged(writes=(".",) if len(given.operands) == 1 else (), into=into)
+
+
 def _ln(given: Given) -> Judged:
     """With one operand the link is made in the folder where it runs."""
     return Judged(writes=(".",) if len(given.operands) == 1 else ())
@@ -132,9 +140,12 @@ ROWS: Mapping[str, Form] = {
         "-rRapfnvuiLPHdxTcX --recursive --archive --preserve? --force --no-clobber --verbose --update?"
         " --interactive --dereference --no-dereference --no-target-directory --parents --one-file-system --reflink?"
         " --sparse:x",
-        "read* write", check=_ln, dangers="-t --target-directory= turns the order of its words round",
+        "read* write", check=copied, dangers="-t --target-directory= turns the order of its words round",
     ),
-    "mv": Form("-fnvuiT --force --no-clobber --verbose --update? --interactive --no-target-directory", "write*"),
+    "mv": Form(
+        "-fnvuiT --force --no-clobber --verbose --update? --interactive --no-target-directory", "write*",
+        check=copied, dangers="-t --target-directory= turns the order of its words round",
+    ),
     "rm": Form("-rRfviId --recursive --force --verbose --dir --interactive? --one-file-system", "write*"),
     "rmdir": Form("-pv --parents --verbose --ignore-fail-on-non-empty", "write*"),
     "unlink": Form("", "write"),
@@ -150,7 +161,7 @@ ROWS: Mapping[str, Form] = {
     "tee": Form("-aip --append --ignore-interrupts --output-error?", "write*"),
     "truncate": Form("-co -s:x -r:r --size:x --reference:r --no-create", "write*"),
     "install": Form(
-        "-dvpDC -m:x --mode:x --directory --verbose", "read* write",
+        "-dvpDC -m:x --mode:x --directory --verbose", "read* write", check=copied,
         dangers="--strip-program= runs a program; -t --target-directory= turns the order of its words round",
     ),
     "dd": Form("", "text*", check=_dd),

@@ -189,7 +189,7 @@ ROWS: Mapping[str, Form] = {
     ),
     "git reflog": Form(LOG, "rev*", harmless=True, check=_reflog, dangers=DANGERS),
     "git grep": Form(
-        "-aivwnlLcopqEFPGhHzrWI -e:x -A:n -B:n -C:n -m:n -# --cached --untracked --no-exclude-standard"
+        "-aivwnlLcopqEFPGhHzrWI -e:x -A:n -B:n -C:n -m:n -# --cached !--untracked !--no-exclude-standard"
         " --exclude-standard --text --ignore-case --word-regexp --invert-match --full-name --extended-regexp"
         " --fixed-strings --perl-regexp --line-number --column --files-with-matches --name-only"
         " --files-without-match --count --color? --no-color --break --heading --show-function --function-context"

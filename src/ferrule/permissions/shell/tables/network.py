@@ -47,6 +47,12 @@ def _ssh(given: Given) -> Judged:
     return Judged("ssh hands over words that only the shell knows" if not given.certain else "")
 
 
+def _rsync(given: Given) -> Judged:
+    """With a slash at its end a folder stands for all that is in it."""
+    sources = [word.text for word in given.operands[:-1] if word.known]
+    return Judged(into=tuple(f"{text}." if text.endswith("/") else text for text in sources))
+
+
 _FILES = (
     "-o -O -J -D --output --remote-name --remote-name-all --output-dir --dump-header --trace --trace-ascii --stderr"
     " --libcurl --etag-save -c --cookie-jar --hsts --alt-svc= writes a file; -K --config -q --netrc -n"
@@ -85,7 +91,7 @@ ROWS: Mapping[str, Form] = {
         " --exclude:x --include:x --max-size:x --min-size:x --size-only --ignore-existing --existing --inplace"
         " --whole-file --relative --mkpath --info:x --bwlimit:n --timeout:n --no-perms --no-owner --no-group"
         " --copy-links --list-only --one-file-system --prune-empty-dirs --numeric-ids --executability",
-        "read* write", unsure=True,
+        "read* write", unsure=True, check=_rsync,
         dangers="-e --rsh --rsync-path --early-input= runs a program; --delete --delete-after --delete-before"
         " --delete-excluded --delete-during --remove-source-files= deletes files; --files-from --exclude-from"
         " --include-from --password-file -f -F --filter= loads a file; --log-file --write-batch --backup-dir"

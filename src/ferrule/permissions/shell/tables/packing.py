@@ -46,7 +46,8 @@ def _tar(given: Given) -> Judged:
         return Judged(reads=named)
     if meant == {"extract"}:
         shown = given.has("-O", "--to-stdout")
-        return Judged(harmless=shown, reads=named, writes=() if shown else (".",))
+        # What is printed counts by its name too.
+        return Judged(harmless=shown, reads=(*named, *(operands if shown else ())), writes=() if shown else (".",))
     if meant == {"create"}:
         return Judged(harmless=False, reads=operands, writes=named)
     return Judged("tar is not told one thing to do")
@@ -62,7 +63,8 @@ def _gzip(given: Given) -> Judged:
 def _unzip(given: Given) -> Judged:
     looks = given.has("-l", "-t", "-p", "-Z")
     goes = given.has("-d")
-    return Judged(harmless=looks, writes=() if looks or goes else (".",))
+    printed = tuple(word.text for word in given.operands[1:] if word.known) if given.has("-p") else ()
+    return Judged(harmless=looks, reads=printed, writes=() if looks or goes else (".",))
 
 
 _GZIP = (

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from ferrule.permissions.shell.form import Form
-from ferrule.permissions.shell.scripts import awk, brackets, grep, jq, plus, printf, sed, yq
+from ferrule.permissions.shell.scripts import awk, brackets, grep, jq, plus, printf, rg, sed, yq
 
 _GREP = (
     "-abcEFGHhiIlLnoPqrsTUvVwxyzZ !-R -A:n -B:n -C:n -m:n -e:x -D:x -d:x -# --extended-regexp --fixed-strings"
@@ -51,7 +51,7 @@ ROWS: Mapping[str, Form] = {
         dangers="-f --file= loads a file; --exclude-from= loads a file",
     ),
     "rg": Form(
-        _RG, "text read*", harmless=True, here=True, deep=True, globs=True,
+        _RG, "text read*", harmless=True, here=True, deep=True, globs=True, check=rg,
         instead="-e --regexp --files --type-list",
         dangers="--pre --hostname-bin= runs a program; -z --search-zip= runs programs; --pre-glob= runs a program;"
         " -f --file --ignore-file= loads a file",
