@@ -1,5 +1,6 @@
 """What holds for every test: its own state folder, the marks of the seeds' rows, and golden files."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -31,8 +32,16 @@ def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = tmp_path_factory.mktemp("ferrule")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FERRULE_STATE", str(folder / "state"))
+        (folder / "settings.toml").touch()
         patch.setenv("FERRULE_SETTINGS", str(folder / "settings.toml"))
         yield
+
+
+@pytest.fixture
+def unconfined(own_state: None) -> None:
+    """Commands of this test run outside the sandbox: for tests that look at their processes from outside."""
+    with open(os.environ["FERRULE_SETTINGS"], "w", encoding="utf-8") as file:
+        file.write('[sandbox]\nuse = "none"\n')
 
 
 @pytest.fixture

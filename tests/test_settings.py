@@ -71,6 +71,13 @@ def test_what_a_file_does_not_say_keeps_its_default(tmp_path, text):
     assert load_settings(path) == Settings()
 
 
+def test_a_file_that_is_named_and_not_there_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("FERRULE_SETTINGS", str(tmp_path / "typo.toml"))
+
+    with pytest.raises(ConfigError, match=r"typo\.toml, which FERRULE_SETTINGS names"):
+        load_settings()
+
+
 def test_a_file_can_say_everything(tmp_path):
     assert load_settings(written(tmp_path, WHOLE)) == Settings(
         dialect="amp",

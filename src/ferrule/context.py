@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrule.core.access import Access
@@ -38,7 +38,9 @@ class CallContext:
         "_services",
         "_thread",
         "alive",
+        "asks",
         "call_id",
+        "exit_code",
         "input",
         "kept",
         "log",
@@ -74,6 +76,10 @@ class CallContext:
         self.spelled: dict[str, str] = {}
         """Real path → the same as the caller spelled it, with its links."""
         self.touches: tuple[Access, ...] = ()
+        self.asks: Callable[[str], Awaitable[bool]] | None = None
+        """How a person is asked while the call runs."""
+        self.exit_code: int | None = None
+        """Of a command, where the call ran one to its end."""
         self.started = 0.0
         self.over = False
         self.notes: list[str] = []
@@ -113,11 +119,16 @@ class CallContext:
             self.alive()
         self._emit(Progress(id=self.call_id, name=self.name, at=self._clock(), message=message))
 
+    async def approve(self, sentence: str) -> bool:
+        return self.asks is not None and await self.asks(sentence)
+
     def param(self, canonical: str) -> str:
         return self.spoken.shown_param(canonical) if self.spoken is not None else canonical
 
     def note(self, sentence: str) -> None:
-        self.notes.append(clean(sentence))
+        cleaned = clean(sentence)
+        if cleaned not in self.notes:
+            self.notes.append(cleaned)
 
     def track(self, path: str) -> None:
         self.tracked.append(path)
@@ -140,6 +151,11 @@ class CallContext:
                         "was mentioned for files like this" if guide.kind == "mentioned" else "holds for this folder"
                     )
                     self.note(f"{guide.path} {about}:\n{guide.text.rstrip()}")
+
+    def tell_ended(self) -> None:
+        """Tell, once, of the commands that were left running and have ended since."""
+        for ending in self._services.endings():
+            self.note(ending)
 
     def new_log(self) -> str | None:
         try:

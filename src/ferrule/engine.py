@@ -13,14 +13,16 @@ from ferrule.core.call import Call
 from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.core.events import Event, EventStream
 from ferrule.core.reply import Reply
-from ferrule.core.tool import AnyTool, Tool
+from ferrule.core.tool import AnyTool
 from ferrule.dialects.dialect import FAMILIES, Dialect, load_dialect
 from ferrule.execute.runner import Runner
 from ferrule.flow import Flow, Ready
+from ferrule.given import check, chosen, family
 from ferrule.output.bounds import Bounds
 from ferrule.permissions.asker import Asker, Callback, Listener, Nobody
 from ferrule.permissions.gate import Gate
 from ferrule.permissions.modes import ModeConfig, includes
+from ferrule.policing import Policing
 from ferrule.registry.foreign import Family
 from ferrule.registry.registry import Later, Registry
 from ferrule.schedule.scheduler import Scheduler
@@ -35,6 +37,7 @@ from ferrule.workspace.paths import Jail
 if TYPE_CHECKING:
     from ferrule.core.outcomes import Planned
     from ferrule.output.store import Store, Stored
+    from ferrule.permissions.decision import Decision
     from ferrule.workspace.guidance import Guide
     from ferrule.workspace.journal import Entry
     from ferrule.workspace.undo import Undone
@@ -54,12 +57,14 @@ class Engine:
         tools: Iterable[AnyTool] = (),
         ask: Asker | Callback | None = None,
         mode: ModeConfig | None = None,
+        permission_mode: str | None = None,
+        rules: str | os.PathLike[str] | None = None,
         add_dirs: Sequence[str | os.PathLike[str]] = (),
         settings: Settings | None = None,
         state: str | os.PathLike[str] | None = None,
         on_event: Callable[[Event], object] | None = None,
     ) -> None:
-        _check(tools := tuple(tools), ask, add_dirs, settings)
+        check(tools := tuple(tools), ask, add_dirs, settings)
         self.settings = settings or load_settings()
         self.state = os.path.abspath(state) if state is not None else state_folder()
         self._folders = (
@@ -69,7 +74,7 @@ class Engine:
         for folder in (self._folders[0], *self._folders[1]):
             if not os.path.isdir(os.path.expanduser(folder)):
                 raise ConfigError(f"{folder} is not a folder.")
-        self.dialect = _dialect(dialect, model, self.settings)
+        self.dialect = chosen(dialect, model, self.settings)
         known = (Later(name, functools.partial(load, name)) for name in BUILTIN)
         self.registry = Registry((*known, *tools), self.dialect.faces, self.dialect.aliases, self._foreign)
         self._asker: Asker = Nobody() if ask is None else ask if hasattr(ask, "ask") else Listener(ask)
@@ -77,6 +82,7 @@ class Engine:
         for name in self._mode.include_tools or ():
             if not self.registry.knows(name):
                 raise ConfigError(f"The mode includes {name!r}, but there is no such tool.")
+        self._permissions = (permission_mode, None if rules is None else os.fspath(rules))
         self._on_event = on_event
         self._streams: set[EventStream] = set()
         self._calls = 0
@@ -91,14 +97,22 @@ class Engine:
 
     def _foreign(self) -> list[Family]:
         """Every other family, in the order in which their words are tried."""
-        others = (load_dialect(name) for name in FAMILIES if name != self.dialect.name)
-        return [Family(other.name, other.faces, other.aliases) for other in others]
+        return [family(load_dialect(name)) for name in FAMILIES if name != self.dialect.name]
+
+    def _families(self) -> list[Family]:
+        """Every family, the session's own first: rules are written in anybody's words."""
+        return [family(self.dialect), *self._foreign()]
 
     def _open(self) -> None:
         settings = self.settings
         self.jail = Jail(os.path.expanduser(self._folders[0]), tuple(self._folders[1]))
         self._services = services = Services(self.jail, settings, self.state)
         services.sweep()
+        services.sweep_processes()
+        services[Guard].kept = tuple(self._kept())
+        self._policing = Policing(self.jail, settings, self.state, self.registry, self._families)
+        mode, rules = self._permissions
+        self.policy = self._policing.policy(services, notes=self.dialect.notes, mode=mode, rules=rules)
         self._runner = Runner(seconds=settings.limits.seconds)
         self._flow = Flow(
             context=lambda call: CallContext(
@@ -118,8 +132,9 @@ class Engine:
                 mode=self._mode,
                 canonical=self.registry.canonical,
                 own=(self.state, settings_path()),
-                kept=self._kept(),
-                notes=self.dialect.notes,
+                kept=services[Guard].kept,
+                policy=self.policy,
+                save=self._policing.save(self.policy),
             ),
             scheduler=Scheduler(settings.limits.parallel),
             runner=self._runner,
@@ -158,6 +173,8 @@ class Engine:
         """
         canonical = self.registry.canonical
         faces = [face for face in self.registry.shown() if includes(self._mode, face.name, canonical=canonical)]
+        if self._opened:
+            faces = [face for face in faces if not self.policy.denies_everything(face.tool)]
         if wire is None:
             return [face.definition() for face in faces]
         from ferrule.wire.wire import definition_of, load_wire  # for programs that talk to a model themselves
@@ -198,6 +215,19 @@ class Engine:
             if not isinstance(ready, Ready):
                 raise ToolFailure(f"{call.id}: {ready.error}") from ready.error
         return batches([(call, ready.touches) for call, ready in looked if isinstance(ready, Ready)])
+
+    async def decide(self, call: Call) -> "Decision":
+        """What would be said about a call: allow, ask or deny, by which rule and why. Nothing runs, nobody is asked."""
+        self._check_open()
+        from ferrule.weighing import weigh  # for whoever writes rules
+
+        return await weigh(self._flow, self._named(call), self._policing.names())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What could not be used of the rules, each as a sentence."""
+        self._check_open()
+        return self._policing.warnings
 
     def events(self) -> EventStream:
         """What happens from now on, as it happens, for `async for`."""
@@ -267,27 +297,3 @@ class Engine:
     def _check_open(self) -> None:
         if not self._opened:
             raise ConfigError("The engine is not open: use `async with Engine(...) as engine:`.")
-
-
-def _dialect(given: str | Dialect | None, model: str | None, settings: Settings) -> Dialect:
-    """The dialect that was given, else the one that the model speaks best, else the one of the settings."""
-    if isinstance(given, Dialect):
-        return given
-    if given is None and model is not None:
-        from ferrule.dialects.pick import pick  # for sessions with a model
-
-        given = pick(model, settings.dialects)
-    return load_dialect(settings.dialect if given is None else given)
-
-
-def _check(tools: Sequence[object], ask: object, add_dirs: object, settings: object) -> None:
-    """Refuse at once what would only fail later, in the middle of a session."""
-    for one in tools:
-        if not isinstance(one, Tool):
-            raise ConfigError(f"tools= takes tools, made with @tool or from Tool, not {one!r:.80}.")
-    if ask is not None and not callable(ask) and not hasattr(ask, "ask"):
-        raise ConfigError(f"ask= takes a function that answers questions, not {ask!r:.80}.")
-    if isinstance(add_dirs, (str, os.PathLike)):
-        raise ConfigError("add_dirs= takes a list of folders; give [folder].")
-    if settings is not None and not isinstance(settings, Settings):
-        raise ConfigError("settings= takes Settings; give Settings(...).")

@@ -6,9 +6,12 @@ perform   permission → turn → body → words → bounds → reply           
 
 import asyncio
 import contextlib
+import functools
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from ferrule.arguments.arguments import Arguments
 from ferrule.context import CallContext
@@ -20,10 +23,12 @@ from ferrule.core.events import Blocked, Done, Event, Prepared, Started
 from ferrule.core.face import Face
 from ferrule.core.reply import Failure, Reply, Status, spoken
 from ferrule.core.tool import AnyTool
+from ferrule.execute.repeats import Repeats
 from ferrule.execute.runner import Runner
 from ferrule.output.bounds import Bounded, Bounds
 from ferrule.output.clean import clean
-from ferrule.permissions.gate import Case, Gate
+from ferrule.permissions.case import Case
+from ferrule.permissions.gate import Gate
 from ferrule.registry.registry import Registry
 from ferrule.schedule.scheduler import Scheduler
 from ferrule.schedule.ticket import Ticket
@@ -78,6 +83,7 @@ class Flow:
         self.bounds = bounds
         self.emit = emit
         self.clock = clock
+        self.repeats = Repeats()
         self._running: set[asyncio.Task[Reply]] = set()
 
     async def run(self, calls: Sequence[Call]) -> list[Reply]:
@@ -129,7 +135,7 @@ class Flow:
             if note:
                 ctx.note(note)
             args = self.arguments.understand(face, ctx.spoken, tool, came._replace(values=values), ctx)
-            touches = ctx.touches = declared(tool.access(args, ctx))
+            touches = ctx.touches = self.gate.settle(declared(tool.access(args, ctx)))
             self.gate.forbid(touches, ctx.spelled)
         except Exception as error:  # noqa: BLE001 - a bug in a tool harms its own call only
             return Unready(ctx, face, error)
@@ -140,15 +146,19 @@ class Flow:
         call, face, tool, args, _, ctx, ticket = ready
         assert ticket is not None
         try:
-            said_yes = await self.gate.admit(self._case(ready), lambda question: self._blocked(call, question))
-            await self.scheduler.turn(ticket)
-            if not said_yes:
+            said_yes = await self.gate.admit(self.case(ready), lambda question: self._blocked(call, question))
+            waited = await self.scheduler.turn(ticket)
+            ready, moved = self._again(ready) if waited or said_yes else (ready, False)
+            if moved or (waited and not said_yes):
                 # Calls that ran meanwhile may have changed what made the question needless.
-                await self.gate.admit(self._case(ready), lambda question: self._blocked(call, question))
+                await self.gate.admit(self.case(ready), lambda question: self._blocked(call, question))
             ctx.started = self.clock()
             self.emit(Started(id=call.id, name=call.name, at=ctx.started))
+            ctx.asks = functools.partial(self._approve, ready)
             outcome = await self.runner.run(tool, args, ctx)
+            ctx.exit_code = getattr(outcome, "exit_code", None)
             await ctx.offer_guidance(ready.touches)
+            ctx.tell_ended()
             bounded = await self.bounds.bound(face.says(outcome), ctx, face.bound, limit_bytes=face.limit_bytes)
             end: Reply | BaseException = _reply(call, ctx, bounded, failed=face.failed(outcome), now=self.clock())
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - as above; and every call gets its answer
@@ -158,9 +168,26 @@ class Flow:
             ctx.finish()
         return self._end(call, ctx, face, end)
 
-    def _case(self, ready: Ready) -> Case:
+    def _again(self, ready: Ready) -> tuple[Ready, bool]:
+        """The call as it is now that its turn has come: the shell may have gone to another folder since."""
+        if not any(access.kind == "command" and access.mode == "write" for access in ready.touches):
+            return ready, False
+        touches = self.gate.settle(declared(ready.tool.access(ready.args, ready.ctx)))
+        before, now = ([a.key for a in some if a.kind == "command"] for some in (ready.touches, touches))
+        if touches == ready.touches or before != now:
+            return ready, False  # a tool that finds another command now has its own word on that
+        self.gate.forbid(touches, ready.ctx.spelled)
+        ready.ctx.touches = touches
+        return ready._replace(touches=touches), True
+
+    def case(self, ready: Ready) -> Case:
+        """The call as the policy sees it."""
         call, face, tool, _, touches, ctx, _ = ready
-        return Case(call.id, face.name, tool.name, touches, tool.subagent_types, ctx.input)
+        return Case(call.id, face.name, tool.name, touches, tool.subagent_types, ctx.input, ctx.spelled)
+
+    async def _approve(self, ready: Ready, sentence: str) -> bool:
+        """Ask about something that has come up while the call runs."""
+        return await self.gate.approve(self.case(ready), sentence, lambda said: self._blocked(ready.call, said))
 
     def _blocked(self, call: Call, question: str) -> None:
         self.emit(Blocked(id=call.id, name=call.name, at=self.clock(), question=question))
@@ -179,6 +206,9 @@ class Flow:
     def _end(self, call: Call, ctx: CallContext, face: Face | None, end: Reply | BaseException) -> Reply:
         """The one answer of a call, told to whoever listens."""
         reply = end if isinstance(end, Reply) else _refusal(call, ctx, face, end, self.clock())
+        failed = reply.status in {"error", "rejected-by-user"} or bool(ctx.exit_code)
+        if said := self.repeats.ended(face.tool if face else call.name, call.input, failed=failed):
+            reply = msgspec.structs.replace(reply, notes=(*reply.notes, said))
         self.emit(Done(id=call.id, name=call.name, at=self.clock(), reply=reply))
         return reply
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ferrule.output.store import Store
+    from ferrule.workspace.confinement import Confinement
     from ferrule.workspace.guidance import Guidance
     from ferrule.workspace.journal import Journal
     from ferrule.workspace.steps import Steps
@@ -31,6 +32,8 @@ class Services:
         self._jail = jail
         self._settings = settings
         self._state = state
+        self.home: list[str] = [root.path for root in jail.roots]
+        """The folders that the session began with."""
         self._lock = threading.RLock()  # taken again by a factory that needs another service
         # By name: asking for a service must not load its type.
         self._made: dict[str, Any] = {
@@ -41,7 +44,10 @@ class Services:
             "Threads": Threads(_WORKERS),
         }
         self._factories: dict[str, Callable[[], object]] = {
+            "Confinement": self._make_confinement,
             "Guidance": self._make_guidance,
+            "Roster": self._make_roster,
+            "Tasks": self._make_tasks,
             "Steps": self._make_steps,
             "Journal": self._make_journal,
             "Store": self._make_store,
@@ -63,6 +69,11 @@ class Services:
             if name not in self._made and name in self._factories:
                 self._made[name] = self._factories[name]()
             return self._made.get(name)
+
+    def endings(self) -> list[str]:
+        """What is to be told of the tasks that have ended; nothing is made for it."""
+        tasks = self._made.get("Tasks")
+        return [] if tasks is None else [task.ending() for task in tasks.ended_unread()]
 
     def journal(self) -> "Journal":
         made: Journal = self._one("Journal")
@@ -98,6 +109,36 @@ class Services:
             return
         if left:
             self.journal().sweep()
+
+    def sweep_processes(self) -> None:
+        """End what engines that are dead have left running."""
+        try:
+            left = os.listdir(os.path.join(self._state, "processes"))
+        except OSError:
+            return
+        if left:
+            self._one("Roster").sweep()
+
+    def confinement(self) -> "Confinement":
+        made: Confinement = self._one("Confinement")
+        return made
+
+    def _make_confinement(self) -> object:
+        from ferrule.workspace.confinement import Confinement, Wishes  # for sessions that run commands
+
+        sandbox = self._settings.sandbox
+        wishes = Wishes(*(getattr(sandbox, name) for name in Wishes._fields))
+        return Confinement(self._jail, self._one("Guard"), wishes, state=self._state, home=self.home)
+
+    def _make_roster(self) -> object:
+        from ferrule.support.roster import Roster  # for sessions that run commands
+
+        return Roster(os.path.join(self._state, "processes"))
+
+    def _make_tasks(self) -> object:
+        from ferrule.support.tasks import Tasks  # for sessions that leave commands running
+
+        return Tasks(most=self._settings.shell.background_max)
 
     def _make_guidance(self) -> object:
         from ferrule.workspace.guidance import Guidance  # for sessions that write
@@ -135,6 +176,10 @@ class Services:
 
     async def close(self) -> None:
         """Let go of everything that was made."""
+        if "Tasks" in self._made:
+            await self._one("Tasks").close()
+        if "Confinement" in self._made:
+            await self.confinement().close()
         self[Threads].close()
         if "Store" in self._made:
             await self.store().close()

@@ -141,11 +141,15 @@ def settings_path() -> str:
 
 def load_settings(path: str | None = None) -> Settings:
     """The user's settings over the defaults; a file that is not there means the defaults."""
+    named = path is None and bool(os.environ.get("FERRULE_SETTINGS"))
     path = path or settings_path()
     try:
         with open(path, "rb") as file:
             raw = file.read()
     except FileNotFoundError:
+        if named:
+            # Whoever names a file has something in it, such as rules that deny.
+            raise ConfigError(f"{path}, which FERRULE_SETTINGS names, is not there.") from None
         return Settings()
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror}.") from error
@@ -157,7 +161,9 @@ def decode_settings(raw: bytes, path: str) -> Settings:
     try:
         return msgspec.toml.decode(raw, type=Settings)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: {error}.") from error
+        uses = " It is one of auto, bubblewrap, namespaces, landlock, seatbelt and none."
+        known = uses if "sandbox.use" in str(error) else ""
+        raise ConfigError(f"{path}: {error}.{known}") from error
 
 
 def managed_path() -> str:

@@ -52,7 +52,8 @@ def test_an_edit_shows_what_it_would_change_before_it_is_allowed(tmp_path):
     )
 
     assert code == 0
-    assert "edit_file: write a.txt\n  -one\n  +1\\x1b[31m\nAllow? [y]es, [n]o: " in screen
+    shown = "edit_file: write a.txt\n  -one\n  +1\\x1b[31m\n  edit_file writes a.txt, and no rule covers it.\n"
+    assert f"{shown}Allow? [y]es, [n]o: " in screen
     assert (tmp_path / "a.txt").read_text() == "1\x1b[31m\ntwo\n"
 
 
@@ -113,8 +114,9 @@ def test_calls_from_a_file_still_ask_at_the_terminal(tmp_path):
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_a_signal_that_ends_the_program_ends_its_commands(tmp_path, name):
     number = getattr(signal, name)
+    nap = f"333.{os.getpid()}{number}"
     child = subprocess.Popen(
-        [*FERRULE, "call", "Bash", '{"cmd": "echo $$ > pid; sleep 333; true"}', "--yes"],
+        [*FERRULE, "call", "Bash", f'{{"cmd": "echo $$ > pid; sleep {nap}; true"}}', "--yes"],
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -128,7 +130,8 @@ def test_a_signal_that_ends_the_program_ends_its_commands(tmp_path, name):
     child.send_signal(number)
 
     assert child.wait(timeout=60) == 128 + number
-    assert not os.path.exists(f"/proc/{(tmp_path / 'pid').read_text().strip()}")
+    lives = subprocess.run(["ps", "-e", "-o", "args="], capture_output=True, text=True, check=True).stdout
+    assert f"sleep {nap}" not in lives
 
 
 @pytest.mark.parametrize(

@@ -52,9 +52,10 @@ async def test_the_plan_follows_the_conflict_rules(engine):
         return len(engine.plan(calls))
 
     read, write = Call("Read", {"path": "a"}), Call("create_file", {"path": "a", "content": ""})
-    bash = Call("Bash", {"cmd": "ls"})
+    bash, look = Call("Bash", {"cmd": "make x"}), Call("Bash", {"cmd": "ls | head -3"})
 
-    assert plan(read, read) == 1
+    assert plan(read, read) == plan(read, look) == plan(look, look) == 1
+    assert plan(look, write) == plan(bash, look) == 2
     assert plan(read, write) == plan(write, read) == plan(write, write) == 2
     assert plan(read, bash) == plan(bash, bash) == 2
 
@@ -69,7 +70,7 @@ async def test_tools_declare_what_they_touch(tmp_path):
                 Call("edit_file", {"path": "a", "old_str": "x", "new_str": "y"}),
                 Call("create_file", {"path": "b", "content": ""}),
                 Call("Grep", {"pattern": "x"}),
-                Call("Bash", {"cmd": "ls"}),
+                Call("Bash", {"cmd": "make x"}),
             ]
         )
 
@@ -80,7 +81,7 @@ async def test_tools_declare_what_they_touch(tmp_path):
         "edit_file": (Access.write(f"{root}/a"),),
         "create_file": (Access.write(f"{root}/b"),),
         "Grep": (Access.read(root),),
-        "Bash": (Access.command("ls", root), Access.read(root)),
+        "Bash": (Access.command("make x", root), Access.read(root)),
     }
 
 

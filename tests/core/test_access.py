@@ -105,8 +105,15 @@ def test_accesses_of_two_kinds_never_conflict(one: Access, other: Access) -> Non
 
 
 @given(accesses)
-def test_everything_conflicts_with_every_access(access: Access) -> None:
-    assert conflict(EVERYTHING, access)
+def test_everything_conflicts_with_every_access_but_a_word_to_a_process(access: Access) -> None:
+    assert conflict(EVERYTHING, access) is (access.kind != "process")
+
+
+@given(accesses)
+def test_a_command_that_only_reads_conflicts_with_what_writes(access: Access) -> None:
+    reading = Access.command("ls", "/")._replace(mode="read")
+    writes = access.mode != "read" or access.kind == "everything"
+    assert conflict(reading, access) is (writes and access.kind != "process")
 
 
 @given(touched)

@@ -17,16 +17,21 @@ from ferrule.core.reply import Reply
 from ferrule.engine import Engine
 from ferrule.permissions.asker import Everybody
 from ferrule.settings import Settings
+from ferrule.support.sandbox.choose import choose
 
 _HERE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "demo")
 _MOST_LINES = 14
 
 
 class Step(msgspec.Struct, frozen=True):
-    """A message of calls, or an undo or redo of a file."""
+    """A message of calls, command lines to decide on, or an undo or redo of a file."""
 
     say: str
     calls: tuple[Call, ...] = ()
+    decide: tuple[str, ...] = ()
+    """Command lines that are only decided on."""
+    confined: bool = False
+    """Is it left out where nothing confines commands?"""
     undo: str = ""
     redo: str = ""
 
@@ -58,11 +63,16 @@ async def play(project: str, state: str) -> bool:
     async with Engine(project, dialect="amp", ask=Everybody(), state=state, settings=Settings()) as engine:
         for number, step in enumerate(steps, 1):
             click.echo(paint("\n" + click.wrap_text(f"{number}. {step.say}", columns(), "", "   "), "bold"))
-            if step.calls:
+            if step.confined and choose() is None:
+                click.echo("  Nothing confines commands on this machine, so this is left out. See ferrule doctor.")
+            elif step.calls:
                 replies = await engine.run(_here(call) for call in step.calls)
                 for call, reply in zip(step.calls, replies, strict=True):
                     _show(call, reply, project)
                 _draw(replies)
+            elif step.decide:
+                for line in step.decide:
+                    await _decide(engine, line)
             else:
                 done = await (engine.undo(step.undo) if step.undo else engine.redo(step.redo))
                 _head("undo" if step.undo else "redo", step.undo or step.redo, ok=True)
@@ -71,6 +81,13 @@ async def play(project: str, state: str) -> bool:
     passed = bool(replies) and _succeeded(replies[-1])
     click.echo(paint("\nThe project is mended." if passed else "\nThe project is still broken.", "bold"))
     return passed
+
+
+async def _decide(engine: Engine, line: str) -> None:
+    decision = await engine.decide(Call("Bash", {"cmd": line}))
+    colour = {"allow": "green", "ask": "yellow", "deny": "red"}[decision.verdict]
+    click.echo(f"  {paint(f'{decision.verdict:<5}', colour)} {line}")
+    click.echo(_indented(paint(click.wrap_text(decision.why, columns() - 6, "", "  "), "dim")))
 
 
 def _recording() -> list[Step]:

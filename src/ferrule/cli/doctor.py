@@ -57,7 +57,7 @@ def examine(session: dict[str, Any]) -> Iterator[Finding]:
     yield _documents()
     yield _ripgrep()
     yield Finding(good=True, subject="shell", text=process.shell())
-    yield _sandbox()
+    yield from _sandbox(session)
     yield _git()
     yield from _settings()
     yield finish(_store(session))
@@ -65,7 +65,16 @@ def examine(session: dict[str, Any]) -> Iterator[Finding]:
 
 def _packages() -> Iterator[Finding]:
     found = []
-    for name in ("click", "jsonschema-rs", "msgspec", "platformdirs", "PyYAML"):
+    for name in (
+        "click",
+        "jsonschema-rs",
+        "msgspec",
+        "platformdirs",
+        "PyYAML",
+        "regex",
+        "tree-sitter",
+        "tree-sitter-bash",
+    ):
         try:
             found.append(f"{name} {version(name)}")
         except PackageNotFoundError:
@@ -98,32 +107,35 @@ def _ripgrep() -> Finding:
     return Finding(good=True, subject="ripgrep", text=f"{said.split()[1]} at {rg}")
 
 
-def _sandbox() -> Finding:
-    """What a later sandbox for commands could use; today's commands run unconfined, after a question."""
-    if sys.platform == "darwin":
-        return Finding(good=None, subject="sandbox", text="sandbox-exec is there; commands run unconfined for now")
-    bwrap = shutil.which("bwrap")
-    if bwrap is not None:
-        return Finding(
-            good=None,
-            subject="sandbox",
-            text=f"{bwrap} is there; commands run unconfined for now, so read before you allow",
-        )
-    if os.path.exists("/sys/kernel/security/landlock") or "landlock" in _lsm():
-        return Finding(
-            good=None,
-            subject="sandbox",
-            text="Landlock is there; commands run unconfined for now, so read before you allow",
-        )
-    return Finding(good=None, subject="sandbox", text="none found; commands run unconfined: install bubblewrap")
+def _sandbox(session: dict[str, Any]) -> Iterator[Finding]:
+    """What confines commands here, and what it cannot enforce."""
+    from ferrule.support.sandbox.choose import choose, report  # only who asks pays for the trials
+    from ferrule.support.sandbox.hosts import entries
 
-
-def _lsm() -> str:
+    wanted = load_settings().sandbox
+    outside = (os.path.realpath(session["workspace"]),)
     try:
-        with open("/sys/kernel/security/lsm", encoding="ascii") as file:
-            return file.read()
-    except OSError:
-        return ""
+        chosen = choose(wanted.use, outside=outside)
+    except OSError as error:
+        yield Finding(good=False, subject="sandbox", text=f"{error} Until then no command runs.")
+        return
+    try:
+        entries(wanted.hosts)
+    except ValueError as error:
+        yield Finding(good=False, subject="sandbox", text=f"sandbox.hosts: {error} Until then no command runs.")
+    if chosen is None:
+        text = "none: commands run unconfined, so read before you allow; install bubblewrap"
+        if wanted.required:
+            text = "none, and sandbox.required is set: no command runs. Install bubblewrap"
+        yield Finding(good=False if wanted.required else None, subject="sandbox", text=text)
+    else:
+        network = "with the network" if wanted.network else f"no network but {len(wanted.hosts)} hosts"
+        yield Finding(good=True, subject="sandbox", text=f"{chosen.name}: commands run confined, {network}")
+        for lack in chosen.lacks:
+            yield Finding(good=None, subject="", text=f"cannot enforce: {lack}")
+    for tried in report(outside=outside):
+        if chosen is None or tried.name != chosen.name:
+            yield Finding(good=None, subject="", text=f"{tried.name}: {'works' if tried.works else tried.why}")
 
 
 def _git() -> Finding:

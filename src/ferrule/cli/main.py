@@ -15,6 +15,8 @@ COMMANDS = {
     "call": "Run one tool call and print its reply.",
     "exec": "Run a message of calls from JSON lines.",
     "tools": "List the tools, or show one.",
+    "permissions": "Show the rules, and what they say about a call.",
+    "tasks": "List the commands that were left running, or end one.",
     "undo": "Take back the last write.",
     "redo": "Write again what was undone.",
     "output": "Print a full output that was kept.",

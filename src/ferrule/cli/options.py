@@ -19,13 +19,18 @@ _OPTIONS = (
     click.option("--model", metavar="ID", help="Speak the dialect that this model knows best."),
     click.option("--workspace", metavar="DIR", default=".", help="The folder to work in (default: this one)."),
     click.option("--add-dir", "add_dirs", metavar="DIR", multiple=True, help="One more folder that may be touched."),
+    click.option(
+        "--permission-mode",
+        metavar="MODE",
+        help="What happens where no rule speaks: default, acceptEdits, plan, dontAsk or bypassPermissions.",
+    ),
     click.option("--yes", "answer", flag_value="yes", help="Allow what would ask. It opens no other folder."),
     click.option("--deny", "answer", flag_value="deny", help="Deny what would ask (the default without a terminal)."),
 )
 
 
 def session_options(command: F) -> F:
-    """Add them to a command; they arrive as `dialect`, `model`, `workspace`, `add_dirs` and `answer`."""
+    """Add them to a command; they arrive as keywords, as `open_engine` takes them."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

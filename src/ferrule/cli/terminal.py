@@ -11,7 +11,13 @@ from ferrule.permissions.asker import NO, Answer, Question, visible
 _MOST_LINES = 24
 _MOST_CHARS = 1600
 _MOST_READ_BYTES = 1 << 20
-_YES, _ALWAYS, _NO, _ALL = ("y", "yes"), ("a", "always"), ("n", "no"), ("s", "show")
+_YES, _ALWAYS, _NO, _ALL, _TELL = ("y", "yes"), ("a", "always"), ("n", "no"), ("s", "show"), ("t", "tell")
+_OFFERS = {
+    "call": "Allow? ",
+    "folder": "Open this folder for the session? ",
+    "outside": "Run it outside the sandbox? ",
+}
+_MOST_TOUCHES = 6
 
 
 def at_a_terminal() -> TextIO | None:
@@ -41,10 +47,14 @@ class Terminal:
         _say(f"\n{_bounded(question.summary)}")
         shown = preview(question)
         _show(shown[:_MOST_LINES], len(shown))
-        folder = question.kind == "folder"
-        offer = "Open this folder for the session? " if folder else "Allow? "
-        always = self._many and not folder
-        choices = f"[y]es, [a]lways ({self._covers(question)}), [n]o: " if always else "[y]es, [n]o: "
+        for line in touches(question):
+            _say(f"  {line}")
+        if question.why:
+            _say(f"  {question.why}")
+        offer = _OFFERS[question.kind]
+        always = question.kind == "call" and (self._many or bool(question.proposals))
+        choices = f"[y]es, [a]lways ({self._covers(question)}), " if always else "[y]es, "
+        choices += "[t]ell the model why not, [n]o: " if self._many else "[n]o: "
         if len(shown) > _MOST_LINES:
             choices = f"[s]how all, {choices}"
         while True:
@@ -59,12 +69,22 @@ class Terminal:
                 continue
             if said in _YES or (always and said in _ALWAYS):
                 return Answer(allow=True, always=said in _ALWAYS)
+            if said in _TELL and self._many:
+                return await self._told()
             if said in (*_NO, ""):
                 return NO
+
+    async def _told(self) -> Answer:
+        """No, with a reason in the person's own words."""
+        print("What should the model know? ", end="", file=sys.stderr, flush=True)
+        reason = visible((await self._line()).strip())
+        return Answer(allow=False, message=f"The user did not allow this and says: {reason}") if reason else NO
 
     @staticmethod
     def _covers(question: Question) -> str:
         """What "always" would allow."""
+        if question.proposals:
+            return "saves the rule " + " and ".join(map(visible, question.proposals))
         commands = any(access.kind == "command" for access in question.touches)
         return "this command" if commands else f"every {question.name} in this session"
 
@@ -131,6 +151,13 @@ def preview(question: Question) -> list[str]:
     return [visible(line)[:200] for line in lines]
 
 
+def touches(question: Question) -> list[str]:
+    """What a command would touch, as far as can be seen; of other calls the summary names it."""
+    more = len(question.effects) - _MOST_TOUCHES
+    shown = [visible(effect) for effect in question.effects[:_MOST_TOUCHES]]
+    return [*shown, f"… and {more} more"] if more > 0 else shown
+
+
 def _deleted(path: str) -> list[str]:
     """A file that would go, as far as it can be shown."""
     try:
@@ -152,7 +179,9 @@ def _show(lines: list[str], total: int) -> None:
 
 def _other(values: Mapping[str, Any]) -> list[str]:
     """A patch as it is, several edits one after the other, a cell's new source."""
-    patch, edits, source = (values.get(name) for name in ("patch", "edits", "source"))
+    patch, edits, source, typed = (values.get(name) for name in ("patch", "edits", "source", "chars"))
+    if isinstance(typed, str):
+        return [f"types: {line}" for line in typed.splitlines()]
     if isinstance(patch, str):
         return patch.splitlines()
     if isinstance(source, str):

@@ -41,8 +41,8 @@ class Scheduler:
             self._places.enter(ticket, touched)
         return ticket
 
-    async def turn(self, ticket: Ticket) -> None:
-        """Wait until the call may run; from then on it holds a slot.
+    async def turn(self, ticket: Ticket) -> bool:
+        """Wait until the call may run; from then on it holds a slot. Did it have to wait?
 
         If the wait is cancelled the ticket keeps its stand, without a slot: release it, or wait again.
         Raises `Cancelled` for a ticket that is released, also when that happens during the wait.
@@ -54,7 +54,7 @@ class Scheduler:
         if self._free and not ticket.waits_for:
             self._free -= 1
             ticket.running = True
-            return
+            return False
         ticket.waiter = asyncio.get_running_loop().create_future()
         if not ticket.waits_for:
             self._queue[ticket] = None
@@ -68,6 +68,7 @@ class Scheduler:
                 self._step_back(ticket)
         if ticket.released:
             raise Cancelled("The call was given up before its turn.")
+        return True
 
     def release(self, ticket: Ticket) -> None:
         """The call is over, or will never run. Once is enough, more does no harm; it never raises.

@@ -1,7 +1,8 @@
 """Tickets, and the tree of what the unfinished ones touch: how a new ticket finds those it waits for.
 
-Everything is the top of the tree; the roots of paths, the hosts and the processes are below it, folders and
-files below the roots. Two rules keep each step short and change nothing about who runs when:
+Everything is the top of the tree; the roots of paths and the hosts are below it, folders and files below the roots.
+Processes stand beside it: a word to one waits for nobody else. Two rules keep each step short and change nothing
+about who runs when:
 
 - A writer stands in for all that stood at its place and below. Whatever conflicts with those conflicts with
   the writer too, and the writer finishes after them.
@@ -67,6 +68,7 @@ class Places:
 
     def __init__(self) -> None:
         self._everything = Place("everything")
+        self._processes = Place("processes")
         self._paths: dict[str, Place] = {}
 
     def enter(self, ticket: Ticket, touched: Sequence[Access]) -> None:
@@ -113,7 +115,8 @@ class Places:
         if access.kind in UNKNOWN:
             return self._everything
         name = (access.kind, access.key)
-        return self._everything.children.get(name) or _child(self._everything, name)
+        top = self._processes if access.kind == "process" else self._everything
+        return top.children.get(name) or _child(top, name)
 
     def _path(self, path: str) -> Place:
         place = self._paths.get(path)
@@ -190,7 +193,7 @@ def _fork(place: Place, path: str) -> Place:
 
 def _reads(access: Access) -> bool:
     # Two calls that may touch everything conflict whatever their mode says.
-    return access.mode == "read" and access.kind not in UNKNOWN
+    return access.mode == "read" and access.kind != "everything"
 
 
 def _look_before_read(place: Place, earlier: set[Ticket]) -> None:

@@ -1,0 +1,226 @@
+"""`ferrule permissions`: the rules of a session, what they say about a call, and whether a project is trusted."""
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from ferrule.cli.codes import DONE, FAILED, REFUSED
+from ferrule.cli.loop import finish
+from ferrule.cli.options import as_text, open_engine, session_options, typed_in
+from ferrule.cli.show import paint
+from ferrule.core.call import Call
+from ferrule.engine import Engine
+from ferrule.permissions.decision import Decision
+
+_RULES = click.option(
+    "--rules",
+    metavar="FILE",
+    help="Rules that replace all others: settings of Claude Code, or Amp's rules as JSON or text.",
+)
+_COLOURS = {"allow": "green", "ask": "yellow", "deny": "red", "delegate": "cyan"}
+
+
+@click.group("permissions")
+def command() -> None:
+    """Show the rules, and what they say about a call.
+
+    \b
+    Examples:
+      ferrule permissions list
+      ferrule permissions test Bash --command 'git status && rm -rf build'
+      echo '{"tool": "Read", "input": {"path": ".env"}}' | ferrule permissions check -
+      ferrule permissions check calls.jsonl --rules .claude/settings.json
+      ferrule permissions trust
+    """
+
+
+@command.command("list")
+@session_options
+@_RULES
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def list_rules(*, rules: str | None, as_json: bool, **session: Any) -> int:
+    """List every rule with its layer and its file, the mode, and whether the project is trusted."""
+
+    async def show() -> int:
+        async with _engine(session, rules) as engine:
+            for row in _rows(engine):
+                if as_json:
+                    click.echo(json.dumps(row, ensure_ascii=False))
+                else:
+                    action = paint(f"{row['action']:<8}", _COLOURS.get(row["action"], "white"))
+                    click.echo(f"{action} {row['rule']}  ({row['layer']}: {row['source']})")
+            if not as_json:
+                _about(engine)
+        return DONE
+
+    return finish(show())
+
+
+@command.command("test", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+@session_options
+@_RULES
+@click.argument("tool")
+@click.pass_context
+def test_call(ctx: click.Context, /, *, tool: str, rules: str | None, **session: Any) -> int:
+    """Say what would happen to one call: `test TOOL --key value …`. Nothing is run.
+
+    \b
+    Exit code 0 when it is allowed, 3 when it asks or is denied.
+    """
+    given = dict(_pairs(ctx.args))
+
+    async def decide() -> int:
+        async with _engine(session, rules) as engine:
+            decision = await engine.decide(Call(tool, given))
+            click.echo(f"tool: {tool}")
+            click.echo(f"arguments: {json.dumps(given, ensure_ascii=False)}")
+            click.echo(f"action: {paint(decision.verdict, _COLOURS[decision.verdict])}")
+            click.echo(f"matched-rule: {decision.rule or 'none'}")
+            click.echo(f"source: {_source(engine, decision)}")
+            click.echo(f"why: {decision.why}")
+            return DONE if decision.verdict == "allow" else REFUSED
+
+    return finish(decide())
+
+
+@command.command("check")
+@session_options
+@_RULES
+@click.argument("file", default="-")
+def check(*, file: str, rules: str | None, **session: Any) -> int:
+    """Decide on calls from JSON lines: `{"tool": …, "input": {…}}`, from FILE or `-` for standard input.
+
+    \b
+    For each line one line is printed: {"decision": "allow|ask|deny", "rule": …, "why": …}
+    Names and parameters may be those of any dialect. Nothing is run.
+    """
+    lines = (typed_in() if file == "-" else _file(file)).splitlines()
+
+    async def decide() -> int:
+        bad = False
+        async with _engine(session, rules) as engine:
+            for number, line in enumerate(lines, 1):
+                if not line.strip():
+                    continue
+                call = _call(line)
+                if isinstance(call, str):
+                    bad = True
+                    decision = Decision("deny", f"Line {number}: {call}")
+                else:
+                    decision = await engine.decide(call)
+                said = {"decision": decision.verdict, "rule": decision.rule or None, "why": decision.why}
+                click.echo(json.dumps(said, ensure_ascii=False))
+        return FAILED if bad else DONE
+
+    return finish(decide())
+
+
+@command.command("trust")
+@click.option("--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+@click.option("--revoke", is_flag=True, help="Trust it no more.")
+def trust(*, workspace: str, revoke: bool) -> int:
+    """Trust this project's rules as they are now: until then they can only tighten.
+
+    A change of any of its files of rules ends the trust.
+    """
+    from ferrule.permissions.layers import project_files
+    from ferrule.permissions.trust import Trust
+    from ferrule.settings import state_folder
+
+    folder = os.path.realpath(workspace)
+    there = [path for path in project_files(folder) if os.path.lexists(path)]
+    kept = Trust(state_folder())
+    if revoke:
+        kept.revoke(folder)
+        click.echo(f"{folder} is not trusted.")
+        return DONE
+    seen = kept.look(folder, project_files(folder))
+    for path, raw in seen.contents.items():
+        click.echo(f"  {os.path.relpath(path, folder)}, {len(raw):,} bytes")
+    kept.grant(folder, project_files(folder), seen=seen.fingerprint)
+    what = "as they are now" if there else "which are none now"
+    click.echo(f"{folder} is trusted with its files of rules, {what}.")
+    return DONE
+
+
+@command.command("forget")
+@click.option("--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+@click.argument("rules", nargs=-1)
+def forget(*, workspace: str, rules: tuple[str, ...]) -> int:
+    """Take back rules that were saved by "always"; without any, list them."""
+    from ferrule.permissions.grants import Grants
+    from ferrule.settings import state_folder
+
+    kept = Grants(state_folder(), os.path.realpath(workspace))
+    known = kept.texts()
+    for rule in rules:
+        if rule not in known:
+            raise click.UsageError(f"No rule {rule!r} was saved here. Saved are: {', '.join(known) or 'none'}.")
+        kept.remove(rule)
+    for rule in kept.texts():
+        click.echo(rule)
+    if not kept.texts():
+        click.echo("No rules are saved here.", err=True)
+    return DONE
+
+
+def _engine(session: dict[str, Any], rules: str | None) -> Engine:
+    return open_engine(**{**session, "answer": "deny"}, rules=rules)
+
+
+def _rows(engine: Engine) -> Iterator[dict[str, str]]:
+    for rules in engine.policy.sets:
+        for rule in rules.rules:
+            yield {"layer": rules.layer, "source": rules.source, "action": rule.action, "rule": rule.text}
+
+
+def _about(engine: Engine) -> None:
+    click.echo(f"mode: {engine.policy.standing.name}")
+    click.echo(f"project rules: {'trusted' if engine.policy.trusted else 'not trusted, so they can only tighten'}")
+    for warning in engine.warnings:
+        click.echo(paint(f"warning: {warning}", "yellow"))
+
+
+def _source(engine: Engine, decision: Decision) -> str:
+    for rules in engine.policy.sets:
+        if decision.rule and any(rule.text == decision.rule for rule in rules.rules):
+            return f"{rules.layer} ({rules.source})"
+    return "built-in"
+
+
+def _call(line: str) -> Call | str:
+    """The call of a line, or what is wrong with it."""
+    try:
+        said = json.loads(line)
+    except (json.JSONDecodeError, RecursionError) as error:
+        return f"it is not JSON ({error})."
+    if not isinstance(said, dict) or not isinstance(said.get("tool"), str):
+        return 'it needs a tool: {"tool": "Read", "input": {"path": "a.txt"}}.'
+    given = said.get("input", {})
+    return Call(said["tool"], given) if isinstance(given, dict) else "its input is not an object."
+
+
+def _pairs(words: list[str]) -> Iterator[tuple[str, Any]]:
+    """`--key value` and `--key=value`; numbers and true, false, null are what they look like."""
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("--"):
+            raise click.UsageError(f"Give arguments as --key value, not {word!r}.")
+        key, equals, value = word[2:].partition("=")
+        if not equals:
+            value = next(rest, "")
+        try:
+            yield key, json.loads(value)
+        except json.JSONDecodeError:
+            yield key, value
+
+
+def _file(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return as_text(file.read(), path)
+    except OSError as error:
+        raise click.UsageError(f"Cannot read {path}: {error.strerror}.") from error

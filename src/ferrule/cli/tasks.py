@@ -1,0 +1,111 @@
+"""`ferrule tasks`: the commands that engines have left running, and ending one."""
+
+import json
+import os
+import time
+
+import click
+
+from ferrule.cli.codes import DONE, FAILED
+from ferrule.cli.show import paint
+from ferrule.settings import state_folder
+from ferrule.support.roster import Entry, Roster
+
+_SHOWN_CHARS = 60
+
+
+@click.group("tasks", invoke_without_command=True)
+@click.option("--all", "every", is_flag=True, help="Also the commands that calls are waiting for.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.pass_context
+def command(ctx: click.Context, *, every: bool, as_json: bool) -> None:
+    """List the commands that were left running, by any engine of this user.
+
+    \b
+    Examples:
+      ferrule tasks
+      ferrule tasks --json
+      ferrule tasks output b3f9a2
+      ferrule tasks stop b3f9a2
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    entries = [entry for entry in _roster().entries() if every or entry.task]
+    if as_json:
+        for entry in entries:
+            click.echo(json.dumps(_row(entry), ensure_ascii=False))
+    elif not entries:
+        click.echo("No command was left running.")
+    else:
+        click.echo(f"{'task':<10} {'pid':>8} {'for':>8}  command")
+        for entry in entries:
+            shown = " ".join(entry.command.split())[:_SHOWN_CHARS]
+            more = paint(" (detached)", "yellow") if entry.detached else ""
+            click.echo(f"{entry.task or '-':<10} {entry.pid:>8} {_ago(entry.started):>8}  {shown}{more}")
+
+
+@command.command("stop")
+@click.argument("task")
+def stop(*, task: str) -> int:
+    """End a task, and all that it has started, by its id or its process id."""
+    entry = _find(task)
+    if not _roster().stop(entry):
+        click.echo(f"Task {task} could not be ended: something of it still runs.", err=True)
+        return FAILED
+    click.echo(f"Task {task} was ended: {entry.command}")
+    return DONE
+
+
+@command.command("output")
+@click.argument("task")
+@click.option("--lines", default=100, show_default=True, help="How many of the last lines; 0 for all.")
+def output(*, task: str, lines: int) -> int:
+    """Print what a task has written so far."""
+    entry = _find(task)
+    if not entry.log or not os.path.exists(entry.log):
+        click.echo(f"Nothing was kept of the output of task {task}.", err=True)
+        return FAILED
+    from ferrule.output.clean import clean  # only for output
+
+    with open(entry.log, encoding="utf-8", errors="replace", newline="") as file:
+        if lines > 0:
+            from collections import deque  # keeps the last ones only
+
+            text = "".join(deque(file, lines))
+        else:
+            text = file.read()
+    click.echo(clean(text), nl=False)
+    return DONE
+
+
+def _roster() -> Roster:
+    return Roster(os.path.join(state_folder(), "processes"))
+
+
+def _find(task: str) -> Entry:
+    entries = _roster().entries()
+    for entry in entries:
+        if task in {entry.task, str(entry.pid)}:
+            return entry
+    known = ", ".join(entry.task or str(entry.pid) for entry in entries)
+    raise click.UsageError(f"There is no task {task!r}. Running are: {known or 'none'}.")
+
+
+def _row(entry: Entry) -> dict[str, object]:
+    return {
+        "task": entry.task,
+        "pid": entry.pid,
+        "command": entry.command,
+        "cwd": entry.cwd,
+        "started": entry.started,
+        "detached": entry.detached,
+        "engine": entry.engine_pid,
+        "log": entry.log,
+    }
+
+
+def _ago(started: float) -> str:
+    seconds = max(0, int(time.time() - started))
+    if seconds < 60:
+        return f"{seconds}s"
+    return f"{seconds // 60}m" if seconds < 3600 else f"{seconds // 3600}h{seconds % 3600 // 60:02}m"
