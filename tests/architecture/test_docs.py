@@ -19,11 +19,16 @@ from ferrule.core.bound import WHOLE
 from ferrule.core.face import Face
 from ferrule.dialects.coming import COMING
 from ferrule.dialects.dialect import FAMILIES, Dialect, load_dialect
+from ferrule.permissions.layers import PROJECT_FILES
 from ferrule.permissions.plain import TABLE
+from ferrule.permissions.shell.tables import rows as program_rows
+from ferrule.permissions.standing import MODES
 from ferrule.settings import Settings
+from ferrule.support.sandbox.choose import NAMES as SANDBOXES
 from ferrule.tools import BUILTIN
 from ferrule.wire.wire import WIRES
 from ferrule.workspace import formatters
+from ferrule.workspace.confinement import KEPT, MASKED
 from ferrule.workspace.guarded import PROTECTED, READABLE, SECRET
 from ferrule.workspace.guidance import NAMES
 
@@ -78,14 +83,17 @@ def settings(struct: type[msgspec.Struct] = Settings, above: str = "") -> Iterat
             yield f"{above}{field.name}", field.default_factory() if made else field.default
 
 
-def options() -> Iterator[tuple[str, str]]:
-    """Every option of every command."""
-    context = click.Context(cli)
-    for name, command in [("", cli), *((name, cli.get_command(context, name)) for name in COMMANDS)]:
-        assert command is not None
-        for parameter in command.params:
-            if isinstance(parameter, click.Option):
-                yield from ((name, option) for option in parameter.opts)
+def options(name: str = "", command: click.Command = cli) -> Iterator[tuple[str, str]]:
+    """Every option of every command, and of the commands below it."""
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            yield from ((name, option) for option in parameter.opts)
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for below in command.list_commands(context):
+            found = command.get_command(context, below)
+            assert found is not None
+            yield from options(f"{name} {below}".strip(), found)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -176,6 +184,20 @@ def test_every_command_has_a_heading():
     headings = {line.strip("# `").split()[-1] for line in text("cli").splitlines() if line.startswith("## `ferrule")}
 
     assert headings == set(COMMANDS)
+
+
+def test_every_command_below_a_command_is_documented():
+    page = text("cli")
+    groups = {name: cli.get_command(click.Context(cli), name) for name in COMMANDS}
+    below = [
+        f"{name} {one}"
+        for name, group in groups.items()
+        if isinstance(group, click.Group)
+        for one in group.list_commands(click.Context(group))
+    ]
+
+    assert below
+    assert [command for command in below if f"\nferrule {command}" not in page] == []
 
 
 def test_every_option_is_documented():
@@ -335,3 +357,28 @@ def test_every_program_that_needs_no_question_is_documented():
     programs = sorted({known.split(" ")[0] for known in TABLE})
 
     assert [program for program in programs if f"`{program}`" not in page] == []
+
+
+def test_every_program_that_can_only_read_is_documented():
+    page = text("permissions")
+    programs = sorted({known.split(" ")[0] for known, form in program_rows().items() if form.harmless})
+
+    assert [program for program in programs if f"`{program}`" not in page] == []
+
+
+def test_every_permission_mode_is_documented():
+    assert [mode.name for mode in MODES if f"| `{mode.name}` |" not in text("permissions")] == []
+
+
+def test_every_file_of_rules_of_a_project_is_documented():
+    assert [name for name in PROJECT_FILES if f"`{name}`" not in text("permissions")] == []
+
+
+def test_every_way_to_confine_commands_is_documented():
+    assert [name for name in SANDBOXES if f"| `{name}` |" not in text("sandbox")] == []
+
+
+def test_everything_that_the_sandbox_keeps_or_masks_is_documented():
+    page = text("sandbox")
+
+    assert [path for path in (*KEPT, *MASKED) if f"`{path}`" not in page] == []

@@ -42,6 +42,7 @@ LOADED_BY_CALL_READ = {
     "ferrule.core.face",
     "ferrule.core.outcomes",
     "ferrule.core.reply",
+    "ferrule.core.tasks",
     "ferrule.core.tool",
     "ferrule.dialects",
     "ferrule.dialects.arrange",
@@ -55,15 +56,25 @@ LOADED_BY_CALL_READ = {
     "ferrule.dialects.words",
     "ferrule.engine",
     "ferrule.execute",
+    "ferrule.execute.repeats",
     "ferrule.execute.runner",
     "ferrule.flow",
+    "ferrule.given",
     "ferrule.output",
     "ferrule.output.bounds",
     "ferrule.output.clean",
     "ferrule.permissions",
     "ferrule.permissions.asker",
+    "ferrule.permissions.case",
+    "ferrule.permissions.decision",
     "ferrule.permissions.gate",
+    "ferrule.permissions.layers",
     "ferrule.permissions.modes",
+    "ferrule.permissions.policy",
+    "ferrule.permissions.rules",
+    "ferrule.permissions.rules.rule",
+    "ferrule.permissions.standing",
+    "ferrule.policing",
     "ferrule.registry",
     "ferrule.registry.foreign",
     "ferrule.registry.registry",
@@ -74,6 +85,7 @@ LOADED_BY_CALL_READ = {
     "ferrule.settings",
     "ferrule.support",
     "ferrule.support.beneath",
+    "ferrule.support.owned",
     "ferrule.support.threads",
     "ferrule.tools",
     "ferrule.tools.files",
@@ -136,6 +148,7 @@ def test_a_read_loads_only_these_packages(tmp_path, call_read):
 
 
 def test_a_read_whose_folders_are_chosen_does_not_look_for_them(tmp_path, call_read):
+    (tmp_path / "settings.toml").touch()
     work = f"import os; os.environ['FERRULE_SETTINGS'] = {str(tmp_path / 'settings.toml')!r}\n" + call_read
 
     assert "platformdirs" not in loaded(work, tmp_path)
