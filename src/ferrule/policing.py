@@ -72,22 +72,24 @@ class Policing:
             trusted=trusted,
             # Rules that stand alone have no others beside them, not even ours about tests and builds.
             development=rules is None,
+            is_sandboxed=lambda: services.confinement().sandbox is not None,
             confined=lambda: self._settings.sandbox.auto_allow and services.confinement().sandbox is not None,
         )
         if sets:
             guard.denied = policy.denied
-            self._open(policy, guard, [one for one in sets if one.layer != "project" or trusted])
+            self._open(policy, services, [one for one in sets if one.layer != "project" or trusted])
         return policy
 
-    def _open(self, policy: Policy, guard: Guard, sets: "Sequence[RuleSet]") -> None:
+    def _open(self, policy: Policy, services: Services, sets: "Sequence[RuleSet]") -> None:
         """The folders and the guarded files that files of rules open."""
         for one in sets:
-            guard.open(one.guarded_allow)
+            services[Guard].open(one.guarded_allow)
             for folder in one.folders:
                 real = os.path.realpath(os.path.join(self._jail.folder, os.path.expanduser(folder)))
                 if os.path.isdir(real) and os.path.dirname(real) != real:
                     self._jail.add(real)
                     policy.open(real)
+                    services.home.append(real)
 
     def save(self, policy: Policy) -> Callable[[Sequence[str]], None]:
         """Keeps the rules of an "always", in the policy and for the next session."""

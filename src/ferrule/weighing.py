@@ -9,6 +9,7 @@ from ferrule.core.errors import Denied, ToolFailure, UnknownTool
 from ferrule.flow import Flow, Ready
 from ferrule.permissions.case import Case
 from ferrule.permissions.decision import Decision
+from ferrule.permissions.rules.rule import Touched
 
 if TYPE_CHECKING:
     from ferrule.registry.names import Names
@@ -25,9 +26,24 @@ async def weigh(flow: Flow, call: Call, names: "Names") -> Decision:
     error = ready.error
     if isinstance(error, UnknownTool):
         # Rules may be about tools that this session does not have: those of servers, and those that are to come.
-        return await _decided(flow, _elsewhere(call, names))
+        decision = await _decided(flow, _elsewhere(call, names))
+        if names.tool(call.name) is None and not decision.rule and not call.name.startswith(("mcp__", "tb__")):
+            return decision._replace(why=f"{call.name} is no tool that Ferrule knows, and no rule covers it.")
+        return decision
     said = error.message if isinstance(error, ToolFailure) else str(error)
+    if isinstance(error, ToolFailure) and error.code == "denied-by-rule" and error.path is not None:
+        rule = _denying(flow, error.path)
+        return Decision("deny", f"{call.name} is denied by {rule}: {said}", rule, fixed=True)
     return Decision("deny", f"The call cannot run: {said}")
+
+
+def _denying(flow: Flow, path: str) -> str:
+    """The rule that denies a path to whoever reads or writes it."""
+    found = (
+        *flow.gate.policy.bound(Touched("read", path, path)),
+        *flow.gate.policy.bound(Touched("write", path, path)),
+    )
+    return next((rule.text for rule in found if rule.action == "deny"), "")
 
 
 async def _decided(flow: Flow, case: Case) -> Decision:

@@ -22,7 +22,16 @@ from ferrule.workspace.patch import LIMIT_FILES, Hunk
 from ferrule.workspace.textfile import parse
 
 NOT_FOR_CALLERS: dict[str, dict[str, Any]] = {
-    "shell": {"flags": ["-x"], "apart": True, "head_chars": 7, "tail_bytes": 7, "tail_chars": 7, "most_seconds": 7e9},
+    "shell": {
+        "flags": ["-x"],
+        "apart": True,
+        "head_chars": 7,
+        "tail_bytes": 7,
+        "tail_chars": 7,
+        "most_seconds": 7e9,
+        "yields": True,
+        "carry": True,
+    },
     "read": {"most_bytes": 10**12, "line_bytes": 10**12, "usual_lines": 10**9, "refuse_bytes": 10**12},
     "write": {"read_first": False, "name_guidance": False},
     "edit": {"read_first": False, "may_create": True},

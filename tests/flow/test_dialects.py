@@ -47,6 +47,9 @@ CALLS: dict[str, dict[str, Any]] = {
     "read_many": {"include": ["a.txt"]},
     "view_image": {"path": "a.png"},
     "shell": {"command": "echo hi"},
+    "shell_session": {"command": "echo hi", "seconds": 20.0},
+    "shell_list": {},
+    "request_permissions": {"read": ["a.txt"]},
     "plan": {"steps": [{"text": "look", "status": "pending", "priority": "low"}]},
 }
 """A small call of every tool, in canonical words."""
@@ -61,7 +64,15 @@ AFTER: dict[str, bytes | None] = {
 }
 """What it makes of a.txt, where it makes something of it."""
 
-SAYS = {"read": "two", "glob": "a.txt", "grep": "a.txt", "list_dir": "a.txt", "read_many": "two", "shell": "hi"}
+SAYS = {
+    "read": "two",
+    "glob": "a.txt",
+    "grep": "a.txt",
+    "list_dir": "a.txt",
+    "read_many": "two",
+    "shell": "hi",
+    "shell_session": "hi",
+}
 """What stands in the reply, whoever answers."""
 
 
@@ -92,6 +103,17 @@ def is_own(session: str, call: Call) -> bool:
     return False
 
 
+async def left_running(engine: Engine, face: Face) -> dict[str, Any]:
+    """A call about a command that was left running, by whichever name the face has for it."""
+    begun = await engine.call("Bash", command="echo hi; sleep 300", run_in_background=True)
+    assert begun.ok, begun
+    task = engine._services._one("Tasks").list()[-1]
+    known = {face.params.get(name, name) for name in face.schema["properties"]}
+    by = next(name for name in ("task_id", "number", "pid") if name in known)
+    usual = {"block": False, "seconds": 0.0} if face.tool == "shell_output" else {}
+    return {by: getattr(task, by.removeprefix("task_")), **usual}
+
+
 async def run(engine: Engine, folder: Path, session: str, face: Face) -> tuple[Call, Reply]:
     """One call in the words of the face, with everything there that it needs."""
     lay_out(folder)
@@ -105,7 +127,8 @@ async def run(engine: Engine, folder: Path, session: str, face: Face) -> tuple[C
         write = own(session, "write")
         (written,) = await engine.run([Call(write.name, write.advertised({"path": "a.txt", "content": "after\n"}))])
         assert written.ok, written
-    call = Call(face.name, face.advertised(CALLS[face.tool]))
+    values = CALLS[face.tool] if face.tool in CALLS else await left_running(engine, face)
+    call = Call(face.name, face.advertised(values))
     (reply,) = await engine.run([call])
     return call, reply
 
@@ -239,10 +262,14 @@ async def test_a_secret_stays_secret_in_whatever_words_it_is_asked_for(tmp_path,
     async with Engine(tmp_path, dialect=session, ask=lambda question: True) as engine:
         for family in FAMILIES:
             for face in faces(family):
-                values = CALLS[face.tool]
-                if face.tool in ("glob", "list_dir", "read_many", "shell", "plan"):
+                if face.tool in ("glob", "list_dir", "read_many", "plan") or face.tool.startswith("shell"):
                     continue
-                secret = {"patch": {"patch": PATCH.replace("a.txt", ".env")}, "grep": {"pattern": "K", "path": ".env"}}
+                values = CALLS[face.tool]
+                secret: dict[str, dict[str, object]] = {
+                    "patch": {"patch": PATCH.replace("a.txt", ".env")},
+                    "grep": {"pattern": "K", "path": ".env"},
+                    "request_permissions": {"read": [".env"]},
+                }
                 call = Call(face.name, face.advertised(secret.get(face.tool, {**values, "path": ".env"})))
                 (reply,) = await engine.run([call])
 

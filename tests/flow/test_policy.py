@@ -1,6 +1,10 @@
 """The policy of a whole engine: layers, trust, modes, grants, and who is asked."""
 
 import json
+import os
+import shutil
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ from ferrule.permissions.asker import Answer, Nobody, Question
 from ferrule.permissions.layers import project_files
 from ferrule.permissions.trust import Trust
 from ferrule.settings import Permissions, Sandbox
+from ferrule.support.sandbox.choose import choose
 
 
 @pytest.fixture
@@ -137,12 +142,62 @@ async def test_the_mode_in_which_nothing_asks_can_be_switched_off(work: Path) ->
 
 
 async def test_leaving_the_sandbox_always_asks(work: Path) -> None:
-    rules = Permissions(allow=("Bash",))
-    async with engine(work, rules, dialect="claude", permission_mode="bypassPermissions") as one:
-        plain = await one.decide(Call("Bash", {"command": "make x"}))
-        outside = await one.decide(Call("Bash", {"command": "make x", "dangerouslyDisableSandbox": True}))
+    for rules in (Permissions(allow=("Bash",)), Permissions()):
+        async with engine(work, rules, dialect="claude", permission_mode="bypassPermissions") as one:
+            plain = await one.decide(Call("Bash", {"command": "make x"}))
+            outside = await one.decide(Call("Bash", {"command": "make x", "dangerouslyDisableSandbox": True}))
+        assert (plain.verdict, outside.verdict) == ("allow", "ask")
 
-    assert (plain.verdict, outside.verdict) == ("allow", "ask")
+
+async def test_who_allows_calls_has_not_let_them_out_of_the_sandbox(work: Path) -> None:
+    asked: list[str] = []
+
+    def only_calls(question: Question) -> bool:
+        asked.append(question.kind)
+        return question.kind == "call"
+
+    async with engine(work, settings=Settings(), dialect="claude", ask=only_calls) as one:
+        reply = await one.call("Bash", command="touch x", dangerouslyDisableSandbox=True)
+
+    assert (asked, reply.status) == (["outside"], "rejected-by-user")
+    assert not (work / "x").exists()
+
+
+async def test_programs_that_run_outside_the_sandbox_ask_though_confined_commands_need_not(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}")
+    (work / "a.py").write_text("x=1\n", encoding="utf-8")
+    (work / "pyproject.toml").write_text("[tool.ruff.format]\n", encoding="utf-8")
+    for mode in ("default", "bypassPermissions"):
+        async with engine(work, settings=Settings(sandbox=Sandbox(auto_allow=True)), permission_mode=mode) as one:
+            confined = await one.decide(Call("Bash", {"cmd": "make x"}))
+            formatter = await one.decide(Call("format_file", {"path": "a.py"}))
+        assert (confined.verdict, formatter.verdict) == ("allow", "ask")
+
+
+async def test_what_a_rule_lets_be_read_outside_is_not_written_by_commands(work: Path) -> None:
+    elsewhere = Path(tempfile.mkdtemp(dir=os.path.expanduser("~")))
+    try:
+        (elsewhere / "a.txt").write_text("a\n")
+        settings = Settings(permissions=Permissions(allow=(f"Read(/{elsewhere}/**)",)))
+        if choose() is None:
+            pytest.fail("Nothing on this machine confines commands: install bubblewrap.")
+        async with engine(work, settings=settings, ask=lambda question: question.kind == "call") as one:
+            read = await one.call("Read", path=str(elsewhere / "a.txt"))
+            await one.call("Bash", cmd=f"echo b > {elsewhere}/a.txt; echo c > {work}/b.txt")
+        assert read.status == "done"
+        assert (elsewhere / "a.txt").read_text() == "a\n"
+        assert (work / "b.txt").read_text() == "c\n"
+    finally:
+        shutil.rmtree(elsewhere)
+
+
+async def test_folders_that_the_user_keeps_bind_commands_too(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AH_PROTECT_DIRS", "docs")
+    async with engine(work, dialect="ah", permission_mode="acceptEdits") as one:
+        assert (await one.decide(Call("bash", {"command": "touch docs/new.md"}))).verdict == "ask"
+        assert (await one.decide(Call("bash", {"command": "touch new.md"}))).verdict == "allow"
 
 
 async def test_always_saves_the_rule_that_the_question_shows_and_the_next_session_has_it(work: Path) -> None:

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ferrule import Engine, Settings
-from ferrule.settings import Sandbox, Shell
+from ferrule.core.reply import Reply
+from ferrule.permissions.asker import Question
 from ferrule.support.sandbox.choose import report
 
 WAYS = ("none", "landlock", "namespaces", "bubblewrap")
@@ -31,7 +33,7 @@ class Bounded(Engine):
             return await super().run(calls)
 
 
-def yes(question) -> bool:
+def yes(question: Question) -> bool:
     """Somebody who lets everything run, and nothing outside."""
     return question.kind == "call"
 
@@ -41,7 +43,7 @@ async def opened(folder: Path, use: str, *, dialect="claude", ask=yes, state: Pa
     """An engine on the folder `work` below this one."""
     work = folder / "work"
     work.mkdir(exist_ok=True)
-    settings = Settings(sandbox=Sandbox(use=use), shell=Shell(**shell))
+    settings = msgspec.convert({"sandbox": {"use": use}, "shell": shell}, Settings)
     state = state or folder / "state"
     async with Bounded(work, dialect=dialect, settings=settings, state=state, ask=ask) as engine:
         await has_it(engine, use)
@@ -54,13 +56,14 @@ async def has_it(engine: Engine, use: str) -> None:
     if why is not None:
         name = "exec_command" if engine.dialect.name == "codex" else "Bash"
         reply = await engine.call(name, **{"command" if engine.dialect.name == "claude" else "cmd": "echo ran > ran"})
+        assert reply.error is not None
         assert reply.error.error_code == "no-sandbox"
         assert not os.path.exists(os.path.join(engine.jail.folder, "ran"))
         pytest.skip(f"NOT PROVEN HERE: {use} does not work on this machine, and every command was refused. {why}")
 
 
-def said(reply) -> str:
-    return reply.result if reply.error is None else reply.error.message
+def said(reply: Reply) -> str:
+    return reply.text if reply.error is None else reply.error.message
 
 
 def new_mark() -> str:

@@ -193,6 +193,11 @@ async def test_twenty_run_at_once(use, tmp_path):
     assert {reply.notes for reply in replies} == {()}
 
 
+def its_process(spawner):
+    assert spawner._state.process is not None
+    return spawner._state.process
+
+
 @by_the_spawner
 async def test_the_spawner_outlives_its_commands_and_is_in_none_of_them(use, tmp_path):
     from ferrule.support.sandbox import spawner
@@ -201,7 +206,7 @@ async def test_the_spawner_outlives_its_commands_and_is_in_none_of_them(use, tmp
 
     marks = [new_mark() for _ in range(3)]
     async with opened(tmp_path, use) as engine:
-        pid = spawner._state.process.pid
+        pid = its_process(spawner).pid
         for mark in marks:
             await engine.call("Bash", command=f"sleep {mark} & sleep {mark}", run_in_background=True)
         await eventually(lambda: all(len(living(mark)) >= 2 for mark in marks))
@@ -215,7 +220,7 @@ async def test_the_spawner_outlives_its_commands_and_is_in_none_of_them(use, tmp
             assert found.isdisjoint(commands - set(living(mark)) - {task.pid})
         await engine.call("TaskStop", task_id=tasks[0].id)
         assert [len(living(mark)) >= 2 for mark in marks] == [False, True, True]
-        assert (lives(pid), spawner._state.process.pid) == (True, pid)
+        assert (lives(pid), its_process(spawner).pid) == (True, pid)
     assert [living(mark) for mark in marks] == [[], [], []]
     assert lives(pid)
 
@@ -228,13 +233,13 @@ async def test_a_spawner_that_a_command_had_to_start_is_not_of_that_command(use,
     from ferrule.support.sandbox.cell import descendants
 
     async with opened(tmp_path, use) as engine:
-        first = spawner._state.process
+        first = its_process(spawner)
         for pid in (first.pid, *descendants(first.pid)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         first.wait(LIMIT_SECONDS)
         reply = await engine.call("Bash", command="echo up")
-        second = spawner._state.process.pid
+        second = its_process(spawner).pid
         numbers = {resource.prlimit(pid, 10)[0] for pid in (second, *descendants(second)) if pid in set(processes())}
 
     assert said(reply) == "up"

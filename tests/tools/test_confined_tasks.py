@@ -46,10 +46,16 @@ asyncio.run(main(*sys.argv[1:]))
 """Leaves a task running, and runs a command."""
 
 
+def found(pattern: str, text: str) -> str:
+    match = re.search(pattern, text)
+    assert match is not None, text
+    return match[1]
+
+
 async def left(engine, command):
     reply = await engine.call("Bash", command=command, run_in_background=True)
     assert reply.ok, reply
-    return re.search(r"ID: (b\w+)", reply.result)[1]
+    return found(r"ID: (b\w+)", reply.result)
 
 
 async def read(engine, task_id):
@@ -122,7 +128,7 @@ async def test_a_terminal_is_typed_into(use, tmp_path):
     async with opened(tmp_path, use, dialect="codex") as engine:
         command = "[ -t 0 ] && [ -t 1 ] && echo terminal; read word; echo got $word; cat"
         begun = await engine.call("exec_command", cmd=command, tty=True, yield_time_ms=400)
-        number = int(re.search(r"session ID (\d+)", said(begun))[1])
+        number = int(found(r"session ID (\d+)", said(begun)))
         heard = said(begun)
         heard += said(await engine.call("write_stdin", session_id=number, chars="word\n", yield_time_ms=400))
         for _ in range(50):
@@ -142,7 +148,7 @@ async def test_control_c_reaches_the_command_through_its_terminal(use, tmp_path)
     mark = new_mark()
     async with opened(tmp_path, use, dialect="codex") as engine:
         begun = await engine.call("exec_command", cmd=f"trap 'exit 9' INT; sleep {mark}", tty=True, yield_time_ms=300)
-        number = int(re.search(r"session ID (\d+)", said(begun))[1])
+        number = int(found(r"session ID (\d+)", said(begun)))
         await eventually(lambda: living(mark))
         end = said(await engine.call("write_stdin", session_id=number, chars="\x03", yield_time_ms=LONG_MS))
         nothing_is_left(tmp_path, mark)
@@ -171,6 +177,7 @@ async def test_a_killed_engine_leaves_nothing_that_the_next_one_does_not_end(use
         pass  # or this machine cannot do it
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as engine:
         try:
+            assert engine.stdout is not None
             assert engine.stdout.readline() == "True\n"
             await eventually(lambda: len(living(mark)) >= 3)
         finally:

@@ -61,6 +61,21 @@ async def test_secrets_cannot_be_read_and_protected_files_not_made(use, tmp_path
     assert not (work / ".claude").exists()
 
 
+@that_hides
+@pytest.mark.parametrize("move", ["mv app target/app", "mv app/deep target/deep", "mv app/deep app/target"])
+async def test_a_secret_is_not_moved_to_where_the_next_command_reads_it(use, move, tmp_path):
+    """Nobody looks for secrets in `target`, which programs fill."""
+    secret = tmp_path / "work/app/deep/.env"
+    secret.parent.mkdir(parents=True)
+    secret.write_text("TOKEN=hunter2")
+    async with opened(tmp_path, use) as engine:
+        await engine.call("Bash", command=f"mkdir -p target; {move}")
+        reply = await engine.call("Bash", command="grep -rs hunter2 . ; find . -name .env -exec cat {} +")
+
+    assert "hunter2" not in str(reply)
+    assert secret.read_text() == "TOKEN=hunter2"
+
+
 @every_way
 async def test_git_works_inside(use, tmp_path):
     work = tmp_path / "work"
@@ -94,7 +109,7 @@ async def test_a_server_of_this_machine_is_out_of_reach(use, tmp_path):
 @every_wall
 @pytest.mark.parametrize("agrees", [True, False])
 async def test_the_network_is_refused_and_the_way_outside_offered(use, agrees, tmp_path):
-    asked = []
+    asked: list[str] = []
     async with opened(tmp_path, use, ask=answering(asked, agrees=agrees)) as engine:
         reply = await engine.call("Bash", command=f"echo x >> runs; {CONNECT.format(NOWHERE, 9)}")
 
@@ -108,7 +123,8 @@ async def test_the_network_is_refused_and_the_way_outside_offered(use, agrees, t
 @every_wall
 async def test_who_agrees_has_a_denied_command_run_outside(use, tmp_path):
     target = tempfile.mkdtemp(prefix="ferrule-", dir=os.path.expanduser("~"))
-    refused, agreed = [], []
+    refused: list[str] = []
+    agreed: list[str] = []
     try:
         async with opened(tmp_path, use, ask=answering(refused, agrees=False)) as engine:
             first = await engine.call("Bash", command=f"echo x > {target}/file")

@@ -121,7 +121,8 @@ class Gate:
         if key in self._granted and not decision.fixed:
             return True
         question = Question(
-            kind="call",
+            # Who lets calls pass has not thereby let them out of the sandbox.
+            kind="outside" if case.input.get("outside") and self.policy.is_sandboxed() else "call",
             call_id=case.call_id,
             name=case.name,
             tool=case.tool,
@@ -134,7 +135,8 @@ class Gate:
         )
         answer = await self._ask(question, blocked, key)
         if not answer.allow:
-            raise Denied(answer.message or f"The user did not allow this: {question.summary}.", code="not-allowed")
+            left = "let it out of the sandbox" if question.kind == "outside" else "allow this"
+            raise Denied(answer.message or f"The user did not {left}: {question.summary}.", code="not-allowed")
         return True
 
     async def approve(self, case: Case, sentence: str, blocked: Blocked) -> bool:

@@ -19,6 +19,8 @@ _OBEYED = frozenset(
 )
 """Names that build programs look for in every folder."""
 _READS = "It only reads the workspace."
+CONFINED = frozenset({"shell", "shell_session"})
+"""The tools whose commands run in the sandbox. A formatter and a tool of the user's own do not."""
 
 
 class Names(Protocol):
@@ -59,10 +61,11 @@ class Policy:
         trusted: bool = False,
         development: bool = True,
         confined: Callable[[], bool] = bool,
+        is_sandboxed: Callable[[], bool] = bool,
     ) -> None:
         """`trusted`: may the project's own rules allow anything? `development`: do its tests and builds need no rule?
 
-        `confined` tells whether commands run confined and need no question for that.
+        `is_sandboxed` tells whether commands run confined, and `confined` whether they need no question for that.
         """
         self.standing = standing
         self._jail = jail
@@ -73,6 +76,7 @@ class Policy:
         self.trusted = trusted
         self._development = development
         self._confined = confined
+        self.is_sandboxed = is_sandboxed
         self._home = tuple(root.path for root in jail.roots)
         self._opened: set[str] = set()
 
@@ -163,13 +167,12 @@ class Policy:
         if case.input.get("outside") and decision.verdict != "deny":
             decision = Decision("ask", "It would run outside the sandbox, which always asks.", fixed=True)
         elif (
-            commands
-            and decision.verdict == "ask"
-            and not decision.fixed
-            and not case.input.get("outside")
-            and self._confined()
+            commands and decision.verdict == "ask" and not decision.fixed and case.tool in CONFINED and self._confined()
         ):
             decision = Decision("allow", "It runs confined, and sandbox.auto_allow is set.")
+        elif commands and decision.verdict == "ask" and case.tool not in CONFINED:
+            # What a confined command has left in the workspace would run here with all of the user's rights.
+            decision = decision._replace(why=f"{decision.why} It runs outside the sandbox.", fixed=True)
         return self._settled(decision, only_reads=only_reads)
 
     def _settled(self, decision: Decision, *, only_reads: bool) -> Decision:
@@ -216,18 +219,24 @@ class Policy:
     def _subject(self, case: Case) -> Subject:
         if not self._sets:
             return Subject(case.tool, frozenset((case.tool, case.name)))
+        from ferrule.permissions.rules.names import COMMANDS  # for sessions with rules
+
         paths = tuple(
             Touched("read" if access.mode == "read" else "write", access.key, case.spelled.get(access.key, access.key))
             for access in case.touches
             if access.kind == "path"
         )
         commands = [access.key for access in case.touches if access.kind == "command"]
+        # Whoever runs a command line goes by the names of all that do: a family may have two tools for it.
+        alike = COMMANDS | {case.tool} if case.tool in COMMANDS else {case.tool}
         return Subject(
             tool=case.tool,
-            names=self._names.of(case.tool) | {case.name},
+            names=frozenset({case.name}).union(*map(self._names.of, alike)),
             values=self._names.values(case.tool, case.input),
             commands=tuple(commands),
-            command_keys=self._names.parameters(case.tool, "command") if commands else frozenset(),
+            command_keys=frozenset(key for tool in alike for key in self._names.parameters(tool, "command"))
+            if commands
+            else frozenset(),
             # The folder that a command runs in is not what the command is about.
             paths=() if commands else paths,
             hosts=tuple(access.key for access in case.touches if access.kind == "host"),

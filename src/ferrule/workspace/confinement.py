@@ -2,14 +2,14 @@
 
 import contextlib
 import os
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ferrule.core.errors import ToolFailure
 from ferrule.support.sandbox.profile import Profile, Sandbox, Wrapped
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail
+from ferrule.workspace.precious import MOST_ENTRIES, Precious, kept
 
 if TYPE_CHECKING:
     from ferrule.support.sandbox.proxy import Proxy
@@ -62,10 +62,6 @@ MASKED = (
     ".config/google-chrome",
 )
 """In the user's home: what no command needs and every thief wants."""
-_SKIPPED = frozenset({"node_modules", ".venv", "venv", "target", "__pycache__", ".tox", ".mypy_cache", "objects"})
-_MOST_ENTRIES = 20_000
-_DEEPEST = 6
-_FRESH_SECONDS = 2.0
 
 
 class Wishes(NamedTuple):
@@ -93,9 +89,10 @@ class Confinement:
         self._sandbox: Sandbox | None = None
         self._chosen = False
         self._proxy: Proxy | None = None
-        self._found: tuple[float, tuple[str, ...], tuple[str, ...]] | None = None
+        self._precious = Precious(guard)
         self._incomplete = False
         self._told = False
+        self._moved: list[str] = []
 
     @property
     def sandbox(self) -> Sandbox | None:
@@ -139,18 +136,40 @@ class Confinement:
             return Wrapped(tuple(argv))
         try:
             proxy = await self._way_out()
-            return self.sandbox.wrap(argv, self.profile()._replace(proxy=proxy), cwd=cwd)
+            strange = self._strange()
+            wrapped = self.sandbox.wrap(argv, self.profile()._replace(proxy=proxy), cwd=cwd)
+            if not any(os.path.isdir(os.path.join(folder, ".git")) for folder in self._home):
+                return wrapped
+            return wrapped._replace(done=lambda: self._settle(wrapped, strange))
         except (OSError, ValueError) as error:
             message = f"The command was not run, for it could not be confined: {error}"
             raise ToolFailure(message, code="no-sandbox") from error
 
+    def _strange(self) -> set[str]:
+        """Files that would have git take its settings elsewhere. One that is not there cannot be kept: git reads it."""
+        paths = [os.path.join(folder, ".git", "commondir") for folder in self._home]
+        return {path for path in paths if os.path.lexists(path)}
+
+    def _settle(self, wrapped: Wrapped, before: set[str]) -> None:
+        """The command has ended: what was put there for it goes, and so does what it must not leave."""
+        wrapped.done()
+        for path in self._strange() - before:
+            aside = f"{path}.{os.urandom(4).hex()}"
+            with contextlib.suppress(OSError):
+                os.rename(path, aside)
+                self._moved.append(
+                    f"A command made {path}, with which git would obey other settings. It is {aside} now."
+                )
+
     def warning(self) -> str:
-        """What commands are not kept from, told once; empty where there is nothing to tell."""
+        """What commands are not kept from or have done, told once; empty where there is nothing to tell."""
+        if self._moved:
+            return self._moved.pop()
         if self._told or not self._incomplete:
             return ""
         self._told = True
         return (
-            f"The workspace has more than {_MOST_ENTRIES:,} entries: secret files among the rest of them are not "
+            f"The workspace has more than {MOST_ENTRIES:,} entries: secret files among the rest of them are not "
             "hidden from commands. Name them in sandbox.masked."
         )
 
@@ -185,72 +204,34 @@ class Confinement:
         wishes = self._wishes
         home = os.path.expanduser("~")
         writable = _real([*self._home, *map(os.path.expanduser, wishes.writable)])
-        secret, protected = self._scan(writable)
-        kept = [path for folder in writable for path in _kept(folder)]
+        found = self._precious.find(writable)
+        self._incomplete = found.incomplete
+        named = [path for folder in writable for path in kept(folder, KEPT) if _below(path, writable)]
         masked = [os.path.join(home, name) for name in MASKED] + [os.path.expanduser(path) for path in wishes.masked]
         own = [path for path in _real([self._state]) if _below(path, writable)]
         return Profile(
             writable=writable,
-            kept=tuple(dict.fromkeys((*kept, *protected, *self._guard.kept, *own))),
-            masked=tuple(dict.fromkeys((*(path for path in masked if os.path.lexists(path)), *secret))),
+            kept=tuple(dict.fromkeys((*named, *found.protected, *self._guard.kept, *own))),
+            masked=tuple(dict.fromkeys((*(path for path in masked if os.path.lexists(path)), *found.secret))),
             network=wishes.network,
             hosts=wishes.hosts,
             unix_sockets=wishes.unix_sockets,
+            shown=_programs(),
             loopback=True,  # a test may well talk to a server of its own
         )
-
-    def _scan(self, folders: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The secret and the protected files that are in the writable folders now."""
-        now = time.monotonic()
-        if self._found is None or now - self._found[0] > _FRESH_SECONDS:
-            secret: list[str] = []
-            protected: list[str] = []
-            left = _MOST_ENTRIES
-            for folder in folders:
-                for entry in _entries(folder, left):
-                    left -= 1
-                    if self._guard.secret(entry.path):
-                        secret.append(entry.path)
-                    elif self._guard.protected(entry.path) and not _is_git_of_its_own(entry):
-                        protected.append(entry.path)
-            self._incomplete = left <= 0
-            self._found = now, tuple(secret), tuple(protected)
-        return self._found[1], self._found[2]
-
-
-def _entries(folder: str, most: int) -> "Iterator[os.DirEntry[str]]":
-    """What lies below a folder, level by level, but not in folders that only programs fill."""
-    level, seen = [folder], 0
-    for _ in range(_DEEPEST):
-        below: list[str] = []
-        for one in level:
-            with contextlib.suppress(OSError), os.scandir(one) as entries:
-                for entry in entries:
-                    seen += 1
-                    if seen > most:
-                        return
-                    yield entry
-                    if entry.is_dir(follow_symlinks=False) and entry.name not in _SKIPPED:
-                        below.append(entry.path)
-        level = below
-
-
-def _is_git_of_its_own(entry: "os.DirEntry[str]") -> bool:
-    """Is it part of a repository that git itself has to write? Its hooks and settings are kept by name."""
-    parts = entry.path.split(os.sep)
-    return ".git" in parts and entry.name not in {"hooks", "config", "config.worktree"}
-
-
-def _kept(folder: str) -> Iterator[str]:
-    if not os.path.lexists(os.path.join(folder, ".git")):
-        yield os.path.join(folder, ".git")
-    for name in KEPT:
-        if not name.startswith(".git/") or os.path.isdir(os.path.join(folder, ".git")):
-            yield os.path.join(folder, name)
 
 
 def _real(paths: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(os.path.realpath(path) for path in paths if os.path.isdir(path)))
+
+
+def _programs() -> tuple[str, ...]:
+    """Where programs and Ferrule itself lie: also where that is below a folder that is private to commands."""
+    import sys  # only commands need it
+
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    on_path = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(folder)]
+    return _real([sys.prefix, sys.base_prefix, package, *on_path])
 
 
 def _below(path: str, folders: Sequence[str]) -> bool:

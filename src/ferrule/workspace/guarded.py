@@ -8,8 +8,9 @@ whether or not the file exists yet. Names compare by whole components.
 import functools
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from ferrule.core.access import within
 from ferrule.core.errors import ToolFailure
 from ferrule.workspace.paths import Jail
 
@@ -78,11 +79,25 @@ class Guard:
     def __init__(self, allow: Sequence[str] = (), jail: Jail | None = None) -> None:
         self._allow = tuple(allow)
         self._jail = jail
+        self.kept: tuple[str, ...] = ()
+        """Folders, real, that the user keeps from being written."""
+        self.denied: Callable[[str, str], bool] | None = None
+        """Does a rule deny a path, for reading or for writing? Such a file counts as secret or as protected."""
+
+    def open(self, allow: Sequence[str]) -> None:
+        """More globs of guarded files that the user has opened."""
+        self._allow += tuple(allow)
 
     def secret(self, path: str) -> bool:
+        if self.denied is not None and self.denied(path, "read"):
+            return True
         return self._listed(path, SECRET) and _plain(os.path.basename(path)) not in READABLE and not self._open(path)
 
     def protected(self, path: str) -> bool:
+        if self.denied is not None and self.denied(path, "write"):
+            return True
+        if any(within(path.casefold(), folder.casefold()) for folder in self.kept):
+            return True
         return (self._listed(path, PROTECTED) or _steers_git(path)) and not self._open(path)
 
     def _open(self, path: str) -> bool:
@@ -95,11 +110,17 @@ class Guard:
 
     def search_exclusions(self) -> list[str]:
         """Globs of secret files for a search program; the paths it finds are checked again with `secret`."""
-        # What the user has opened cannot be taken out of a glob; then the second check decides alone.
-        return [] if self._allow else [f"**/{pattern}" for pattern in SECRET]
+        # What rules open or deny cannot be said in these globs; then the second check decides alone.
+        return [] if self._allow or self.denied is not None else [f"**/{pattern}" for pattern in SECRET]
 
     def check_read(self, path: str) -> None:
         """Raise for a secret file."""
+        if self.denied is not None and self.denied(path, "read"):
+            raise ToolFailure(
+                "File is covered by a Read deny rule in your permission settings and cannot be read.",
+                code="denied-by-rule",
+                path=path,
+            )
         if self.secret(path):
             raise ToolFailure(
                 "Refusing to read env file. Reading secrets is not permitted.", code="reading-secret-file", path=path
@@ -107,6 +128,18 @@ class Guard:
 
     def check_write(self, path: str) -> None:
         """Raise for a secret or a protected file."""
+        if self.denied is not None and self.denied(path, "read"):
+            raise ToolFailure(
+                "File is covered by a Read deny rule in your permission settings and cannot be edited.",
+                code="denied-by-rule",
+                path=path,
+            )
+        if self.denied is not None and self.denied(path, "write"):
+            raise ToolFailure(
+                "File is covered by an Edit deny rule in your permission settings and cannot be edited.",
+                code="denied-by-rule",
+                path=path,
+            )
         if self.secret(path):
             raise ToolFailure(
                 f"Refusing to write {os.path.basename(path)}, a secret file. Ask the user to change it by hand.",

@@ -76,6 +76,7 @@ class Bench:
             weigh=policy.weigh,
             bound=policy.bound,
             scene=scene,
+            refuses=any(rule.startswith("Bash(") for rule in (*deny, *ask)),
             development=development,
         )
 

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ferrule.permissions.shell.scene import FEW
+
 from .judged import Bench, corpus, furnish
 
 CORPUS = corpus(Path(__file__).parents[2] / "data" / "shell")
@@ -149,3 +151,34 @@ def test_an_exact_rule_covers_its_line_with_all_its_flags(bench: Bench) -> None:
 def test_a_redirection_into_a_file_that_a_rule_opens_is_covered(bench: Bench) -> None:
     assert bench.judge("echo x > build/log.txt", allow=["Bash(echo *)"]).decision.verdict == "ask"
     assert bench.judge("echo x > build/log.txt", allow=["Bash(echo *)", "Edit(build/**)"]).decision.verdict == "allow"
+
+
+@pytest.mark.parametrize("command", ["cp -r sub .vscode", "cp -r sub/. .", "mv sub .claude", "rsync -a sub/ ."])
+def test_a_folder_is_copied_with_what_programs_obey_in_it(tmp_path: Path, command: str) -> None:
+    bench = Bench(furnish(tmp_path))
+    (tmp_path / "sub/.mcp.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "sub/settings.json").write_text("{}", encoding="utf-8")
+
+    decision = bench.judge(command, allow=["Bash(cp *)", "Bash(mv *)", "Bash(rsync *)"]).decision
+
+    assert decision.verdict == "ask", decision.why
+
+
+def test_a_glob_that_finds_too_many_files_to_look_at_is_not_known_to_only_read(tmp_path: Path) -> None:
+    bench = Bench(furnish(tmp_path))
+    for number in range(FEW):
+        (tmp_path / f"docs/a{number}").touch()
+    assert bench.judge("cat docs/a*").decision.verdict == "allow"
+
+    (tmp_path / "docs/a-more").touch()
+
+    assert bench.judge("cat docs/a*").decision.verdict == "ask"
+
+
+def test_a_file_that_says_what_not_to_ignore_shows_hidden_files_to_a_search(tmp_path: Path) -> None:
+    bench = Bench(furnish(tmp_path))
+    assert bench.judge("rg KEY").decision.verdict == "allow"
+
+    (tmp_path / ".gitignore").write_text("*.log\n!.env\n", encoding="utf-8")
+
+    assert bench.judge("rg KEY").decision.verdict == "ask"

@@ -66,7 +66,7 @@ def _texts(cwd: str | None, word: Word) -> Iterator[str]:
     for one in texts[:_MOST]:
         yield one
         if re.search(r"[*?\[]", one):
-            yield from found(cwd, one)
+            yield from found(cwd, one, hidden=False)
 
 
 def _names(text: str) -> Iterator[str]:

@@ -167,27 +167,29 @@ def at(cwd: str | None, text: str, *, write: bool) -> Iterator[Touched]:
 
 
 def _into(cwd: str | None, folder: str, source: str) -> Iterator[Touched]:
-    """What comes to lie in a folder: the source under its own name, or all that is in it."""
-    if cwd is None or not os.path.isdir(os.path.join(cwd, folder)):
+    """What comes to lie at a place: the source under its own name in a folder, and what is in the source itself."""
+    if cwd is None:
         return
-    names = [os.path.basename(source.rstrip("/"))]
-    if names[0] in {"", ".", ".."}:
-        try:
-            names = sorted(os.listdir(os.path.join(cwd, source)))[:FEW]
-        except OSError:  # then there is nothing to copy
-            names = []
-    for name in names:
-        yield from at(cwd, os.path.join(folder, name), write=True)
+    name = os.path.basename(source.rstrip("/"))
+    if name not in {"", ".", ".."} and os.path.isdir(os.path.join(cwd, folder)):
+        folder = os.path.join(folder, name)
+        yield from at(cwd, folder, write=True)
+    try:
+        names = sorted(os.listdir(os.path.join(cwd, source)))[:FEW]
+    except OSError:  # a file, or nothing
+        names = []
+    for one in names:
+        yield from at(cwd, os.path.join(folder, one), write=True)
 
 
-def found(cwd: str | None, pattern: str) -> list[str]:
+def found(cwd: str | None, pattern: str, *, hidden: bool = True) -> list[str]:
     """What a glob finds there now, not more than a thousand names and one."""
     import glob  # only commands with globs need it
     import itertools
 
     if cwd is None:
         return []
-    return list(itertools.islice(glob.iglob(pattern, root_dir=cwd, include_hidden=True), FEW + 1))
+    return list(itertools.islice(glob.iglob(pattern, root_dir=cwd, include_hidden=hidden), FEW + 1))
 
 
 def opens_file(redirect: Redirect) -> bool:

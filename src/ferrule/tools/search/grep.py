@@ -15,6 +15,7 @@ from ferrule.support import contents
 from ferrule.support.beneath import describe
 from ferrule.support.globs import BadGlob
 from ferrule.support.threads import Threads
+from ferrule.tools.search.confirm import confirmed, is_shaky
 from ferrule.tools.search.program import rg
 from ferrule.workspace.guarded import READABLE, Guard
 from ferrule.workspace.paths import Jail
@@ -125,7 +126,10 @@ async def _lines(args: GrepArgs, ctx: Context, root: str, query: contents.Query)
         rank=_newest_first(root) if args.by_time else None,
     )
     shown = _shown(ctx, root)
-    paths = ((shown(hit.path), hit) for hit in found.lines)
+    sure = found.lines
+    if is_shaky(ctx):
+        sure = await ctx.need(Threads).run(confirmed, found.lines, root, ctx)
+    paths = ((shown(hit.path), hit) for hit in sure)
     lines = tuple(
         Hit(path, hit.line, _short(hit.text, args.line_chars), hit.context) for path, hit in paths if path is not None
     )

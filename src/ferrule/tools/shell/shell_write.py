@@ -7,6 +7,7 @@ from ferrule.core.access import Access
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.tasks import TaskRead
 from ferrule.core.tool import Context, Tool
+from ferrule.support.tasks import Tasks
 from ferrule.tools.shell.named import TaskArgs, find
 from ferrule.tools.shell.starting import middle_cut, seen, token_chars
 
@@ -50,6 +51,9 @@ class ShellWrite(Tool[ShellWriteArgs, TaskRead]):
             try:
                 await task.running.write(args.chars.encode(errors="surrogateescape"))
             except OSError as error:
+                if error.errno == errno.EBADF and not args.chars.strip(_ENDING):
+                    await ctx.need(Tasks).stop(task)  # without a terminal nobody makes a signal of it
+                    return TaskRead(seen(task, task.running.news()), "ended", time.perf_counter() - begun)
                 raise ToolFailure(_unread(task.label, error), code="no-stdin") from error
         seconds = (_TYPED_SECONDS if args.chars else _LOOKED_SECONDS) if args.seconds is None else args.seconds
         why = await task.running.wait(min(max(seconds, 0.0), _MOST_SECONDS))

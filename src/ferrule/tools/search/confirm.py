@@ -1,0 +1,72 @@
+"""Making sure of what a search has found, while commands run that could swap a folder for a link under it."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import Protocol, TypeVar
+
+from ferrule.core.errors import FerruleError
+from ferrule.core.tool import Context
+from ferrule.support.beneath import is_regular, read_all
+from ferrule.workspace.paths import Jail, Place
+
+_MOST_BYTES = 32 << 20
+
+
+class Line(Protocol):
+    """A line of a file, as a search program printed it."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def text(self) -> str: ...
+
+
+L = TypeVar("L", bound=Line)
+
+
+def is_shaky(ctx: Context) -> bool:
+    """Does a task of this session run? Only one can change folders while a search is under way."""
+    module = sys.modules.get("ferrule.support.tasks")  # whoever has tasks has loaded it
+    if module is None:
+        return False
+    tasks = ctx.need(module.Tasks)
+    return any(task.status == "running" for task in tasks.list())
+
+
+def confirmed(found: Iterable[L], root: str, ctx: Context) -> list[L]:
+    """The lines that are really there, read once more without following any link."""
+    lines_of = _reader(root, ctx)
+    return [hit for hit in found if _stands(hit, lines_of(hit.path))]
+
+
+def _stands(hit: Line, lines: list[str]) -> bool:
+    text = hit.text.rstrip("\r\n").rstrip("�")  # a line may have been cut inside of a character
+    return 0 < hit.line <= len(lines) and lines[hit.line - 1].startswith(text)
+
+
+def _contents(place: Place) -> bytes:
+    with place.folder() as folder:
+        file = folder.open(place.name)
+    try:
+        return read_all(file, _MOST_BYTES) if is_regular(file) else b""
+    finally:
+        os.close(file)
+
+
+def _reader(root: str, ctx: Context) -> Callable[[str], list[str]]:
+    jail = ctx.need(Jail)
+    known: dict[str, list[str]] = {}
+
+    def lines(path: str) -> list[str]:
+        if path not in known:
+            try:
+                place = jail.place(os.path.normpath(os.path.join(root, path)))
+                known[path] = _contents(place).decode(errors="replace").split("\n")
+            except (OSError, FerruleError):
+                known[path] = []
+        return known[path]
+
+    return lines
