@@ -50,7 +50,9 @@ class Precious:
                 left -= 1
                 protected += _obeyed(entry)
                 if self._guard.secret(entry.path):
-                    self._known.add(entry.path)
+                    # A link to a folder would hide that folder, which may be any, from every later command.
+                    if not (entry.is_symlink() and entry.is_dir()):
+                        self._known.add(entry.path)
                 elif self._guard.protected(entry.path) and not _is_gits_own(entry):
                     protected.append(entry.path)
         self._known = {path for path in self._known if os.path.lexists(path)}

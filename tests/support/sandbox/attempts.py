@@ -71,6 +71,7 @@ class World(NamedTuple):
                 for one in (
                     ours / ".env",
                     ours / "sub/.env",
+                    ours / "app/deep/.env",
                     ours / "keys",
                     self.outside / "secret",
                     self.outside / "vault",
@@ -124,12 +125,13 @@ def python() -> str:
 def world(folder: Path) -> Iterator[World]:
     """Make one. The outside lies where a private /tmp does not hide it, where the user has such a place."""
     ours = folder / "workspace"
-    for one in (".git/hooks", "sub/.git/hooks", "sub/.vscode", "keys", "src"):
+    for one in (".git/hooks", "sub/.git/hooks", "sub/.vscode", "keys", "src", "app/deep"):
         (ours / one).mkdir(parents=True)
     (ours / ".git/config").write_text("[core]\n\tbare = false\n")
     (ours / ".git/hooks/pre-push").write_text("#!/bin/sh\n")
     (ours / ".env").write_text(SECRET)
     (ours / "sub/.env").write_text(SECRET)
+    (ours / "app/deep/.env").write_text(SECRET)
     (ours / "keys/id").write_text(SECRET)
     (ours / "src/a.txt").write_text("a\n")
     heard = Heard()
@@ -444,6 +446,24 @@ ATTEMPTS: tuple[Attempt, ...] = (
         needs_mounts=True,
     ),
     Attempt(
+        "move-folder-above-secret",  # for the next command, to which nobody says that it is secret there
+        "mkdir -p target; mv app target/app",
+        lambda there, _: (there.workspace / "target/app/deep/.env").exists(),
+        needs_mounts=True,
+    ),
+    Attempt(
+        "move-inner-folder-above-secret",
+        '$PY -c \'import os; os.rename("app/deep", "app/moved")\' || mv app/deep moved',
+        lambda there, _: not (there.workspace / "app/deep/.env").exists(),
+        needs_mounts=True,
+    ),
+    Attempt(
+        "exchange-folder-above-secret",
+        "mkdir -p other; " + _SYSCALL.format('c.renameat2(-100, b"app", -100, b"other", 2)'),
+        lambda there, _: (there.workspace / "other/deep/.env").exists(),
+        needs_mounts=True,
+    ),
+    Attempt(
         "mount",
         "mkdir -p m; mount -t tmpfs none m && echo came through; umount m",
         _says("came through"),
@@ -485,6 +505,8 @@ class Chore(NamedTuple):
     name: str
     script: str
     output: str
+    needs_mounts: bool = False
+    """Is it denied by Landlock alone?"""
 
 
 CHORES: tuple[Chore, ...] = (
@@ -505,7 +527,7 @@ CHORES: tuple[Chore, ...] = (
     Chore("temporary", "f=$(mktemp) && echo x > $f && cat $f && rm $f", "x\n"),
     Chore("thousand-files", "for i in $(seq 1000); do : > src/f$i; done; ls src | grep -c f", "1000\n"),
     Chore("devices", "echo x > /dev/null; head -c 4 /dev/urandom | wc -c; head -c 4 /dev/zero | wc -c", "4\n4\n"),
-    Chore("terminals", "$PY -c 'import os; os.openpty(); print(1)'", "1\n"),
+    Chore("terminals", "$PY -c 'import os; os.openpty(); print(1)'", "1\n", needs_mounts=True),
     Chore("sockets", "$PY -c 'import socket; a, b = socket.socketpair(); a.send(b\"1\"); print(b.recv(1))'", "b'1'\n"),
     Chore("threads", "$PY -c 'import threading as t; one = t.Timer(0, print, [1]); one.start(); one.join()'", "1\n"),
     Chore("read-outside", "cat $OUT/plain", "plain\n"),

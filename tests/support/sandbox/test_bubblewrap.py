@@ -10,11 +10,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ferrule.support.sandbox import bubblewrap
 from ferrule.support.sandbox.absent import Held, first_absent, ours
 from ferrule.support.sandbox.bubblewrap import Bubblewrap
-from ferrule.support.sandbox.layout import LinkError, Mount, layout
+from ferrule.support.sandbox.layout import LinkError, Mount, layout, ways
+from ferrule.support.sandbox.namespaces import Namespaces
 from ferrule.support.sandbox.profile import Profile, SandboxError, Wrapped
 from ferrule.support.sandbox.proxy import Proxy
 
@@ -328,6 +331,83 @@ def test_mounts_come_from_the_top_and_the_most_special_one_wins(tmp_path):
     ]
 
 
+def test_folders_that_lead_to_a_secret_are_mounts_unless_they_are_read_only_anyway(tmp_path):
+    for name in ("w/a/b", "w/.claude/c", "w/keys/d", "out/e"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / ".env").write_text("")
+
+    assert laid(
+        tmp_path,
+        writable=("w",),
+        kept=("w/.claude",),
+        masked=("w/a/b/.env", "w/.claude/c/.env", "w/keys", "w/keys/d/.env", "out/e/.env"),
+    ) == [
+        ("out/e/.env", "nothing"),
+        ("w", "bind"),
+        ("w/.claude", "read-only"),
+        ("w/.claude/c/.env", "nothing"),
+        ("w/a", "bind"),
+        ("w/a/b", "bind"),
+        ("w/a/b/.env", "nothing"),
+        ("w/keys", "empty"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("most", "held", "closed"),
+    [
+        pytest.param(9, ["/w/a", "/w/c", "/w/a/1", "/w/a/2", "/w/a/1/x"], [], id="all"),
+        pytest.param(5, ["/w/a", "/w/c", "/w/a/1", "/w/a/2", "/w/a/1/x"], [], id="just-all"),
+        pytest.param(4, ["/w/a", "/w/c", "/w/a/2"], ["/w/a/1"], id="without-the-deepest"),
+        pytest.param(3, ["/w/c"], ["/w/a"], id="the-first-level"),
+        pytest.param(1, [], ["/w"], id="none"),
+    ],
+)
+def test_of_too_many_ways_to_secrets_the_upper_ones_are_held_and_what_is_below_is_closed(most, held, closed):
+    masked = ("/w/a/1/x/.env", "/w/a/2/.env", "/w/c/.env", "/w/.env", "/elsewhere/.env")
+
+    found = ways(masked, ("/w",), most=most)
+
+    assert (sorted(found.held), found.closed) == (sorted(held), closed)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=5), max_size=12),
+    st.integers(min_value=0, max_value=12),
+)
+def test_however_many_ways_there_are_every_folder_above_a_secret_is_held_or_in_a_closed_one(found, most):
+    masked = ["/".join(["/w", *parts, ".env"]) for parts in found]
+
+    held, closed = ways(masked, ("/w",), most=most)
+
+    assert len(held) <= most
+    for upper in {str(upper) for path in masked for upper in Path(path).parents if Path("/w") in upper.parents}:
+        assert upper in held or any(upper == one or upper.startswith(one + "/") for one in closed)
+
+
+def test_a_folder_with_too_many_ways_is_closed_and_nothing_in_it_is_open(tmp_path, monkeypatch):
+    monkeypatch.setattr("ferrule.support.sandbox.layout.ways", lambda masks, writable: ways(masks, writable, most=2))
+    for name in ("w/a/1", "w/a/2", "w/a/n/3", "w/b"):
+        (tmp_path / name / "d").mkdir(parents=True)
+        (tmp_path / name / "d/.env").write_text("")
+
+    assert laid(
+        tmp_path,
+        writable=("w", "w/a/n"),
+        kept=("w/a/1/.vscode/tasks.json", "w/a/2/d"),
+        masked=("w/a/1/d/.env", "w/b/d/.env"),
+    ) == [
+        ("w", "bind"),
+        ("w/a", "read-only"),
+        ("w/a/1/.vscode", "empty"),
+        ("w/a/1/d/.env", "nothing"),
+        ("w/a/2/d", "read-only"),
+        ("w/a/n", "bind"),
+        ("w/b", "read-only"),
+        ("w/b/d/.env", "nothing"),
+    ]
+
+
 @pytest.mark.parametrize("path", ["relative", "/a/../b", "/a//b", "/a\0b", ""])
 def test_paths_that_can_be_read_in_two_ways_are_refused(path):
     with pytest.raises(SandboxError, match="absolute"):
@@ -362,6 +442,23 @@ def test_a_link_that_must_stay_is_refused_or_given_to_another_sandbox(tmp_path, 
         assert Bubblewrap(otherwise=lambda: Other("")).wrap(("true",), profile, cwd=str(tmp_path)) is answer
     with pytest.raises(LinkError, match="symbolic link"):
         layout(profile, private=())
+
+
+@needs_bwrap
+@pytest.mark.parametrize(("count", "is_other"), [(90, False), (120, True)])
+def test_what_takes_very_many_mounts_is_given_to_another_sandbox_where_there_is_one(tmp_path, count, is_other):
+    for number in range(count):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / ".env").touch()
+    masked = tuple(str(tmp_path / str(number) / ".env") for number in range(count))
+    profile = Profile(writable=(str(tmp_path),), masked=masked)
+    kinds = []
+    for otherwise in (None, Namespaces):
+        wrapped = Bubblewrap(otherwise=otherwise).wrap(("true",), profile, cwd=str(tmp_path))
+        kinds.append(wrapped.starter is not None)
+        over(wrapped)
+
+    assert kinds == [False, is_other and not Namespaces().works()]
 
 
 @needs_bwrap
@@ -469,7 +566,7 @@ def test_hosts_without_a_proxy_are_an_error_and_nothing_is_left(there):
 def test_what_it_lacks_without_a_table_of_system_calls_is_said(monkeypatch):
     monkeypatch.setattr(bubblewrap, "_denied_calls", lambda **_: b"")
 
-    assert Bubblewrap().lacks[1].startswith("System calls are not restricted")
+    assert Bubblewrap().lacks[2].startswith("System calls are not restricted")
 
 
 @needs_bwrap

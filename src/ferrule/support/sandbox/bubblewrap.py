@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 from ferrule.support.process import program
 from ferrule.support.sandbox.absent import Held
-from ferrule.support.sandbox.layout import Layout, LinkError, layout, within
-from ferrule.support.sandbox.profile import Backend, Profile, SandboxError, Wrapped
+from ferrule.support.sandbox.layout import Layout, LinkError, layout
+from ferrule.support.sandbox.profile import Backend, Profile, SandboxError, Wrapped, refuse_whole
 from ferrule.support.sandbox.variables import PORT, proxied
 
 _INNER = "/dev/ferrule"
@@ -21,7 +21,13 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _OWN_USERS = ("--unshare-user", "--disable-userns")
 _FOR_OTHERS = ("CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_CHOWN")
 _PROBE_SECONDS = 10
+_MANY_MOUNTS = 200
+"""For each mount bubblewrap looks at all of them: more than these take longer than a tenth of a second."""
 _LATER = "A secret file that comes into being while a command runs is not hidden from that command."
+_REPLACED = (
+    "A secret or protected file or folder that another program replaces or removes while a command runs, as an editor"
+    " does that saves by renaming, or git, is from then on neither hidden from that command nor protected against it."
+)
 _NO_SECCOMP = "System calls are not restricted, because there is no table of them for this processor."
 _NESTED = "User namespaces can be made inside, because this bubblewrap is older than 0.8."
 
@@ -32,16 +38,16 @@ class Bubblewrap:
     name = "bubblewrap"
 
     def __init__(self, *, outside: Sequence[str] = (), otherwise: Callable[[], Backend] | None = None) -> None:
-        """`otherwise` makes the sandbox for the commands whose profile bubblewrap has no options for."""
+        """`otherwise` makes the sandbox for the commands whose profile bubblewrap has no options for, or too many."""
         self._outside = tuple(outside)
         self._otherwise = otherwise
 
     @property
     def lacks(self) -> tuple[str, ...]:
         if _denied_calls(network=False, unix_sockets=False):
-            return (_LATER,)
+            return (_LATER, _REPLACED)
         nested = _nested(program("bwrap", outside=self._outside) or "")
-        return (_LATER, _NO_SECCOMP) if nested else (_LATER, _NO_SECCOMP, _NESTED)
+        return (_LATER, _REPLACED, _NO_SECCOMP) if nested else (_LATER, _REPLACED, _NO_SECCOMP, _NESTED)
 
     def works(self) -> str:
         """Nothing where it confines for real, or else why not. It is tried once."""
@@ -49,16 +55,19 @@ class Bubblewrap:
         return _tried(path) if path else "There is no program bwrap on PATH."
 
     def wrap(self, argv: Sequence[str], profile: Profile, *, cwd: str) -> Wrapped:
+        refuse_whole(profile.writable)
         path = program("bwrap", outside=(*self._outside, *profile.writable))
         if path is None:
             raise SandboxError("There is no program bwrap outside the workspace. Install bubblewrap.")
         private = _private(profile)
         try:
-            plan = layout(profile, private=private)
+            plan = layout(profile._replace(shown=_shown(profile, cwd)), private=private)
         except LinkError:
-            other = self._otherwise() if self._otherwise else None
-            if other is None or other.works():
+            other = self._other()
+            if other is None:
                 raise
+            return other.wrap(argv, profile, cwd=cwd)
+        if len(plan.mounts) > _MANY_MOUNTS and (other := self._other()) is not None:
             return other.wrap(argv, profile, cwd=cwd)
         held = Held(plan.absent)
         descriptors: list[int] = []
@@ -66,7 +75,7 @@ class Bubblewrap:
             plan = Layout(
                 tuple(each for each in plan.mounts if each.path not in set(plan.absent) - set(held.paths)), ()
             )
-            options = [*_apart(path, profile), *_view(plan, profile, private, cwd=cwd)]
+            options = [*_apart(path, profile), *_view(plan, private)]
             inner, env = tuple(argv), {"TMPDIR": "/tmp"}  # noqa: S108 - a private one
             through = bool(profile.hosts) and not profile.network
             if through:
@@ -83,6 +92,11 @@ class Bubblewrap:
             _close(descriptors)
             raise
         return Wrapped((path, *options, "--chdir", cwd, "--", *inner), env, tuple(descriptors), done=held.release)
+
+    def _other(self) -> Backend | None:
+        """Another sandbox, where there is one that works."""
+        other = self._otherwise() if self._otherwise else None
+        return None if other is None or other.works() else other
 
 
 def _apart(path: str, profile: Profile) -> list[str]:
@@ -110,23 +124,18 @@ def _private(profile: Profile) -> tuple[str, ...]:
     return tuple(dict.fromkeys(real for real in map(os.path.realpath, folders) if os.path.isdir(real)))
 
 
-def _view(plan: Layout, profile: Profile, private: Sequence[str], *, cwd: str) -> list[str]:
-    whole = "--bind" if os.sep in profile.writable else "--ro-bind"
+def _shown(profile: Profile, cwd: str) -> tuple[str, ...]:
+    """What a command needs of the folders that are empty inside."""
+    return (*profile.shown, cwd, sys.base_prefix, *["/etc/resolv.conf"] * profile.network)
+
+
+def _view(plan: Layout, private: Sequence[str]) -> list[str]:
     # For the kernel's own settings root needs no capability, and bubblewrap leaves them writable to it.
-    options = [whole, os.sep, os.sep, "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"]
+    options = ["--ro-bind", os.sep, os.sep, "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"]
     for folder in private:
         options += ["--tmpfs", folder]
-    shown = [cwd, sys.base_prefix]
-    if profile.network:
-        shown.append(os.path.realpath("/etc/resolv.conf"))
-    for path in shown:
-        # Read-only; where it is in a writable folder, that one is mounted over it.
-        if any(within(path, folder) and path != folder for folder in private) and os.path.exists(path):
-            options += ["--ro-bind", path, path]
     read_only = []
     for path, kind in plan.mounts:
-        if path == os.sep:
-            continue
         if kind == "empty":
             options += ["--tmpfs", path]
             read_only += ["--remount-ro", path]

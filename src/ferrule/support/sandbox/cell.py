@@ -6,6 +6,7 @@ order. The pair of processes that the next command needs is made in advance: a f
 
 import contextlib
 import errno
+import itertools
 import os
 import select
 import signal
@@ -142,9 +143,10 @@ class Cell:
     def _follow(self, data: bytes, given: list[int]) -> bytes:
         verb, *fields = data.split(b"\0")
         if verb == b"profile":
-            name, writable, kept, *paths = fields
-            one, two = int(writable), int(writable) + int(kept)
-            self._orders[name] = points.ordered(paths[:one], paths[one:two], paths[two:])
+            name, *counts = fields[:4]
+            one, two, three = itertools.accumulate(map(int, counts))
+            paths = fields[4:]
+            self._orders[name] = points.ordered(paths[:one], paths[one:two], paths[two:three], paths[three:])
             return b"noted"
         if verb == b"settle":
             return b"noted" if self._settled(int(fields[0])) else b"noted\0wait"
@@ -160,7 +162,7 @@ class Cell:
 
     def _start(self, name: bytes, data: bytes, given: list[int]) -> bytes:
         order = self._orders[name]
-        ruleset = self._rulesets.get(order, self._walls.host)
+        ruleset = self._rulesets.get(order, self._walls.host, given[:3])
         for left in reversed(range(_TRIES)):
             pair, self._next = self._next or Pair(self._kernel, self._walls), None
             made = points.make(self._walls.host, order) if self._walls.namespaces else points.Points([], [])

@@ -7,12 +7,13 @@ import threading
 from collections.abc import Sequence
 
 from ferrule.support.sandbox import namespaces, spawner
-from ferrule.support.sandbox.profile import Profile, Wrapped
+from ferrule.support.sandbox.profile import Profile, Wrapped, refuse_whole
 
 _ALWAYS = (
     "Secret files inside the writable folders can be read: Landlock cannot take a file out of a folder.",
     "Protected files inside the writable folders can be changed and created, for the same reason.",
     "The names in hidden folders can be listed.",
+    "Commands cannot make terminals: who may open a new one by its name may open all, the user's own included.",
     "Commands see which other processes there are. They cannot look into them.",
     "The machine's folders for temporary files cannot be written; TMPDIR leads to a private one.",
     "Hosts cannot be allowed one by one: the network is off or on.",
@@ -49,6 +50,7 @@ class Landlock:
     def wrap(self, argv: Sequence[str], profile: Profile, *, cwd: str) -> Wrapped:
         """The command, confined. The paths are looked at when it starts, which fails if they cannot be enforced."""
         del cwd  # it is the starter's business
+        refuse_whole(profile.writable)
         folder = self._folder()
         kind = spawner.Kind("landlock", network=profile.network, unix_sockets=profile.unix_sockets)
         more = profile._replace(writable=(*profile.writable, folder))

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from ferrule.support.sandbox.absent import first_absent, ours
@@ -25,6 +25,19 @@ class Layout(NamedTuple):
     mounts: tuple[Mount, ...]
     absent: tuple[str, ...]
     """Where a placeholder is needed to mount upon; each of them has a mount of the kind `empty`."""
+
+
+class Ways(NamedTuple):
+    """The folders that lead from writable ones to what is masked: renamed, they would take it to another path."""
+
+    held: list[str]
+    """Those that become mount points, which cannot be renamed; from the top."""
+    closed: list[str]
+    """Those that become read-only, because too many ways go on below them."""
+
+
+_MOST_WAYS = 512
+"""With so many mounts a command starts half a second later."""
 
 
 class LinkError(SandboxError):
@@ -54,13 +67,36 @@ def layout(profile: Profile, *, private: Sequence[str]) -> Layout:
             found.setdefault(upper, "bind")
         found[place] = "empty" if gone else "read-only"
         absent += [place] * gone
-    for path in dict.fromkeys(os.path.realpath(path) for path in profile.masked):
-        kind = _mask(path)
-        if kind and (innermost(path, private) is None or innermost(path, profile.writable) is not None):
-            found[path] = kind
+    masked = list(dict.fromkeys(_masked(profile)))
+    shown = _shown(profile, masked, private)
+    found |= dict.fromkeys(shown, "read-only")
+    seen = (*profile.writable, *shown)
+    masks = {
+        path: kind
+        for path in masked
+        if (innermost(path, private) is None or innermost(path, seen) is not None) and (kind := _mask(path))
+    }
+    _hold(found, masks, profile.writable)
+    found |= masks
     _unveiled(found, profile.writable)
     mounts = tuple(Mount(path, found[path]) for path in sorted(found, key=_parts))
     return Layout(mounts, tuple(dict.fromkeys(place for place in absent if found.get(place) == "empty")))
+
+
+def ways(masked: Iterable[str], writable: Sequence[str], *, most: int = _MOST_WAYS) -> Ways:
+    """The folders on the way to what is masked. Where there are too many, those of the upper levels."""
+    depths: dict[str, int] = {}
+    folders = set(masked)
+    for path in folders:
+        root = innermost(path, writable)
+        if root is not None and folders.isdisjoint(between(root, path)):
+            depths |= {upper: depth for depth, upper in enumerate(between(root, path), start=1)}
+    deepest = max(depths.values(), default=0)
+    while sum(depth <= deepest for depth in depths.values()) > most:
+        deepest -= 1
+    closed = {os.path.dirname(upper) for upper, depth in depths.items() if depth == deepest + 1}
+    held = {upper for upper, depth in depths.items() if depth <= deepest} - closed
+    return Ways(sorted(held, key=_parts), sorted(closed, key=_parts))
 
 
 def within(path: str, folder: str) -> bool:
@@ -106,6 +142,41 @@ def _no_links(path: str, root: str) -> None:
                 f"The sandbox cannot protect {part}, because it is a symbolic link. Put what it points to in its "
                 "place, or choose another sandbox in the settings."
             )
+
+
+def _masked(profile: Profile) -> Iterator[str]:
+    """What is masked, or what a masked link leads to; but a link that a command has left does not hide everything."""
+    for path in profile.masked:
+        real = os.path.realpath(path)
+        is_around = real == os.sep or any(within(root, real) for root in profile.writable)
+        if real == path or not is_around:
+            yield real
+
+
+def _shown(profile: Profile, masked: Sequence[str], private: Sequence[str]) -> list[str]:
+    """What is to be seen of the private folders; in a writable folder all is, and of a masked one nothing."""
+    return [
+        path
+        for path in dict.fromkeys(map(os.path.realpath, profile.shown))
+        if innermost(path, private) not in {None, path}
+        and innermost(path, (*profile.writable, *masked)) is None
+        and os.path.exists(path)
+    ]
+
+
+def _hold(found: dict[str, Kind], masks: Iterable[str], writable: Sequence[str]) -> None:
+    """Keep what is masked where it is: the next command masks it at the path at which it was found."""
+    held, closed = ways(masks, writable)
+    for upper in held:
+        root = innermost(upper, writable) or upper
+        # What is read-only as a whole holds all in it, and a mount in it would be writable.
+        if all(found.get(each, "bind") == "bind" for each in (root, *between(root, upper))):
+            found.setdefault(upper, "bind")
+    for folder in closed:
+        for path in [path for path in found if within(path, folder) and found[path] == "bind"]:
+            if path == folder or path not in writable:
+                del found[path]
+        found[folder] = "read-only"
 
 
 def _mask(path: str) -> Kind | None:

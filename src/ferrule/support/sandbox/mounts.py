@@ -84,11 +84,16 @@ def arrange(kernel: Kernel, order: Order, refused: Sequence[bytes], *, proc: boo
     Gives descriptors whose locks say that the places of absent files are in use: they are to stay open.
     """
     locks: list[int] = []
+    for path in order.shown:
+        if os.path.exists(HOST + path):
+            _show(kernel, HOST + path, path, protect=True)
     for root in order.writable:
         _show(kernel, HOST + root, root, protect=False)
     for root, branch in order.kept:
         with _opened(root, _LOOK) as folder:
             locks += _keep(kernel, folder, root, branch, refused)
+    for path, closed in (*((path, False) for path in order.held), *((path, True) for path in order.closed)):
+        _hold(kernel, path, closed=closed)
     for path in order.masked:
         try:
             place = os.open(path, _LOOK)
@@ -108,6 +113,22 @@ def arrange(kernel: Kernel, order: Order, refused: Sequence[bytes], *, proc: boo
     _cover(kernel, HOST, _VOID)
     kernel.protect(_HERE, b"/run", whole=False)
     return locks
+
+
+def _hold(kernel: Kernel, path: bytes, *, closed: bool) -> None:
+    """Make a folder a mount, which cannot be renamed, nor with it what is masked below. It may be gone by now."""
+    try:
+        place = os.open(path, _LOOK | os.O_DIRECTORY)
+    except OSError as error:
+        if error.errno not in _GONE:
+            raise
+        return
+    tree = kernel.copied(place)
+    if closed:
+        kernel.protect(tree)
+    kernel.attach(tree, place)
+    os.close(tree)
+    os.close(place)
 
 
 def _cover(kernel: Kernel, path: bytes, source: bytes) -> None:
@@ -161,16 +182,36 @@ def _show(kernel: Kernel, source: bytes, path: bytes, *, protect: bool) -> None:
     tree = kernel.copied(_HERE, source)
     if protect:
         kernel.protect(tree)
-    try:
-        place = os.open(path, _LOOK)
-    except FileNotFoundError:  # below one of the private places
-        os.makedirs(path if os.path.isdir(source) else os.path.dirname(path), exist_ok=True)
-        if not os.path.isdir(source):
-            os.close(os.open(path, os.O_CREAT | os.O_CLOEXEC, 0o644))
-        place = os.open(path, _LOOK)
+    place = _place(path, is_folder=os.path.isdir(source))
     kernel.attach(tree, place)
     os.close(place)
     os.close(tree)
+
+
+def _place(path: bytes, *, is_folder: bool) -> int:
+    """Where something is to be shown, made where that is below one of the private places.
+
+    No link is followed: in a real path there is none, and one that a command has left in /tmp leads anywhere.
+    """
+    *uppers, last = path.strip(b"/").split(b"/")
+    folder = os.open(b"/", _LOOK)
+    for name in uppers if not is_folder else (*uppers, last):
+        try:
+            inner = os.open(name, _LOOK | os.O_DIRECTORY, dir_fd=folder)
+        except FileNotFoundError:
+            with contextlib.suppress(FileExistsError):  # another command of the same /tmp was faster
+                os.mkdir(name, 0o755, dir_fd=folder)
+            inner = os.open(name, _LOOK | os.O_DIRECTORY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    if is_folder:
+        return folder
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(last, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=folder))
+    try:
+        return os.open(last, _LOOK, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 @contextlib.contextmanager

@@ -4,10 +4,11 @@ import functools
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ferrule.support.sandbox import spawner
-from ferrule.support.sandbox.profile import Profile, Wrapped
+from ferrule.support.sandbox.layout import within
+from ferrule.support.sandbox.profile import Profile, Wrapped, refuse_whole
 from ferrule.support.sandbox.variables import proxied
 
 _LATER = (
@@ -38,6 +39,7 @@ class Namespaces:
     def wrap(self, argv: Sequence[str], profile: Profile, *, cwd: str) -> Wrapped:
         """The command, confined. The paths are looked at when it starts, which fails if they cannot be enforced."""
         del cwd  # it is the starter's business, and inside it is the same path
+        refuse_whole(profile.writable)
         kind = spawner.Kind(
             "namespaces",
             network=profile.network,
@@ -45,8 +47,18 @@ class Namespaces:
             loopback=profile.loopback,
             proxy="" if profile.network else profile.proxy,
         )
-        starter = spawner.Confined(kind, profile)
+        # Under another name what is masked would be seen.
+        shown = tuple(map(os.path.realpath, profile.shown))
+        masked = (*profile.masked, *_targets(profile))
+        starter = spawner.Confined(kind, profile._replace(shown=shown, masked=masked))
         return Wrapped(tuple(argv), proxied() if kind.proxy else {}, starter=starter, done=starter.done)
+
+
+def _targets(profile: Profile) -> Iterator[str]:
+    """What masked links lead to, but no devices, and nothing that holds a writable folder."""
+    for path in map(os.path.realpath, filter(os.path.islink, profile.masked)):
+        if (os.path.isfile(path) or os.path.isdir(path)) and not any(within(root, path) for root in profile.writable):
+            yield path
 
 
 @functools.cache

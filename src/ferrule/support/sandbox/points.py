@@ -15,8 +15,13 @@ import errno
 import fcntl
 import os
 import stat
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from ferrule.support.sandbox.layout import ways
+
+PRIVATE = (b"/tmp", b"/var/tmp", b"/run")
+"""The places that are empty to begin with."""
 MODE = 0o1500
 """Nobody makes such folders by chance, and `mkdir` sets it at once."""
 
@@ -32,6 +37,12 @@ class Order(NamedTuple):
     kept: tuple[tuple[bytes, Branch], ...]
     """For each writable folder what is to be kept below it."""
     masked: tuple[bytes, ...]
+    shown: tuple[bytes, ...] = ()
+    """What can be read of the private places."""
+    held: tuple[bytes, ...] = ()
+    """The folders that lead to what is masked, and are not yet mounts because of what is kept."""
+    closed: tuple[bytes, ...] = ()
+    """Those that cannot be written, because too many of those are below."""
 
 
 class Points(NamedTuple):
@@ -42,9 +53,9 @@ class Points(NamedTuple):
     """Those that cannot be made; their folders cannot be written."""
 
 
-def ordered(writable: list[bytes], kept: list[bytes], masked: list[bytes]) -> Order:
+def ordered(writable: list[bytes], kept: list[bytes], masked: list[bytes], shown: list[bytes]) -> Order:
     """Check the paths and sort them. Raises OSError for those that cannot be enforced."""
-    for path in (*writable, *kept, *masked):
+    for path in (*writable, *kept, *masked, *shown):
         if not path.startswith(b"/") or path != os.path.normpath(path):
             raise OSError(errno.EINVAL, "A path of the profile is not absolute.", path)
     roots = sorted(set(writable))
@@ -63,7 +74,36 @@ def ordered(writable: list[bytes], kept: list[bytes], masked: list[bytes]) -> Or
         if path == root:
             raise OSError(errno.EINVAL, "A folder cannot be both writable and kept.", path)
         _hang(branches.setdefault(root, {}), path[len(root) + 1 :].split(b"/"))
-    return Order(tuple(roots), tuple(branches.items()), tuple(sorted(set(masked))))
+    held, closed = ways(map(os.fsdecode, masked), [os.fsdecode(root) for root in roots])
+    return Order(
+        tuple(roots),
+        tuple(branches.items()),
+        tuple(sorted(set(masked))),
+        tuple(path for path in sorted(set(shown)) if _is_private(path) and not _within(path, (*roots, *masked))),
+        tuple(path for path in map(os.fsencode, held) if not _is_held(path, roots, branches)),
+        tuple(map(os.fsencode, closed)),
+    )
+
+
+def _within(path: bytes, folders: Iterable[bytes]) -> bool:
+    return any(path == folder or path.startswith(folder.rstrip(b"/") + b"/") for folder in folders)
+
+
+def _is_private(path: bytes) -> bool:
+    return path not in PRIVATE and _within(path, PRIVATE)
+
+
+def _is_held(path: bytes, roots: Sequence[bytes], branches: Mapping[bytes, Branch]) -> bool:
+    """Is a folder in one that is kept, or itself on the way to something that is?"""
+    root = max((root for root in roots if _within(path, [root])), key=len)
+    below: Branch | None = branches.get(root, {})
+    for name in path[len(root) + 1 :].split(b"/"):
+        if below is None:
+            return True
+        if name not in below:
+            return False
+        below = below[name]
+    return True
 
 
 def _hang(branch: Branch, names: list[bytes]) -> None:

@@ -1,11 +1,18 @@
 """What a confined command may touch, whichever way it is enforced."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 
 class SandboxError(OSError):
     """A profile cannot be enforced. The message says what to do."""
+
+
+def refuse_whole(writable: Sequence[str]) -> None:
+    """Raise SandboxError where the whole machine is to be writable, for that is no confinement."""
+    if os.sep in writable:
+        raise SandboxError("A command that may write the whole machine cannot be confined: name folders instead of /.")
 
 
 def nothing() -> None:
@@ -31,6 +38,8 @@ class Profile(NamedTuple):
     """How `hosts` are reached: the path of the proxy's UNIX socket, or on macOS its address, `http://…@127.0.0.1:port`."""
     loopback: bool = False
     """Where `network` is off: may it talk to itself over 127.0.0.1, in a network of its own?"""
+    shown: tuple[str, ...] = ()
+    """Folders below private places, such as /tmp, that can be read all the same; but nothing in them that is masked."""
 
 
 class Wrapped(NamedTuple):

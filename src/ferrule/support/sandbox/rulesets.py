@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import stat
+from collections.abc import Sequence
 
 from ferrule.support.sandbox.kernel import Kernel
 from ferrule.support.sandbox.points import Order
@@ -24,9 +25,12 @@ _DEVICES = (
     b"/dev/random",
     b"/dev/urandom",
     b"/dev/tty",
-    b"/dev/pts",
     b"/dev/ptmx",
 )
+_TERMINALS = b"/dev/pts"
+"""Where there are namespaces, those of the commands; or else everybody's, the user's own among them."""
+_EVERY_DEVICE = b"/dev"
+"""Whoever can read them all reads what is typed into other terminals and, as root, what lies on the disks."""
 _PRIVATE = (b"/tmp", b"/var/tmp", b"/dev/shm")
 _LOOK = os.O_PATH | os.O_CLOEXEC if hasattr(os, "O_PATH") else 0
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP)
@@ -41,11 +45,19 @@ class Rulesets:
         self._whole = whole
         self._ports = ports
         self._made: dict[int, tuple[Order, int, list[tuple[bytes, bool, tuple[int, int, int]]]]] = {}
+        self._last = -1
+        """The ruleset of the last command that had a terminal."""
 
-    def get(self, order: Order, host: bytes) -> int:
-        """A descriptor of the ruleset, or -1 where there is no Landlock."""
+    def get(self, order: Order, host: bytes, files: Sequence[int] = ()) -> int:
+        """A descriptor of the ruleset, or -1 where there is no Landlock. `files` are those that the command has."""
         if self._version < (1 if self._whole else 2):
             return -1  # version 1 forbids every rename from folder to folder: worth it as the only wall
+        terminals = [file for file in files if os.isatty(file)] if self._whole else []
+        if terminals:
+            if self._last >= 0:
+                os.close(self._last)
+            self._last = self._only_wall(order, terminals)
+            return self._last
         known = self._made.get(id(order))
         if known is not None:
             _, ruleset, seen = known
@@ -69,11 +81,11 @@ class Rulesets:
         """Nothing is written but in these folders, whatever the mounts say."""
         rights = self._rights() & ~(_EXECUTE | _READ_FILE | _READ_DIR)
         ruleset = self._new(rights)
-        for path in (*(host + root for root in order.writable), *_PRIVATE, *_DEVICES):
+        for path in (*(host + root for root in order.writable), *_PRIVATE, *_DEVICES, _TERMINALS):
             self._grant(ruleset, path, rights)
         return ruleset
 
-    def _only_wall(self, order: Order) -> int:
+    def _only_wall(self, order: Order, terminals: Sequence[int] = ()) -> int:
         rights = self._rights() | (_IOCTL_DEV if self._version >= 5 else 0)
         ruleset = self._new(rights)
         reading = _EXECUTE | _READ_FILE | _READ_DIR
@@ -83,14 +95,15 @@ class Rulesets:
         for folder in ways:
             for name in os.listdir(folder):
                 path = os.path.join(folder, name)
-                if path not in order.masked and path not in ways:
+                if path not in order.masked and path not in ways and path != _EVERY_DEVICE:
                     self._grant(ruleset, path, reading)
-        if not ways:
-            self._grant(ruleset, b"/", reading)
         for path in order.writable:
             self._grant(ruleset, path, rights & ~(_MAKE_CHAR | _MAKE_BLOCK | _IOCTL_DEV))
+        using = rights & (_READ_FILE | _WRITE_FILE | _TRUNCATE | _IOCTL_DEV)
         for path in _DEVICES:
-            self._grant(ruleset, path, rights & (_READ_FILE | _WRITE_FILE | _TRUNCATE | _IOCTL_DEV))
+            self._grant(ruleset, path, using)
+        for terminal in terminals:  # it has them open, and may open them again: as /dev/stdin, for example
+            self._kernel.grant(ruleset, terminal, using)
         return ruleset
 
     def _new(self, rights: int) -> int:
@@ -117,7 +130,7 @@ class Rulesets:
 def _ways(order: Order) -> list[bytes]:
     """The folders that lead to something hidden, outside of the writable ones, where nothing can be hidden."""
     ways: set[bytes] = set()
-    for path in order.masked:
+    for path in (*order.masked, _EVERY_DEVICE):
         if os.path.lexists(path) and not any(path.startswith(root + b"/") for root in order.writable):
             names = path.split(b"/")[1:]
             ways |= {b"/" + b"/".join(names[:count]) for count in range(len(names))}

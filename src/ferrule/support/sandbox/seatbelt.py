@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ferrule.support.sandbox.absent import first_absent
 from ferrule.support.sandbox.layout import between, innermost
-from ferrule.support.sandbox.profile import Profile, SandboxError, Wrapped
+from ferrule.support.sandbox.profile import Profile, SandboxError, Wrapped, refuse_whole
 
 PROGRAM = "/usr/bin/sandbox-exec"
 
@@ -70,6 +70,7 @@ class Seatbelt:
         import tempfile
 
         del cwd  # the file system is the same, so whoever starts it chooses
+        refuse_whole(profile.writable)
         if not argv or argv[0].startswith("-"):
             raise SandboxError("The command has no program.")
         folder = os.path.realpath(tempfile.mkdtemp(prefix="ferrule-"))

@@ -145,8 +145,9 @@ class Channel:
         name = self._profiles.get(profile)
         if name is None:
             name = b"%d" % len(self._profiles)
-            paths = [os.fsencode(path) for path in (*profile.writable, *profile.kept, *profile.masked)]
-            counts = (b"%d" % len(profile.writable), b"%d" % len(profile.kept))
+            first = (profile.writable, profile.kept, profile.masked)
+            paths = [os.fsencode(path) for group in (*first, profile.shown) for path in group]
+            counts = (b"%d" % len(group) for group in first)
             if any(b"\0" in path for path in paths):
                 raise OSError(errno.EINVAL, "A path of the profile holds what none can.")
             self._ask([b"profile", name, *counts, *paths], ())
