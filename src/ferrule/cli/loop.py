@@ -6,8 +6,6 @@ import signal
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from ferrule.support import owned
-
 T = TypeVar("T")
 
 _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -23,7 +21,6 @@ class StoppedError(Exception):
 
 def finish(main: Coroutine[Any, Any, T]) -> T:
     """Run it to its end. SIGTERM and SIGHUP cancel it as ctrl-C does, so that no process outlives the program."""
-    owned.take()
     return asyncio.run(_until_signal(main))
 
 

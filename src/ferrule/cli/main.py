@@ -10,6 +10,7 @@ import click
 from ferrule.cli.codes import BUG, DONE, FAILED, INTERRUPTED, USAGE
 from ferrule.cli.loop import StoppedError
 from ferrule.core.errors import FerruleError
+from ferrule.support import owned
 
 COMMANDS = {
     "call": "Run one tool call and print its reply.",
@@ -81,6 +82,7 @@ def cli(ctx: click.Context, *, version: bool) -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """The entry point. No traceback ever reaches a user."""
+    owned.take()
     sys.exit(run(args))
 
 
