@@ -19,7 +19,10 @@ def rows() -> Iterator[Row]:
         path = os.path.join(folder, "a.txt")
         with open(path, "w", encoding="utf-8") as file:
             file.write("hello\n" * 20)
-        environment = {**os.environ, "FERRULE_STATE": f"{folder}/state", "FERRULE_SETTINGS": f"{folder}/none.toml"}
+        settings = f"{folder}/none.toml"
+        with open(settings, "w", encoding="utf-8"):
+            pass
+        environment = {**os.environ, "FERRULE_STATE": f"{folder}/state", "FERRULE_SETTINGS": settings}
         ferrule = os.path.join(os.path.dirname(sys.executable), "ferrule")
         read = [ferrule, "call", "Read", '{"path": "a.txt"}']
         for name, argv, code, limit in (

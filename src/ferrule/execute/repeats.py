@@ -16,11 +16,8 @@ class Repeats:
 
     def ended(self, name: str, given: Mapping[str, Any] | str, *, failed: bool) -> str:
         """Take note of how a call ended; a sentence for the model when it is the third time, or a later one."""
-        try:
-            key = json.dumps([name, given], sort_keys=True, default=repr)
-        except (TypeError, ValueError, RecursionError):  # keys that cannot be ordered, or nested without end
-            key = ""
-        if not failed or not key:
+        key = _key(name, given) if failed else ""
+        if not key:
             # Another call that works may well be what the failing one needs next.
             self._last, self._times = "", 0
             return ""
@@ -32,3 +29,10 @@ class Repeats:
             f"This very call has now failed {self._times} times in a row. "
             "The same call will fail again: change it, or look at why it fails."
         )
+
+
+def _key(name: str, given: Mapping[str, Any] | str) -> str:
+    try:
+        return json.dumps([name, given], sort_keys=True, default=repr)
+    except (TypeError, ValueError, RecursionError):  # keys that cannot be ordered, or nested without end
+        return ""

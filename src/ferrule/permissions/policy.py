@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ferrule.core.access import Access, within
 from ferrule.permissions.case import Case
@@ -18,9 +18,14 @@ _OBEYED = frozenset(
     | {"makefile", "gnumakefile", "dockerfile", "justfile", "rakefile", "sconstruct", "sconscript", "wscript", "buck"}
 )
 """Names that build programs look for in every folder."""
+_MANY = 64
 _READS = "It only reads the workspace."
 CONFINED = frozenset({"shell", "shell_session"})
 """The tools whose commands run in the sandbox. A formatter and a tool of the user's own do not."""
+
+
+if TYPE_CHECKING:
+    from ferrule.permissions.shell.judge import Looked
 
 
 class Names(Protocol):
@@ -79,6 +84,7 @@ class Policy:
         self.is_sandboxed = is_sandboxed
         self._home = tuple(root.path for root in jail.roots)
         self._opened: set[str] = set()
+        self._looked: dict[tuple[str, str], Looked] = {}
 
     @property
     def sets(self) -> tuple[RuleSet, ...]:
@@ -131,9 +137,14 @@ class Policy:
 
     def reads_only(self, access: Access) -> bool:
         """Does a command line only read, inside the workspace?"""
-        from ferrule.permissions.shell.judge import only_reads  # only commands need it
+        from ferrule.permissions.shell.judge import look  # only commands need it
 
-        return only_reads(access.key, access.folder, self._scene())
+        looked = look(access.key, access.folder, self._scene())
+        if len(self._looked) > _MANY:
+            self._looked.clear()
+        # For the decision that follows at once; a later one looks again.
+        self._looked[access.key, access.folder] = looked
+        return looked.reads_only
 
     def decide(self, case: Case) -> Decision:
         """Allow, ask or deny, before anybody is asked."""
@@ -155,6 +166,7 @@ class Policy:
                     refuses=any(r.action != "allow" and r.tool in subject.names for s in self._sets for r in s.rules),
                     scene=self._scene(),
                     development=self._development,
+                    looked=self._looked.pop((access.key, access.folder), None),
                 )
                 decisions.append(judged.decision)
                 only_reads = only_reads and judged.reads_only

@@ -19,7 +19,8 @@ def known_repository(cwd: str, words: Sequence[str]) -> bool:
         ):
             return False
         if os.path.dirname(folder) == folder:
-            return "diff" not in words  # without a repository it compares any two folders, and prints them
+            # Without a repository `git diff` compares any two files or folders, and prints them.
+            return "diff" not in words or all(word.startswith("-") for word in words[words.index("diff") + 1 :])
         folder = os.path.dirname(folder)
 
 

@@ -38,6 +38,8 @@ class Launch(NamedTuple):
     log: str | None = None
     """A path where nothing exists yet. It receives the raw bytes; its owner alone can read it."""
     log_limit_bytes: int = 0
+    log_late: bool = False
+    """Is the log made when the first byte comes?"""
     head_chars: int = 0
     tail_chars: int = 50_000
     limits: Limits | None = None
@@ -84,7 +86,7 @@ def begin(launch: Launch, tree: Tree) -> tuple[Child, Log, str]:
     if owned.is_ours() and not reaper.adopts():
         reaper.adopt_orphans()
     try:
-        log = Log(launch.log, launch.log_limit_bytes)
+        log = Log(launch.log, launch.log_limit_bytes, late=launch.log_late)
         try:
             argv = limited(launch.argv, launch.limits)
             if argv is not launch.argv or launch.stdin == "terminal":

@@ -213,13 +213,20 @@ def _joined(head: str, tail: str, total_chars: int, *, always: bool) -> str:
 class Log:
     """A new file that takes bytes up to a limit, and then or after an error takes no more."""
 
-    def __init__(self, path: str | None, limit_bytes: int) -> None:
+    def __init__(self, path: str | None, limit_bytes: int, *, late: bool = False) -> None:
+        """`late`: the file is made when the first byte comes."""
         self.logged_bytes = 0
         self.error: str | None = None
         self._path = path
         self._left = limit_bytes
         self._descriptor = -1
-        if path is None:
+        self._late = late and path is not None and not os.path.lexists(path)
+        if not self._late:
+            self._make()
+
+    def _make(self) -> None:
+        self._late = False
+        if (path := self._path) is None:
             return
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
         try:
@@ -230,6 +237,11 @@ class Log:
             self.error = error.strerror
 
     def write(self, data: bytes) -> None:
+        if self._late:
+            try:
+                self._make()
+            except FileExistsError as error:
+                self.error = error.strerror
         view = memoryview(data)[: self._left]
         while self._descriptor >= 0 and view:
             try:

@@ -1,6 +1,7 @@
 """What the session's commands are confined to, made from its folders, its guard and its settings."""
 
 import contextlib
+import functools
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -216,7 +217,7 @@ class Confinement:
             network=wishes.network,
             hosts=wishes.hosts,
             unix_sockets=wishes.unix_sockets,
-            shown=_programs(),
+            shown=_programs(os.environ.get("PATH", "")),
             loopback=True,  # a test may well talk to a server of its own
         )
 
@@ -225,12 +226,13 @@ def _real(paths: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(os.path.realpath(path) for path in paths if os.path.isdir(path)))
 
 
-def _programs() -> tuple[str, ...]:
+@functools.lru_cache(maxsize=4)
+def _programs(path: str) -> tuple[str, ...]:
     """Where programs and Ferrule itself lie: also where that is below a folder that is private to commands."""
     import sys  # only commands need it
 
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    on_path = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(folder)]
+    on_path = [folder for folder in path.split(os.pathsep) if os.path.isabs(folder)]
     return _real([sys.prefix, sys.base_prefix, package, *on_path])
 
 

@@ -122,5 +122,6 @@ def kept(folder: str, names: Sequence[str]) -> Iterator[str]:
     named = [name for name in names if not name.startswith(".git/") or os.path.isdir(os.path.join(folder, ".git"))]
     for path in (*(os.path.join(folder, name) for name in named), *_hooks(folder)):
         yield path
-        if os.path.realpath(path) != path:
+        # None of the names has more than two parts.
+        if os.path.islink(path) or os.path.islink(os.path.dirname(path)):
             yield os.path.realpath(path)

@@ -37,6 +37,7 @@ def furnish(top: Path) -> Path:
         (top / folder).mkdir(parents=True, exist_ok=True)
     for file in FILES:
         (top / file).write_text("x\n", encoding="utf-8")
+    (top / "out").symlink_to("/etc")
     (top / ".git/HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
     (top / ".git/config").write_text("", encoding="utf-8")
     return top

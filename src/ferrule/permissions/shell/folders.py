@@ -41,8 +41,8 @@ def certain(here: Folders) -> str | None:
     return next(iter(here)) if here is not None and len(here) == 1 else None
 
 
-def moved(here: Folders, words: tuple[Word, ...]) -> Exits:
-    """Where `cd`, `pushd` or `popd` leads."""
+def moved(here: Folders, words: tuple[Word, ...], *, fresh: bool = False) -> Exits:
+    """Where `cd`, `pushd` or `popd` leads. `fresh`: no command before it can have made anything."""
     name, operands = words[0].text, list(words[1:])
     if name == "popd" or here is None:
         return _absolute(operands) if name != "popd" else Exits(None, None)
@@ -56,6 +56,9 @@ def moved(here: Folders, words: tuple[Word, ...]) -> Exits:
     # `cd -` goes to where it was before, `pushd +1` to somewhere on its stack.
     if target is None or target in {"", "-"} or target.startswith(("-", "+")):
         return Exits(None, None)
+    if fresh and len(here) == 1 and (coming := _coming(next(iter(here)), target)):
+        # It fails, and what is joined to it by `&&` does not run, unless somebody makes the folder until then.
+        return Exits(frozenset({coming}), here)
     ends = {_end(folder, target) for folder in here}
     if not here or None in ends:
         return Exits(None, None)
@@ -68,6 +71,12 @@ def _absolute(operands: list[Word]) -> Exits:
         return Exits(None, None)
     end = _end("/", operands[0].text)
     return Exits(None, None) if end is None else Exits(frozenset({end}), None)
+
+
+def _coming(folder: str, target: str) -> str:
+    """The folder at a path where nothing is yet, not even a link; empty where something is."""
+    path = os.path.normpath(os.path.join(folder, target))
+    return path if ".." not in target.split(os.sep) and not os.path.lexists(path) else ""
 
 
 def _end(folder: str, target: str) -> str | None:

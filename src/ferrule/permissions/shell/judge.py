@@ -24,6 +24,28 @@ class Judged(NamedTuple):
     """Does every command in it only read?"""
 
 
+class Looked(NamedTuple):
+    """A command line with all that is known of its commands."""
+
+    line: Line
+    every: list[Part]
+    calm: list[bool]
+    """Which of them only read."""
+
+    @property
+    def reads_only(self) -> bool:
+        return not self.line.doubts and all(self.calm)
+
+
+def look(command: str, cwd: str, scene: Scene) -> Looked:
+    """Take a command line apart, and look at every command in it. Those that only read may run beside other reads."""
+    line = _read(command, cwd, scene)
+    # With a doubt about the line nothing of it is covered, and only rules that refuse are of use.
+    commands = dict.fromkeys(line.commands) if line.doubts else line.commands
+    every = [part for simple in commands for part in parts(simple)]
+    return Looked(line, every, [not line.doubts and reads_only(part, scene) for part in every])
+
+
 def judge(
     command: str,
     cwd: str,
@@ -35,18 +57,16 @@ def judge(
     ruled: bool = True,
     refuses: bool = False,
     development: bool = True,
+    looked: Looked | None = None,
 ) -> Judged:
     """Decide on a command line. `ruled`: are there any rules? `development`: common development commands need none.
 
     `refuses`: do rules refuse commands? Then even one for all commands does not cover a program that nobody knows.
+    `looked`: what `look` has just found, if it was asked.
     """
-    line = _read(command, cwd, scene)
-    # With a doubt about the line nothing of it is covered, and only rules that refuse are of use.
-    commands = dict.fromkeys(line.commands) if line.doubts else line.commands
-    every = [part for simple in commands for part in parts(simple)]
+    line, every, calm = look(command, cwd, scene) if looked is None else looked
     weighed = [weigh(subject._replace(commands=part.forms, paths=part.paths)) for part in every] if ruled else []
     decisions = list(_refused(command, every, weighed, subject=subject, weigh=weigh, bound=bound)) if ruled else []
-    calm = [not line.doubts and reads_only(part, scene) for part in every]
     covers = [
         cover(
             part,
@@ -71,12 +91,6 @@ def judge(
 def _allowing(part: Part, rules: Sequence[Rule], *, refuses: bool) -> list[Rule]:
     blind = refuses and bool(part.simple.words) and not part.program
     return [rule for rule in rules if rule.action == "allow" and not (blind and isinstance(rule.condition, Always))]
-
-
-def only_reads(command: str, cwd: str, scene: Scene) -> bool:
-    """Does the command line only read, inside the workspace? Then it may run beside other reads."""
-    line = _read(command, cwd, scene)
-    return not line.doubts and all(reads_only(part, scene) for one in line.commands for part in parts(one))
 
 
 def effects(command: str, cwd: str, jail: Jail) -> list[Touched]:

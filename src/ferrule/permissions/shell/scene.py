@@ -95,7 +95,7 @@ class Scene(NamedTuple):
                 _FOUND.clear()
         if not os.path.isabs(found):
             return bool(found)
-        return self.inside(os.path.realpath(found)) or self.inside(os.path.realpath(os.path.dirname(found)))
+        return self.inside(_real(found)) or self.inside(_real(os.path.dirname(found)))
 
 
 def _kept(folder: str) -> Iterator[str]:
@@ -116,6 +116,20 @@ def _any(patterns: Sequence[str], path: str) -> bool:
     from fnmatch import fnmatchcase  # for searches alone
 
     return any(fnmatchcase(path.lower(), pattern) for pattern in patterns)
+
+
+def _real(path: str) -> str:
+    """Where a path leads. As long as the very same file or folder is behind it, that is where it was."""
+    try:
+        status = os.stat(path)
+    except OSError:  # gone since it was found
+        return os.path.realpath(path)
+    return _realpath(path, status.st_dev, status.st_ino)
+
+
+@functools.lru_cache(maxsize=256)
+def _realpath(path: str, device: int, inode: int) -> str:  # noqa: ARG001 - they tell whether it is still the same
+    return os.path.realpath(path)
 
 
 @functools.lru_cache(maxsize=8)

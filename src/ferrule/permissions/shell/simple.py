@@ -146,7 +146,8 @@ class Simples:
         if name not in MOVES:
             return stays(here)
         # Behind `command` or `time`, or with `HOME=` before it, it may go elsewhere or nowhere.
-        return moved(here, words) if stripped == words and not assigns else stays(None)
+        fresh = all(one.words and one.words[0].text in MOVES for one in self.commands)
+        return moved(here, words, fresh=fresh) if stripped == words and not assigns else stays(None)
 
     def assignments(self, node: "Node", here: Folders, tail: Tail) -> Exits:
         """Assignments without a command: they stay."""

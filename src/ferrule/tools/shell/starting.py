@@ -102,6 +102,7 @@ async def begin(
             stdin=stdin,
             log=log,
             log_limit_bytes=settings.log_mb << 20,
+            log_late=not may_stay,
             head_chars=head_chars,
             tail_chars=tail_chars,
             limits=limits,
