@@ -36,12 +36,16 @@ def _write(rows: list[Row]) -> None:
         "",
         "| what | measured | at most | detail |",
         "|---|---|---|---|",
-        *(f"| {row.name} | {row.value:.3g} {row.unit} | {row.target:g} {row.unit} | {row.detail} |" for row in rows),
+        *(f"| {row.name} | {row.value:.3g} {row.unit} | {_limit(row)} | {row.detail} |" for row in rows),
         "",
     ]
     path = os.path.join(os.path.dirname(__file__), "RESULTS.md")
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join(lines))
+
+
+def _limit(row: Row) -> str:
+    return "no limit" if row.target == float("inf") else f"{row.target:g} {row.unit}"
 
 
 if __name__ == "__main__":
