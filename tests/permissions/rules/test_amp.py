@@ -30,11 +30,11 @@ def call(tool: str, *names: str, **values) -> Subject:
 
 
 def reading(written: str, *, spelled: str | None = None, real: str | None = None, mode="read") -> Subject:
-    """A call with a path in it; the workspace is /work."""
-    absolute = spelled or (written if written.startswith("/") else f"/work/{written}")
+    """A call with a path in it; the workspace is /ws."""
+    absolute = spelled or (written if written.startswith("/") else f"/ws/{written}")
     touched = Touched(mode, real or absolute, absolute)
     values = {"path": written, "file_path": written}
-    return Subject("read", frozenset({"read", "Read"}), values, paths=(touched,), workspace="/work")
+    return Subject("read", frozenset({"read", "Read"}), values, paths=(touched,), workspace="/ws")
 
 
 def verdict(rules: RuleSet, subject: Subject) -> str:
@@ -66,7 +66,7 @@ def holds(matches, subject: Subject, action="ask") -> bool:
         pytest.param("reject edit_file --path '.*'", call("edit_file", path=".env"), "reject", id="example-hidden"),
         pytest.param("reject edit_file --path '.*'", call("edit_file", path="a.env"), None, id="example-hidden-no"),
         pytest.param("ask Grep --path '$HOME/*'", call("Grep", path="/home/me/x"), "ask", id="example-home"),
-        pytest.param("ask Grep --path '$HOME/*'", call("Grep", path="/work/x"), None, id="example-home-no"),
+        pytest.param("ask Grep --path '$HOME/*'", call("Grep", path="/ws/x"), None, id="example-home-no"),
         pytest.param(
             [{"tool": "Bash", "matches": {"cmd": "/^git (status|log|diff)$/"}, "action": "allow"}],
             bash("git status"),
@@ -173,19 +173,19 @@ def test_a_denied_form_of_the_command_is_enough():
     ("pattern", "subject", "denied", "allowed"),
     [
         pytest.param("src/*", reading("src/a"), True, True, id="as-written"),
-        pytest.param("src/*", reading("/work/src/a"), True, True, id="from-the-workspace"),
-        pytest.param("/work/src/*", reading("src/a"), True, True, id="from-the-root"),
-        pytest.param("src/*", reading("src/../secret", real="/work/secret"), True, False, id="climbing-out"),
+        pytest.param("src/*", reading("/ws/src/a"), True, True, id="from-the-workspace"),
+        pytest.param("/ws/src/*", reading("src/a"), True, True, id="from-the-root"),
+        pytest.param("src/*", reading("src/../secret", real="/ws/secret"), True, False, id="climbing-out"),
         pytest.param("src/*", reading("src/link", real="/etc/passwd"), True, False, id="a-link-out"),
         pytest.param("/etc/*", reading("src/link", real="/etc/passwd"), True, False, id="a-link-in"),
-        pytest.param(".*", reading("/work/.env"), True, True, id="hidden-by-its-whole-path"),
-        pytest.param("/work/src/*", reading("/work/src/../.env", real="/work/.env"), True, False, id="dots-in-between"),
-        pytest.param("/work/.env", reading("/work/src/../.env", real="/work/.env"), True, True, id="dots-resolved"),
-        pytest.param(r"/^(?!\/work\/)/", reading("/work/a"), False, False, id="not-below-work-is-not-true-of-it"),
-        pytest.param(r"/^(?!\/work\/)/", reading("/work/l", real="/etc/x"), True, False, id="but-of-a-link-out"),
-        pytest.param(r"/^(?!\/work\/)/", reading("/etc/x"), True, True, id="and-of-what-is-outside"),
+        pytest.param(".*", reading("/ws/.env"), True, True, id="hidden-by-its-whole-path"),
+        pytest.param("/ws/src/*", reading("/ws/src/../.env", real="/ws/.env"), True, False, id="dots-in-between"),
+        pytest.param("/ws/.env", reading("/ws/src/../.env", real="/ws/.env"), True, True, id="dots-resolved"),
+        pytest.param(r"/^(?!\/ws\/)/", reading("/ws/a"), False, False, id="not-below-work-is-not-true-of-it"),
+        pytest.param(r"/^(?!\/ws\/)/", reading("/ws/l", real="/etc/x"), True, False, id="but-of-a-link-out"),
+        pytest.param(r"/^(?!\/ws\/)/", reading("/etc/x"), True, True, id="and-of-what-is-outside"),
         pytest.param("/^(?!src\\/)/", reading("src/a"), False, False, id="not-in-src-is-not-true-of-it"),
-        pytest.param(r"/^(?!.*\.env).*$/", reading("a", real="/work/.env"), True, False, id="a-link-to-a-secret"),
+        pytest.param(r"/^(?!.*\.env).*$/", reading("a", real="/ws/.env"), True, False, id="a-link-to-a-secret"),
     ],
 )
 def test_a_path_is_also_where_it_really_leads(pattern, subject, denied, allowed):
@@ -194,8 +194,8 @@ def test_a_path_is_also_where_it_really_leads(pattern, subject, denied, allowed)
 
 
 def test_a_path_that_nobody_knows_for_one_does_not_climb_out_of_what_is_allowed():
-    assert not holds({"path": "/work/*"}, call("mcp__fs__read", path="/work/../etc/passwd"), "allow")
-    assert holds({"path": "/etc/*"}, call("mcp__fs__read", path="/work/../etc/passwd"), "reject")
+    assert not holds({"path": "/ws/*"}, call("mcp__fs__read", path="/ws/../etc/passwd"), "allow")
+    assert holds({"path": "/etc/*"}, call("mcp__fs__read", path="/ws/../etc/passwd"), "reject")
 
 
 def test_a_home_folder_behind_a_link_counts_by_both_names(tmp_path):
@@ -391,23 +391,23 @@ def test_text_and_json_say_the_same(rules):
 
 steps = st.lists(st.sampled_from(["src", "..", ".", ".env", "a"]), min_size=1, max_size=4).map("/".join)
 path_patterns = st.sampled_from(
-    ["*", "src/*", ".*", "/work/*", "/work/src/*", "*.env", "/^src/", r"/^(?!\/work)/", r"/^[^.]+$/", "/env$/", "a"]
+    ["*", "src/*", ".*", "/ws/*", "/ws/src/*", "*.env", "/^src/", r"/^(?!\/ws)/", r"/^[^.]+$/", "/env$/", "a"]
 )
 
 
-@given(path_patterns, steps, st.sampled_from(["", "/work/", "/"]), steps)
+@given(path_patterns, steps, st.sampled_from(["", "/ws/", "/"]), steps)
 def test_what_a_rule_would_allow_the_same_rule_would_also_deny(pattern, written, start, led):
-    spelled = f"{start or '/work/'}{written}"
-    subject = reading(start + written, spelled=spelled, real=os.path.normpath(f"/work/{led}"))
+    spelled = f"{start or '/ws/'}{written}"
+    subject = reading(start + written, spelled=spelled, real=os.path.normpath(f"/ws/{led}"))
 
     assert holds({"path": pattern}, subject, "reject") or not holds({"path": pattern}, subject, "allow")
 
 
 @given(path_patterns, steps, steps)
 def test_a_rule_allows_a_path_only_when_it_allows_where_the_path_leads(pattern, written, led):
-    real = os.path.normpath(f"/work/{led}")
+    real = os.path.normpath(f"/ws/{led}")
     if holds({"path": pattern}, reading(written, real=real), "allow"):
-        forms = [real, os.path.relpath(real, "/work")]
+        forms = [real, os.path.relpath(real, "/ws")]
         assert any(holds({"path": pattern}, call("t", path=form), "allow") for form in forms)
 
 

@@ -12,7 +12,7 @@ from ferrule.permissions.shell.line import Word
 from ferrule.permissions.shell.programs import examine, table
 
 
-def found(command: str, *, cwd: str | None = "/work") -> Finding:
+def found(command: str, *, cwd: str | None = "/ws") -> Finding:
     return examine([Word(word) for word in shlex.split(command)], cwd=cwd)
 
 
@@ -246,13 +246,13 @@ def test_a_program_without_a_row_is_not_known_and_not_doubted() -> None:
 def test_what_only_the_shell_knows_is_doubted_where_it_matters(
     words: list[Word], doubted: bool, harmless: bool
 ) -> None:
-    one = examine(words, cwd="/work")
+    one = examine(words, cwd="/ws")
 
     assert (bool(one.doubt), one.harmless) == (doubted, harmless)
 
 
 def test_globs_are_told_so_that_whoever_decides_can_look_what_they_find() -> None:
-    one = examine([Word("cat"), unknown("src/*", "src/", glob=True)], cwd="/work")
+    one = examine([Word("cat"), unknown("src/*", "src/", glob=True)], cwd="/ws")
 
     assert one.globs == ("src/*",)
     assert one.reads == ("src/*",)
@@ -265,7 +265,7 @@ def test_a_folder_that_is_not_certain_leaves_no_relative_path_certain() -> None:
 
 
 def test_no_words_are_no_command() -> None:
-    assert examine([], cwd="/work") == Finding(known=False, harmless=False, doubt="")
+    assert examine([], cwd="/ws") == Finding(known=False, harmless=False, doubt="")
 
 
 # `echo`, `true`, `test` and their like have no flags: every word is a word to them.
@@ -289,8 +289,8 @@ def test_an_unlisted_flag_anywhere_leaves_no_command_harmless(command: str, flag
     end = words.index("--") if "--" in words else len(words)
     at = min(place, end)
     # Behind a flag with a value, or among the words of `printf` and `awk`, it would be a word and no flag.
-    before = examine([Word(word) for word in words[:at]], cwd="/work")
-    changed = examine([Word(word) for word in (*words[:at], flag, *words[at:])], cwd="/work")
+    before = examine([Word(word) for word in words[:at]], cwd="/ws")
+    changed = examine([Word(word) for word in (*words[:at], flag, *words[at:])], cwd="/ws")
     taken = "lacks its value" in before.doubt or words[0] in {"printf", "awk", "command", "cd"}
 
     assert taken or not changed.harmless

@@ -191,4 +191,4 @@ def test_any_text_gives_one_line_or_nothing(output, exit_code):
 @pytest.mark.parametrize("letter", [".", "/", "'", "mount ", "a.", "dial tcp ", "Permission denied"])
 def test_no_line_makes_it_slow(letter):
     """Each of these would take minutes if the search were not linear in the length of a line."""
-    said(letter * 20_000 + " Operation not permitted")
+    assert len(said(letter * 20_000 + " Operation not permitted")) < 1_000

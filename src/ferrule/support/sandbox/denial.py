@@ -16,6 +16,9 @@ _LINE_CHARS = 1000
 _NAMED = 3
 
 
+_MOST_CHARS = 400
+
+
 def denied(output_end: str, exit_code: int, refused_hosts: Sequence[str] = (), *, writable: Sequence[str] = ()) -> str:
     """One sentence of what the sandbox seems to have stopped, or nothing.
 
@@ -32,7 +35,8 @@ def denied(output_end: str, exit_code: int, refused_hosts: Sequence[str] = (), *
         for found in reversed(list(pattern.finditer(text))):
             sentence = say(found, writable)
             if sentence:
-                return sentence
+                # What it names was printed by the command, and may be of any length.
+                return sentence if len(sentence) <= _MOST_CHARS else f"{sentence[:_MOST_CHARS]}…"
     return ""
 
 
