@@ -293,7 +293,7 @@ def test_a_formatter_that_would_follow_a_link_out_asks(tmp_path, command):
     assert asks(top, command)
 
 
-@pytest.mark.parametrize("command", ["git diff a b", "git diff a b"])
+@pytest.mark.parametrize("command", ["git diff a b", "git diff --stat a b"])
 def test_a_comparison_without_a_repository_asks(tmp_path, command):
     executable(tmp_path.resolve() / "bin" / "git")
     (tmp_path / "work").mkdir()
