@@ -123,7 +123,9 @@ def read_rules(path: str, origin: Origin, *, layer: Layer, alone: bool = False, 
         from ferrule.permissions.rules import claude  # for files in that syntax
 
         folder = os.path.dirname(os.path.dirname(path)) if os.path.basename(os.path.dirname(path)) == ".claude" else ""
-        kind = "local" if path.endswith("settings.local.json") else "project" if layer == "project" or alone else "user"
+        kind: claude.Kind = "project" if layer == "project" or alone else "user"
+        if path.endswith("settings.local.json"):
+            kind = "local"
         return claude.read(
             text,
             source=path,
@@ -131,7 +133,7 @@ def read_rules(path: str, origin: Origin, *, layer: Layer, alone: bool = False, 
             root=folder if layer == "project" and folder else origin.workspace,
             home=_home(origin),
             cwd=origin.workspace,
-            kind=kind,  # type: ignore[arg-type]  # one of its words, by the line above
+            kind=kind,
             canonical=origin.canonical,
         )
     from ferrule.permissions.rules import amp  # for files in that syntax

@@ -117,8 +117,12 @@ class Policy:
 
     def denies_everything(self, tool: str) -> bool:
         """Is every call of the tool denied? Then a model is not shown it."""
-        rules = self.weigh(Subject(tool, self._names.of(tool))) if self._sets else []
-        return any(rule.action == "deny" and isinstance(rule.condition, Always) for rule in rules)
+        if not self._sets:
+            return False
+        from ferrule.permissions.rules.claude import hides  # for sessions with rules
+
+        subject = Subject(tool, self._names.of(tool))
+        return any(hides(rule, subject) for rule in self.weigh(subject))
 
     def denied(self, path: str, mode: str) -> bool:
         """Does a rule deny reading or writing this path? Searches and confined commands leave such paths out."""

@@ -87,11 +87,6 @@ def named(text: str) -> Standing:
         raise ConfigError(f"There is no permission mode {text!r}; there are {', '.join(known)}.{hint}") from None
 
 
-def narrowed(standing: Standing, *, locked: bool) -> Standing:
-    """The mode that holds where some layer has locked the one that allows everything."""
-    return DEFAULT if locked and standing.asks == "allow" else standing
-
-
 def tightened(standing: Standing, wish: Standing) -> Standing:
     """The mode that is wished for, if it nowhere allows more than the one that holds; otherwise the one that holds."""
     cases = [

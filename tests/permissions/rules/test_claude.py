@@ -305,16 +305,6 @@ def test_a_bare_denial_hides_the_tool(text, tool, expected):
     assert not claude.hides(rule("ask", text), subject(tool))
 
 
-def test_a_denial_of_reading_says_why_nothing_can_be_written():
-    denied = rule("deny", "Read(.env)")
-    start = "File is covered by a Read deny rule in your permission settings and cannot be "
-
-    assert claude.refusal(denied, files("edit", "write", "/proj/app/.env")) == f"{start}edited."
-    assert claude.refusal(denied, files("write", "write", "/proj/app/.env")) == f"{start}written."
-    assert claude.refusal(denied, files("read", "read", "/proj/app/.env")) == ""
-    assert claude.refusal(rule("deny", "Edit(.env)"), files("edit", "write", "/proj/app/.env")) == ""
-
-
 TEXTS = st.sampled_from(
     ["Bash", "Bash(ls *)", "Bash(rm *)", "Read(.env)", "Edit(src/**)", "Edit", "WebFetch(domain:a.b)", "mcp__git"]
 )

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.standing import DEFAULT, MODES, named, narrowed, tightened
+from ferrule.permissions.standing import MODES, named, tightened
 
 TABLE = {
     # mode: (other call, edits inside, only reads), each for a question
@@ -96,8 +96,3 @@ def test_a_name_that_is_none_names_the_nearest(text, meant):
 )
 def test_a_project_may_only_tighten_the_mode(held, wish, found):
     assert tightened(named(held), named(wish)).name == found
-
-
-def test_a_lock_takes_away_only_the_mode_that_allows_everything():
-    assert [narrowed(mode, locked=True) for mode in MODES] == [*MODES[:4], DEFAULT]
-    assert [narrowed(mode, locked=False) for mode in MODES] == list(MODES)

@@ -42,8 +42,8 @@ DENIALS = [
     ("env-file", "cat: /home/me/.aws/credentials: Permission denied", "denied access to /home/me/.aws/credentials"),
     (
         "python-env",
-        "PermissionError: [Errno 13] Permission denied: '/root/.ssh/id_rsa'",
-        "denied access to /root/.ssh/id_rsa",
+        "PermissionError: [Errno 13] Permission denied: '/home/me/.ssh/id_rsa'",
+        "denied access to /home/me/.ssh/id_rsa",
     ),
     ("python-eperm", "PermissionError: [Errno 1] Operation not permitted: '/Library/x'", "denied access to /Library/x"),
     (

@@ -12,10 +12,9 @@ from typing import Any, Literal
 from ferrule.core.errors import ConfigError
 from ferrule.permissions import standing
 from ferrule.permissions.asker import visible
-from ferrule.permissions.rules.paths import Anchors, Paths
+from ferrule.permissions.rules.paths import Anchors
 from ferrule.permissions.rules.rule import Always, Layer, Rule, RuleSet, Subject
 from ferrule.permissions.rules.specifiers import Listed, Reader, Unreadable
-from ferrule.permissions.rules.values import Either
 from ferrule.support.near import near
 
 Kind = Literal["project", "local", "user", "managed", "session"]
@@ -82,18 +81,6 @@ def rule(
 def hides(rule: Rule, subject: Subject) -> bool:
     """Does the rule take the tool away altogether, so that no model need be shown it?"""
     return rule.action == "deny" and isinstance(rule.condition, Always) and rule.matches(subject)
-
-
-def refusal(rule: Rule, subject: Subject) -> str:
-    """What a model is told when a rule about reading keeps it from writing; else nothing."""
-    condition = rule.condition
-    while isinstance(condition, Either):
-        condition = condition.one
-    writes = any(path.mode == "write" for path in subject.paths)
-    if rule.action != "deny" or not writes or not isinstance(condition, Paths) or condition.mode != "read":
-        return ""
-    done = "written" if subject.tool == "write" else "edited"
-    return f"File is covered by a Read deny rule in your permission settings and cannot be {done}."
 
 
 def _anchors(*, root: str, home: str, cwd: str, kind: Kind) -> Anchors:

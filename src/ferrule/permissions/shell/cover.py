@@ -9,6 +9,7 @@ from ferrule.permissions.rules.rule import Always, Rule, Subject, Touched
 from ferrule.permissions.shell.line import Simple
 from ferrule.permissions.shell.part import Part
 from ferrule.permissions.shell.scene import Scene, harmless_assignment, harmless_redirect
+from ferrule.permissions.standing import EDIT_PROGRAMS
 
 Weigh = Callable[[Subject], Sequence[Rule]]
 """The rules of all layers that speak about a call, or about one simple command."""
@@ -18,8 +19,6 @@ Bound = Callable[[Touched], Sequence[Rule]]
 
 _EXACT_ONLY = frozenset({"watch", "setsid", "ionice", "flock"})
 """What these run is never covered by a pattern (a rule of Claude Code)."""
-_CHANGERS = frozenset({"mkdir", "touch", "rm", "rmdir", "mv", "cp", "sed"})
-"""Programs that plainly change files, as the mode acceptEdits has them."""
 
 
 class Covered(NamedTuple):
@@ -158,7 +157,7 @@ def edits_inside(part: Part, covered: Covered, scene: Scene) -> bool:
     """Is it covered, or one of the programs that plainly change files, with every file inside the workspace?"""
     if not covered.lacks:
         return True
-    plain = part.program in _CHANGERS and not part.simple.assigns and not part.simple.inside
+    plain = part.program in EDIT_PROGRAMS and not part.simple.assigns and not part.simple.inside
     sure = plain and part.finding.known and not part.finding.doubt and not part.finding.unsure
     redirected = any(not harmless_redirect(redirect) for redirect in part.simple.redirects)
     return (
