@@ -228,6 +228,17 @@ def test_a_file_that_says_nothing_harms_nobody(tmp_path, contents):
     assert (roster.entries(), roster.sweep()) == ([], [])
 
 
+def test_what_an_engine_had_begun_to_write_when_it_was_killed_goes_away_after_a_while(tmp_path):
+    old, new = tmp_path / "1-1-x.process", tmp_path / "1-2-x.process"
+    for path in (old, new):
+        path.write_text('{"mark": "0123')
+    os.utime(old, (1, 1))
+
+    Roster(str(tmp_path)).sweep()
+
+    assert (old.exists(), new.exists()) == (False, True)
+
+
 @linux_only
 def test_a_mark_that_is_too_short_to_be_one_harms_nobody(tmp_path, bystander):
     forged(tmp_path, pid=1, began=1, mark="")

@@ -39,7 +39,7 @@ async def main(folder, use, mark):
         task = f"setsid env -i sleep {mark} & (trap '' TERM; sleep {mark}; sleep {mark}) & wait"
         reply = await engine.call("Bash", command=task, run_in_background=True)
         print(reply.ok, flush=True)
-        print(await engine.call("Bash", command=f"sleep {mark}"), flush=True)
+        print(await engine.call("Bash", command=f"touch second; sleep {mark}"), flush=True)
 
 asyncio.run(main(*sys.argv[1:]))
 """
@@ -179,7 +179,8 @@ async def test_a_killed_engine_leaves_nothing_that_the_next_one_does_not_end(use
         try:
             assert engine.stdout is not None
             assert engine.stdout.readline() == "True\n"
-            await eventually(lambda: len(living(mark)) >= 3)
+            await eventually((tmp_path / "work/second").exists)
+            await eventually(lambda: len(living(mark)) >= 4)
         finally:
             os.kill(engine.pid, signal.SIGKILL)
             engine.wait(LIMIT_SECONDS)

@@ -20,6 +20,7 @@ _GRACE_SECONDS = 0.2
 _PAUSE_SECONDS = 0.005
 _SUFFIX = ".process"
 _TASK = "task "
+_TORN_SECONDS = 60
 
 
 class Entry(NamedTuple):
@@ -125,6 +126,7 @@ class Roster:
         for entry, tree in left:
             if not tree.find():
                 self.remove(entry.token)
+        self._sweep_torn()
         return ended
 
     def stop(self, entry: Entry) -> bool:
@@ -160,6 +162,19 @@ class Roster:
         finally:
             os.close(descriptor)
         return True
+
+    def _sweep_torn(self) -> None:
+        """Remove what an engine had begun to write when it was killed: nothing had started yet.
+
+        Only after a while: it may be an engine that is writing just now.
+        """
+        with contextlib.suppress(OSError):
+            for name in os.listdir(self._folder):
+                path = os.path.join(self._folder, name)
+                seen = os.stat(path, follow_symlinks=False)
+                is_old = name.endswith(_SUFFIX) and time.time() - seen.st_mtime > _TORN_SECONDS
+                if is_old and b"\n" not in proc.contents(path):
+                    os.unlink(path)
 
     def _read(self) -> list[Entry]:
         try:
