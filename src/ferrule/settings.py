@@ -89,6 +89,78 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """May a session be in the mode bypassPermissions?"""
 
 
+class Tools(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Tools from elsewhere."""
+
+    folders: tuple[str, ...] = ()
+    """More folders of the user's own tools, beside `tools` in the configuration directory."""
+    toolbox: tuple[str, ...] | None = None
+    """Folders of toolboxes; `FERRULE_TOOLBOX` or `AMP_TOOLBOX` where nothing is said."""
+    describe_seconds: Annotated[float, msgspec.Meta(gt=0)] = 5.0
+    """How long a program may take to describe itself."""
+    packages: bool = True
+    """May installed Python packages bring tools?"""
+    exposure: dict[str, Literal["direct", "deferred", "hidden"]] = {}
+    """A tool's name, or a glob of names → how it is exposed."""
+    disable: tuple[str, ...] = ()
+    """Globs of tools that the session does not have; `builtin:NAME` means only the built-in one."""
+
+
+class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An MCP server: a command that is started, or an address."""
+
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    """Variables that it gets beside the ordinary ones; `${NAME}` and `${NAME:-otherwise}` are expanded."""
+    cwd: str = ""
+    url: str = ""
+    headers: dict[str, str] = {}
+    transport: Literal["", "stdio", "http", "sse"] = ""
+    """How it is talked to, where that does not follow from the command or the address."""
+    disabled: bool = False
+    include_tools: tuple[str, ...] = ()
+    """Globs of the tools that are wanted; none means all."""
+    exposure: Literal["", "direct", "deferred", "hidden"] = ""
+    permission: Literal["allow", "ask", "deny"] = "ask"
+    """What is said to its calls where no rule speaks about them."""
+    seconds: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    """A time limit for its calls; progress starts it anew."""
+    start_seconds: Annotated[float, msgspec.Meta(gt=0)] = 30.0
+    """How long it may take to start."""
+
+
+class Mcp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """MCP servers."""
+
+    servers: dict[str, McpServer] = {}
+    files: tuple[str, ...] = ()
+    """Files in the forms of Claude Code or Amp with more of them."""
+    defer_tokens: Annotated[int, msgspec.Meta(ge=0)] = 10_000
+    """Tools of servers are deferred when their definitions take more tokens than this together."""
+    result_mb: Annotated[int, msgspec.Meta(ge=1)] = 32
+    """How large one message of a server may be."""
+
+
+class Skills(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Skills."""
+
+    folders: tuple[str, ...] = ()
+    """More folders of skills; they come first."""
+    disable: tuple[str, ...] = ()
+    """Globs of skills that the session does not have."""
+
+
+class HookSetting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A program that is told of an event."""
+
+    command: str
+    """A command line for the shell."""
+    matcher: str = ""
+    """A regular expression that covers the whole name of a tool; all tools where nothing is said."""
+    seconds: Annotated[float, msgspec.Meta(gt=0)] = 60.0
+
+
 class Output(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The store of full outputs."""
 
@@ -115,6 +187,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     shell: Shell = Shell()
     sandbox: Sandbox = Sandbox()
     permissions: Permissions = Permissions()
+    tools: Tools = Tools()
+    mcp: Mcp = Mcp()
+    skills: Skills = Skills()
+    hooks: dict[str, tuple[HookSetting, ...]] = {}
+    """An event, such as `PreToolUse` → the programs that are told of it."""
     output: Output = Output()
     undo: Undo = Undo()
 

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 Mode = Literal["read", "write", "restore"]
 """To restore is to write what the session itself has replaced before: ordered like a write, free like a read."""
-Kind = Literal["path", "process", "host", "command", "everything"]
+Kind = Literal["path", "process", "host", "command", "server", "everything"]
 
 
 class Access(NamedTuple):
@@ -39,6 +39,11 @@ class Access(NamedTuple):
         return cls("process", mode, name)
 
     @classmethod
+    def server(cls, name: str, *, mode: Mode = "write") -> "Access":
+        """A tool of an MCP server. It may touch anything; one that only reads may run beside other reads."""
+        return cls("server", mode, name)
+
+    @classmethod
     def command(cls, line: str, folder: str) -> "Access":
         """A command line in its final form. Unless it is found to read only, it conflicts with every other call."""
         return cls("command", "write", line, folder)
@@ -48,7 +53,7 @@ EVERYTHING = Access("everything", "write", "")
 """The access of a call about which nothing is known: it conflicts with every other call."""
 
 
-UNKNOWN = frozenset({"everything", "command"})
+UNKNOWN = frozenset({"everything", "command", "server"})
 """Kinds of access about which nothing more is known."""
 
 
@@ -67,7 +72,7 @@ def conflict(one: Access, other: Access) -> bool:
         return True
     if one.mode == "read" and other.mode == "read":
         return False
-    if "command" in kinds:
+    if "command" in kinds or "server" in kinds:
         return True
     if one.kind != other.kind:
         return False

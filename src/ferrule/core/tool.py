@@ -4,6 +4,7 @@ The last answer is the face's, beside the family's words; the first three are he
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from ferrule.core.access import EVERYTHING, Access
@@ -14,7 +15,9 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 EMPTY_SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {}}
-Source = Literal["builtin", "mcp", "toolbox"]
+Source = Literal["builtin", "mcp", "toolbox", "custom"]
+Exposure = Literal["direct", "deferred", "hidden"]
+"""Is a tool advertised whole, only found by a search, or only called by whoever knows its name?"""
 
 
 class Context(Protocol):
@@ -74,6 +77,18 @@ class Tool(Generic[A, T]):
     """Canonical parameters that no family has, and that a caller may give all the same."""
     subagent_types: tuple[str, ...] | None = None
     """For a toolbox tool: the subagents that may use it; None means all."""
+    guidance: str = ""
+    """How to use it, for a system prompt."""
+    origin: str = ""
+    """Where it comes from, for people: a file, or a server's name."""
+    short: str = ""
+    """A shorter name, for families that use the long one only where two tools share the short one."""
+    exposure: Exposure | None = None
+    """How it is exposed, where it or its source says so; the settings and the session decide else."""
+    output_schema: Mapping[str, Any] | None = None
+    """What its structured result looks like, where it has one."""
+    hints: Mapping[str, Any] = MappingProxyType({})
+    """What it says of itself, as MCP annotations: `readOnlyHint`, `title` and so on. No question is spared for them."""
     timed: bool = True
     """Does the engine's time limit apply? The shell and the subagents take as long as they take."""
     own_thread: bool = False

@@ -21,6 +21,10 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """The folder, in the workspace, that the family's agents write their notes in; that needs no question."""
     protects: str = ""
     """The environment variable with folders, between colons, that no call of a session may write in."""
+    short_names: bool = False
+    """Is a tool of a server shown under its own name, as long as no other tool has that?"""
+    defers: bool = False
+    """Are tools of servers deferred also where they are few?"""
     aliases: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Another name → the name of a face; also for faces that are not here yet."""
 

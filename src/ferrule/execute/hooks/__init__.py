@@ -1,0 +1,1 @@
+"""Hooks: programs and functions of the user that are told of calls, before and after."""

@@ -1,0 +1,1 @@
+"""Toolboxes: one executable file is one tool, by the protocol of Amp."""

@@ -1,0 +1,1 @@
+"""Skills: instructions that are loaded when they are needed."""
