@@ -41,6 +41,7 @@ class CallContext:
         "asks",
         "call_id",
         "exit_code",
+        "hooked",
         "input",
         "kept",
         "log",
@@ -80,6 +81,8 @@ class CallContext:
         """How a person is asked while the call runs."""
         self.exit_code: int | None = None
         """Of a command, where the call ran one to its end."""
+        self.hooked = ("", "")
+        """What the user's hooks say about the call, and why."""
         self.started = 0.0
         self.over = False
         self.notes: list[str] = []

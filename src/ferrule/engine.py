@@ -17,7 +17,7 @@ from ferrule.core.tool import AnyTool
 from ferrule.dialects.dialect import FAMILIES, Dialect, load_dialect
 from ferrule.execute.runner import Runner
 from ferrule.flow import Flow, Ready
-from ferrule.given import check, chosen, family
+from ferrule.given import check, chosen, family, settled
 from ferrule.output.bounds import Bounds
 from ferrule.permissions.asker import Asker, Callback, Listener, Nobody
 from ferrule.permissions.gate import Gate
@@ -27,7 +27,7 @@ from ferrule.registry.foreign import Family
 from ferrule.registry.registry import Later, Registry
 from ferrule.schedule.scheduler import Scheduler
 from ferrule.services import Services
-from ferrule.settings import Settings, load_settings, settings_path, state_folder
+from ferrule.settings import Settings, settings_path, state_folder
 from ferrule.support.threads import Threads
 from ferrule.tools import BUILTIN, load
 from ferrule.workspace.guarded import Guard
@@ -65,8 +65,8 @@ class Engine:
         on_event: Callable[[Event], object] | None = None,
     ) -> None:
         check(tools := tuple(tools), ask, add_dirs, settings)
-        self.settings = settings or load_settings()
         self.state = os.path.abspath(state) if state is not None else state_folder()
+        self.settings, self.layered = (settings, None) if settings else settled(os.fspath(workspace), self.state)
         self._folders = (
             os.fspath(workspace),
             (*self.settings.files.add_dirs, *(os.fspath(folder) for folder in add_dirs)),

@@ -2,39 +2,52 @@
 
 prepare   name → face and tool → arguments → what it touches → ticket     no await: keeps the model's order
 perform   permission → turn → body → words → bounds → reply               awaits: calls overlap
+
+The user's hooks, where there are any, are told of all calls of a message before the first is prepared.
 """
 
 import asyncio
-import contextlib
 import functools
-import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from ferrule.answering import refusal, reply_of, stop
 from ferrule.arguments.arguments import Arguments
 from ferrule.context import CallContext
 from ferrule.core.access import Access
 from ferrule.core.args import Args
 from ferrule.core.call import Call
-from ferrule.core.errors import Denied, ToolFailure
 from ferrule.core.events import Blocked, Done, Event, Prepared, Started
 from ferrule.core.face import Face
-from ferrule.core.reply import Failure, Reply, Status, spoken
+from ferrule.core.reply import Reply
 from ferrule.core.tool import AnyTool
 from ferrule.execute.repeats import Repeats
 from ferrule.execute.runner import Runner
-from ferrule.output.bounds import Bounded, Bounds
-from ferrule.output.clean import clean
+from ferrule.output.bounds import Bounds
 from ferrule.permissions.case import Case
 from ferrule.permissions.gate import Gate
 from ferrule.registry.registry import Registry
 from ferrule.schedule.scheduler import Scheduler
 from ferrule.schedule.ticket import Ticket
 
-_log = logging.getLogger("ferrule")
-_log.addHandler(logging.NullHandler())  # silent unless the program that uses us listens
+
+class Told(NamedTuple):
+    """A call after the user's hooks were told of it: perhaps with another input, and with their word on it."""
+
+    call: Call
+    verdict: str = ""
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class Hooks(Protocol):
+    """The user's hooks, as the flow sees them."""
+
+    async def before(self, call: Call) -> Told: ...
+
+    async def after(self, call: Call, reply: Reply) -> Reply: ...
 
 
 class Ready(NamedTuple):
@@ -73,6 +86,7 @@ class Flow:
         bounds: Bounds,
         emit: Callable[[Event], None],
         clock: Callable[[], float],
+        hooks: Hooks | None = None,
     ) -> None:
         self.context = context
         self.registry = registry
@@ -83,12 +97,16 @@ class Flow:
         self.bounds = bounds
         self.emit = emit
         self.clock = clock
+        self.hooks = hooks
         self.repeats = Repeats()
-        self._running: set[asyncio.Task[Reply]] = set()
+        self._running: set[asyncio.Task[Any]] = set()
 
     async def run(self, calls: Sequence[Call]) -> list[Reply]:
         """Replies in the order of `calls`, whatever order they finished in. Cancelling it cancels every call first."""
-        prepared = [self.prepare(call) for call in calls]
+        if self.hooks is not None:
+            prepared = [self.prepare(told.call, told) for told in await self._tell(self.hooks, calls)]
+        else:
+            prepared = [self.prepare(call) for call in calls]
         tasks = {
             at: asyncio.create_task(self.perform(ready))
             for at, ready in enumerate(prepared)
@@ -99,12 +117,27 @@ class Flow:
             if tasks:
                 await asyncio.wait(tasks.values())
         except asyncio.CancelledError:
-            await _stop(tasks.values())
+            await stop(tasks.values())
             raise
         finally:
             self._running.difference_update(tasks.values())
             replies = [self._answer(ready, tasks.get(at)) for at, ready in enumerate(prepared)]
-        return replies
+        if self.hooks is None:
+            return replies
+        # A hook may have had the call made under another name; whoever waits for the answer knows the first one.
+        return [msgspec.structs.replace(reply, name=call.name) for reply, call in zip(replies, calls, strict=True)]
+
+    async def _tell(self, hooks: Hooks, calls: Sequence[Call]) -> list[Told]:
+        """Every call as the hooks leave it. None is looked at before all are told: the order stays the model's."""
+        tasks = [asyncio.create_task(hooks.before(call)) for call in calls]
+        self._running.update(tasks)
+        try:
+            await asyncio.wait(tasks)
+        finally:
+            self._running.difference_update(tasks)
+            await stop(task for task in tasks if not task.done())
+        pairs = zip(calls, tasks, strict=True)
+        return [Told(call, "cancelled") if task.cancelled() else task.result() for call, task in pairs]
 
     def cancel(self) -> None:
         """Stop every running call; each still gets its reply."""
@@ -113,11 +146,17 @@ class Flow:
 
     async def stop(self) -> None:
         """Stop every running call and wait until each has cleaned up."""
-        await _stop(self._running)
+        await stop(self._running)
 
-    def prepare(self, call: Call) -> Ready | Reply:
+    def prepare(self, call: Call, told: Told | None = None) -> Ready | Reply:
         """Understand a call and give it its place in the order."""
         ready = self.look(call)
+        if told is not None and told.verdict == "cancelled":
+            return self._end(call, ready.ctx, ready.face, asyncio.CancelledError())
+        if told is not None:
+            ready.ctx.hooked = (told.verdict, told.reason)
+            for note in told.notes:
+                ready.ctx.note(note)
         if isinstance(ready, Ready):
             self.emit(
                 Prepared(id=call.id, name=call.name, at=self.clock(), input=ready.ctx.input, touches=ready.touches)
@@ -160,7 +199,9 @@ class Flow:
             await ctx.offer_guidance(ready.touches)
             ctx.tell_ended()
             bounded = await self.bounds.bound(face.says(outcome), ctx, face.bound, limit_bytes=face.limit_bytes)
-            end: Reply | BaseException = _reply(call, ctx, bounded, failed=face.failed(outcome), now=self.clock())
+            end: Reply | BaseException = reply_of(call, ctx, bounded, failed=face.failed(outcome), now=self.clock())
+            if self.hooks is not None and isinstance(end, Reply):
+                end = await self.hooks.after(call, end)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - as above; and every call gets its answer
             end = error
         finally:
@@ -183,7 +224,7 @@ class Flow:
     def case(self, ready: Ready) -> Case:
         """The call as the policy sees it."""
         call, face, tool, _, touches, ctx, _ = ready
-        return Case(call.id, face.name, tool.name, touches, tool.subagent_types, ctx.input, ctx.spelled)
+        return Case(call.id, face.name, tool.name, touches, tool.subagent_types, ctx.input, ctx.spelled, ctx.hooked)
 
     async def _approve(self, ready: Ready, sentence: str) -> bool:
         """Ask about something that has come up while the call runs."""
@@ -205,7 +246,7 @@ class Flow:
 
     def _end(self, call: Call, ctx: CallContext, face: Face | None, end: Reply | BaseException) -> Reply:
         """The one answer of a call, told to whoever listens."""
-        reply = end if isinstance(end, Reply) else _refusal(call, ctx, face, end, self.clock())
+        reply = end if isinstance(end, Reply) else refusal(call, ctx, face, end, self.clock())
         failed = reply.status in {"error", "rejected-by-user"} or bool(ctx.exit_code)
         if said := self.repeats.ended(face.tool if face else call.name, call.input, failed=failed):
             reply = msgspec.structs.replace(reply, notes=(*reply.notes, said))
@@ -221,58 +262,3 @@ def declared(touches: Iterable[Access]) -> tuple[Access, ...]:
         if type(access) is not Access or not all(isinstance(field, str) for field in fields):
             raise TypeError(f"access() must give Access values, not {access!r:.100}")
     return every
-
-
-def _reply(call: Call, ctx: CallContext, bounded: Bounded, *, failed: bool, now: float) -> Reply:
-    """A reply for a call that ran to its end; to some families an outcome may be an error."""
-    return Reply(
-        id=call.id,
-        name=call.name,
-        status="error" if failed else "done",
-        result=None if failed else bounded.result,
-        error=Failure(spoken(bounded.result), "failed") if failed else None,
-        track_files=tuple(ctx.tracked),
-        notes=tuple(ctx.notes),
-        output_id=bounded.output_id,
-        started=ctx.started,
-        ended=now,
-    )
-
-
-def _clean(failure: Failure) -> Failure:
-    """Words of files and programs may be part of it; none of them steers a terminal."""
-    return Failure(clean(failure.message), failure.error_code, failure.absolute_path)
-
-
-def _refusal(call: Call, ctx: CallContext, face: Face | None, error: BaseException, now: float) -> Reply:
-    """A reply for a call that did not end well."""
-    status: Status
-    if isinstance(error, asyncio.CancelledError):
-        status, failure = "cancelled", Failure("The call was cancelled.")
-    elif isinstance(error, Denied):
-        status, failure = "rejected-by-user", Failure(error.message, error.code, error.path)
-    elif isinstance(error, ToolFailure):
-        status, failure = "error", Failure(face.sentence(error) if face else error.message, error.code, error.path)
-    else:
-        _log.error("%s failed", call.name, exc_info=error)
-        status, failure = "error", Failure(f"{call.name} failed inside: {type(error).__name__}: {error}", "bug")
-    return Reply(
-        id=call.id,
-        name=call.name,
-        status=status,
-        error=_clean(failure),
-        track_files=tuple(ctx.tracked),
-        notes=tuple(ctx.notes),
-        started=ctx.started,
-        ended=now,
-    )
-
-
-async def _stop(tasks: Iterable[asyncio.Task[Reply]]) -> None:
-    """Cancel all and wait until each has cleaned up, however often somebody cancels meanwhile."""
-    pending = set(tasks)
-    for task in pending:
-        task.cancel()
-    while pending:
-        with contextlib.suppress(asyncio.CancelledError):
-            _, pending = await asyncio.wait(pending)

@@ -1,13 +1,17 @@
-"""What an engine is given: refused at once where it would only fail later, and the dialect that follows from it."""
+"""What an engine is given: refused at once where it would only fail later, and the dialect and settings that follow."""
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ferrule.core.errors import ConfigError
 from ferrule.core.tool import Tool
 from ferrule.dialects.dialect import Dialect, load_dialect
 from ferrule.registry.foreign import Family
-from ferrule.settings import Settings
+from ferrule.settings import Settings, load_settings, managed_path, read_settings, settings_path
+
+if TYPE_CHECKING:
+    from ferrule.layered import Layered
 
 
 def family(dialect: Dialect) -> Family:
@@ -24,6 +28,39 @@ def chosen(given: str | Dialect | None, model: str | None, settings: Settings) -
 
         given = pick(model, settings.dialects)
     return load_dialect(settings.dialect if given is None else given)
+
+
+def settled(workspace: str, state: str) -> "tuple[Settings, Layered | None]":
+    """The settings of all layers, and where they came from; mostly there is only the user's file, or none."""
+    project = os.path.join(workspace, ".ferrule", "settings.toml")
+    if not os.path.lexists(project) and not os.path.exists(managed_path()):
+        return load_settings(), None
+    whole = layers_of(workspace, state)
+    return whole.settings, whole
+
+
+def layers_of(workspace: str, state: str) -> "Layered":
+    """The settings of all layers, each value with its origin."""
+    from ferrule.layered import File, layered, project_path  # for projects and machines with settings of their own
+    from ferrule.permissions.layers import project_files
+    from ferrule.permissions.trust import Trust
+
+    files = []
+    if (raw := read_settings(managed_path())) is not None:
+        files.append(File("managed", managed_path(), raw))
+    if (raw := read_settings(settings_path())) is not None:
+        files.append(File("user", settings_path(), raw))
+    real = os.path.realpath(os.path.expanduser(workspace))
+    path = project_path(real)
+    notes: tuple[str, ...] = ()
+    if os.path.lexists(path):
+        seen = Trust(state).look(real, project_files(real))
+        if seen.state == "trusted" and path in seen.contents:
+            files.append(File("project", path, seen.contents[path]))
+        else:
+            notes = (f"{path} is not trusted: only its rules that tighten count. See `ferrule permissions trust`.",)
+    whole = layered(files)
+    return whole._replace(warnings=(*whole.warnings, *notes))
 
 
 def check(tools: Sequence[object], ask: object, add_dirs: object, settings: object) -> None:

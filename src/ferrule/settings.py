@@ -218,19 +218,23 @@ def settings_path() -> str:
 
 def load_settings(path: str | None = None) -> Settings:
     """The user's settings over the defaults; a file that is not there means the defaults."""
-    named = path is None and bool(os.environ.get("FERRULE_SETTINGS"))
     path = path or settings_path()
+    raw = read_settings(path)
+    return Settings() if raw is None else decode_settings(raw, path)
+
+
+def read_settings(path: str) -> bytes | None:
+    """A settings file as it is; None where there is none. Raises `ConfigError` where it cannot be read."""
     try:
         with open(path, "rb") as file:
-            raw = file.read()
+            return file.read()
     except FileNotFoundError:
-        if named:
+        if os.environ.get("FERRULE_SETTINGS") and path == settings_path():
             # Whoever names a file has something in it, such as rules that deny.
             raise ConfigError(f"{path}, which FERRULE_SETTINGS names, is not there.") from None
-        return Settings()
+        return None
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror}.") from error
-    return decode_settings(raw, path)
 
 
 def decode_settings(raw: bytes, path: str) -> Settings:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.workspace.mentions import MOST_HEADER_CHARS, Walk, condition, mentions, parts
+from ferrule.support.frontmatter import MOST_CHARS
+from ferrule.workspace.mentions import Walk, condition, mentions, parts
 
 
 def shortest(text: str) -> list[str]:
@@ -126,7 +127,7 @@ def test_no_front_matter_makes_it_fail(text):
 
 
 def test_a_front_matter_of_the_largest_size_is_read():
-    header = "globs: a\nx: " + "y" * (MOST_HEADER_CHARS - 14) + "\n"
+    header = "globs: a\nx: " + "y" * (MOST_CHARS - 14) + "\n"
 
     assert parts(f"---\n{header}---\n") == (("a",), "")
 

@@ -21,6 +21,7 @@ COMMANDS = {
     "undo": "Take back the last write.",
     "redo": "Write again what was undone.",
     "output": "Print a full output that was kept.",
+    "config": "Show the settings, and where each came from.",
     "doctor": "Check what this machine has.",
     "demo": "See the engine work on a small project.",
 }

@@ -122,27 +122,33 @@ def check(*, file: str, rules: str | None, **session: Any) -> int:
 @click.option("--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
 @click.option("--revoke", is_flag=True, help="Trust it no more.")
 def trust(*, workspace: str, revoke: bool) -> int:
-    """Trust this project's rules as they are now: until then they can only tighten.
+    """Trust this project's rules and code as they are now.
 
-    A change of any of its files of rules ends the trust.
+    Until then its rules can only tighten, and its tools, toolboxes, hooks and servers are not used. A change of any of
+    these files ends the trust in all of their kind.
     """
+    from ferrule.permissions.code import code_files
     from ferrule.permissions.layers import project_files
     from ferrule.permissions.trust import Trust
     from ferrule.settings import state_folder
 
     folder = os.path.realpath(workspace)
-    there = [path for path in project_files(folder) if os.path.lexists(path)]
-    kept = Trust(state_folder())
+    kinds = (
+        (Trust(state_folder()), project_files(folder), "rules, settings and hooks"),
+        (Trust(state_folder(), "code"), code_files(folder), "tools and servers"),
+    )
+    for kept, files, what in kinds:
+        if revoke:
+            kept.revoke(folder)
+            continue
+        seen = kept.look(folder, files)
+        kept.grant(folder, files, seen=seen.fingerprint)
+        state = "as they are now" if seen.contents else "which are none now"
+        click.echo(f"{folder} is trusted with its files of {what}, {state}.")
+        for path, raw in seen.contents.items():
+            click.echo(f"  {os.path.relpath(path, folder)}, {len(raw):,} bytes")
     if revoke:
-        kept.revoke(folder)
         click.echo(f"{folder} is not trusted.")
-        return DONE
-    seen = kept.look(folder, project_files(folder))
-    for path, raw in seen.contents.items():
-        click.echo(f"  {os.path.relpath(path, folder)}, {len(raw):,} bytes")
-    kept.grant(folder, project_files(folder), seen=seen.fingerprint)
-    what = "as they are now" if there else "which are none now"
-    click.echo(f"{folder} is trusted with its files of rules, {what}.")
     return DONE
 
 

@@ -16,6 +16,7 @@ _OFFERS = {
     "call": "Allow? ",
     "folder": "Open this folder for the session? ",
     "outside": "Run it outside the sandbox? ",
+    "server": "Use it? ",
 }
 _MOST_TOUCHES = 6
 
@@ -45,12 +46,20 @@ class Terminal:
     async def ask(self, question: Question) -> Answer:
         self._forget_typed()
         _say(f"\n{_bounded(question.summary)}")
+        if question.kind == "values":
+            from ferrule.cli.filling import fill  # for servers that ask for something
+
+            return await fill(question, _say, self._typed_line)
         shown = preview(question)
         _show(shown[:_MOST_LINES], len(shown))
         for line in touches(question):
             _say(f"  {line}")
         if question.why:
             _say(f"  {question.why}")
+        return await self._chosen(question, shown)
+
+    async def _chosen(self, question: Question, shown: list[str]) -> Answer:
+        """Yes, always, no, or why not; nothing else ends it."""
         offer = _OFFERS[question.kind]
         always = question.kind == "call" and (self._many or bool(question.proposals))
         choices = f"[y]es, [a]lways ({self._covers(question)}), " if always else "[y]es, "
@@ -73,6 +82,12 @@ class Terminal:
                 return await self._told()
             if said in (*_NO, ""):
                 return NO
+
+    async def _typed_line(self, offer: str) -> str | None:
+        """What the person types after an offer; None at the end of input."""
+        print(offer, end="", file=sys.stderr, flush=True)
+        line = await self._line()
+        return line.strip() if line.endswith("\n") else None
 
     async def _told(self) -> Answer:
         """No, with a reason in the person's own words."""
@@ -144,6 +159,8 @@ def preview(question: Question) -> list[str]:
         lines = [*(f"-{one}" for one in old.splitlines()), *(f"+{one}" for one in new.splitlines())]
         if question.input.get("everywhere"):
             lines.insert(0, "(everywhere in the file)")
+    elif question.kind == "server":
+        lines = list(question.effects)
     elif question.tool == "delete":
         lines = _deleted(next((access.key for access in question.touches if access.kind == "path"), ""))
     else:
@@ -153,6 +170,8 @@ def preview(question: Question) -> list[str]:
 
 def touches(question: Question) -> list[str]:
     """What a command would touch, as far as can be seen; of other calls the summary names it."""
+    if question.kind == "server":
+        return []  # they are shown whole
     more = len(question.effects) - _MOST_TOUCHES
     shown = [visible(effect) for effect in question.effects[:_MOST_TOUCHES]]
     return [*shown, f"… and {more} more"] if more > 0 else shown
@@ -186,6 +205,10 @@ def _other(values: Mapping[str, Any]) -> list[str]:
         return patch.splitlines()
     if isinstance(source, str):
         return [f"({values.get('mode', 'replace')} cell {values.get('cell_id') or ''})", *source.splitlines()]
+    if edits is None and values:
+        import json  # for calls of tools that nobody here knows
+
+        return json.dumps(values, indent=2, ensure_ascii=False, default=str).splitlines()
     lines: list[str] = []
     for edit in edits if isinstance(edits, list | tuple) else ():
         lines += (f"-{one}" for one in str(edit.get("old", "")).splitlines())

@@ -46,6 +46,10 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     started: float = 0.0
     """Seconds on the engine's clock; 0 for a call that never started."""
     ended: float = 0.0
+    structured: Any = None
+    """The result as the JSON value that the tool's output schema describes, where the tool gave one."""
+    parts: tuple[dict[str, Any], ...] = ()
+    """The whole result in the blocks of MCP, where some of it is neither text nor a picture; the text is cleaned."""
 
     def as_dict(self) -> dict[str, Any]:
         """`status`, `result` or `error`, and `trackFiles`, `notes` and `outputId` where there are any."""

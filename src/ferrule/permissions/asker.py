@@ -11,10 +11,12 @@ from ferrule.core.access import Access
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What a person is asked."""
 
-    kind: Literal["call", "folder", "outside"]
+    kind: Literal["call", "folder", "outside", "server", "values"]
     """`call`: may this call run? `folder`: may the session go into this folder outside the workspace?
 
     `outside`: may what the sandbox seems to have stopped run again outside of it?
+    `server`: may this MCP server be started, or may its tools be used as they are now?
+    `values`: what does the user answer to a server that asks for something?
     """
     call_id: str
     name: str
@@ -34,6 +36,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What a command is seen to read and write, each as `writes build/out.txt`; it may touch more."""
     proposals: tuple[str, ...] = ()
     """The rules that "always" would save; without any it holds for the very same call, in this session."""
+    schema: Mapping[str, Any] = {}
+    """For `values`: the JSON Schema of what the server asks for."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -44,6 +48,8 @@ class Answer(msgspec.Struct, frozen=True):
     """Do not ask about the like again in this session."""
     message: str = ""
     """A reason for the model."""
+    values: Mapping[str, Any] | None = None
+    """For a question of the kind `values`: what the user filled in."""
 
 
 YES = Answer(allow=True)

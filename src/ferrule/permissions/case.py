@@ -19,4 +19,6 @@ class Case(NamedTuple):
     input: Mapping[str, Any] = {}
     spelled: Mapping[str, str] = {}
     """Real path → the same as the caller spelled it."""
+    hooked: tuple[str, str] = ("", "")
+    """What the user's hooks say about it: allow, ask, deny or nothing, and why."""
     context: Literal["thread", "subagent"] = "thread"

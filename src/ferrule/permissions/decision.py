@@ -2,6 +2,8 @@
 
 from typing import Literal, NamedTuple
 
+from ferrule.permissions.case import Case
+
 Verdict = Literal["allow", "ask", "deny"]
 
 
@@ -21,6 +23,19 @@ class Decision(NamedTuple):
     """Was it decided by a rule or by something that no mode and no setting may soften?"""
     edits_inside: bool = False
     """Is all that it would change files of the workspace, by plain means?"""
+
+
+def hooked(decision: Decision, case: Case) -> Decision:
+    """The decision with the word of the user's hooks in it. Their yes spares a question that no rule demands."""
+    verdict, reason = case.hooked
+    if verdict == "deny":
+        return Decision("deny", f"A hook refuses it: {reason}", message=reason or "A hook refuses it.", fixed=True)
+    if verdict == "ask" and decision.verdict == "allow":
+        return Decision("ask", f"A hook wants it asked: {reason}", fixed=True)
+    is_open = decision.verdict == "ask" and not decision.fixed and not decision.rule
+    if verdict == "allow" and is_open and not case.input.get("outside"):
+        return Decision("allow", f"A hook allows it: {reason}")
+    return decision
 
 
 def strictest(decisions: list[Decision]) -> Decision:

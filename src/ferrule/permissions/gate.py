@@ -4,19 +4,16 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from ferrule.core.access import Access, within
 from ferrule.core.errors import Denied, ToolFailure
 from ferrule.permissions.asker import NO, YES, Answer, Asker, Question, visible
 from ferrule.permissions.case import Case
+from ferrule.permissions.decision import Decision, hooked
 from ferrule.permissions.modes import ModeConfig, includes
 from ferrule.permissions.policy import Policy
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail, Outside
-
-if TYPE_CHECKING:
-    from ferrule.permissions.decision import Decision
 
 Blocked = Callable[[str], None]
 """Told with the question when a call starts to wait for a person."""
@@ -152,7 +149,7 @@ class Gate:
         )
         return (await self._ask(question, blocked, f"outside\0{_likeness(case)}")).allow
 
-    async def decided(self, case: Case) -> "Decision":
+    async def decided(self, case: Case) -> Decision:
         """What the policy says, with the answer of the program that it leaves it to."""
         decision = self.policy.decide(case)
         if decision.delegate:
@@ -163,9 +160,9 @@ class Gate:
                 decision.delegate, case.name, case.input, thread_id=self._thread, workspace_roots=roots
             )
             decision = decision._replace(verdict=said.action, message=said.message, delegate="")
-        return decision
+        return hooked(decision, case) if case.hooked[0] else decision
 
-    async def _let(self, case: Case) -> "Decision":
+    async def _let(self, case: Case) -> Decision:
         """The same, with a refusal raised."""
         decision = await self.decided(case)
         if decision.verdict == "deny":

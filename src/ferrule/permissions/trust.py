@@ -1,4 +1,4 @@
-"""Trust in a project's own rules: in these contents, of these files, in this folder, and in nothing else.
+"""Trust in a project's own rules and code: in these contents, of these files, in this folder, and in nothing else.
 
 A project is known by its real path and the folder that is there now, and its rules by a hash of them all. A folder
 that is moved or replaced, a file that is changed, added or removed, ends the trust. Nothing is inherited: not from the
@@ -57,9 +57,10 @@ class Seen(NamedTuple):
 class Trust:
     """What the user trusts, kept in the state folder."""
 
-    def __init__(self, state_folder: str) -> None:
+    def __init__(self, state_folder: str, about: Literal["rules", "code"] = "rules") -> None:
         self._folder = os.path.realpath(state_folder)
-        self._kept = Kept(os.path.join(self._folder, "trust", "projects.json"), _Trusts)
+        name = "projects.json" if about == "rules" else "code.json"
+        self._kept = Kept(os.path.join(self._folder, "trust", name), _Trusts)
 
     def state(self, workspace: str, files: Sequence[str]) -> State:
         """Are these files, absolute or from the workspace, as the user trusted them?"""
@@ -133,7 +134,7 @@ def _from(workspace: str, real: str, name: str) -> str:
 
 def _contents(folder: Folder, names: Mapping[str, str]) -> dict[str, bytes | None]:
     if len(names) > _FILES:
-        raise _UntrustworthyError(f"There are more than {_FILES} files of rules.")
+        raise _UntrustworthyError(f"There are more than {_FILES} files, which nobody can look through.")
     return {given: _content(folder, name) for given, name in names.items()}
 
 

@@ -5,6 +5,8 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from ferrule.support.ending import forget, register
+from ferrule.support.roster import Roster
 from ferrule.support.tree import Child, Tree
 
 _TURN_READS = 4
@@ -28,7 +30,14 @@ class Piped(NamedTuple):
 
 
 async def pipe(
-    argv: Sequence[str], data: bytes, *, cwd: str, env: Mapping[str, str], seconds: float, limit_bytes: int
+    argv: Sequence[str],
+    data: bytes,
+    *,
+    cwd: str,
+    env: Mapping[str, str],
+    seconds: float,
+    limit_bytes: int,
+    roster: Roster | None = None,
 ) -> Piped:
     """Give `data` to a program as its standard input and take what it writes, until it exits or a limit is reached.
 
@@ -40,22 +49,31 @@ async def pipe(
     import tempfile  # only filters need it
 
     tree = Tree()
-    with tempfile.TemporaryFile(buffering=0) as given:
-        left = memoryview(data)
-        while left:
-            left = left[given.write(left) :]
-        given.seek(0)
-        with tree.numbering():
-            child = Child(argv, cwd=cwd, env=tree.environment(env), apart=True, stdin=given.fileno())
-    tree.lead(child.pid)
-    filtering = _Filtering(child, tree, limit_bytes)
+    token = ""
     try:
-        await filtering.work(seconds)
-    finally:
+        with tempfile.TemporaryFile(buffering=0) as given:
+            left = memoryview(data)
+            while left:
+                left = left[given.write(left) :]
+            given.seek(0)
+            if roster is not None:
+                token = roster.add(tree, command=" ".join(argv), cwd=cwd)
+            with tree.numbering():
+                child = Child(argv, cwd=cwd, env=tree.environment(env), apart=True, stdin=given.fileno())
+        tree.lead(child.pid)
+        filtering = _Filtering(child, tree, limit_bytes)
+        if roster is not None:
+            roster.started(token, child.pid)
         try:
-            await filtering.end()
+            await filtering.work(seconds)
         finally:
-            filtering.close()
+            try:
+                await filtering.end()
+            finally:
+                filtering.close()
+    finally:
+        if roster is not None:
+            roster.remove(token)
     return filtering.piped()
 
 
@@ -72,6 +90,7 @@ class _Filtering:
         self._errors = b""
         self._stopped: Literal["", "time", "size"] = ""
         self._over = False
+        register(self)
 
     async def work(self, seconds: float) -> None:
         until = self._loop.time() + seconds
@@ -104,6 +123,8 @@ class _Filtering:
         if not self._over:  # cancelled twice, or it would not die
             self._tree.kill()
         self._child.close()
+        self._tree.leave()
+        forget(self)
 
     def piped(self) -> Piped:
         return Piped(self._child.exit_code, b"".join(self._pieces), self._errors, self._stopped)

@@ -1,8 +1,11 @@
 """MCP: definitions, calls and results of `tools/list` and `tools/call`, in both directions."""
 
+import base64
 from collections.abc import Iterable
 from typing import Any
 
+from ferrule.core.elsewhere import Mixed, Part
+from ferrule.core.outcomes import Picture
 from ferrule.wire.content import json_text, left_out, object_out
 from ferrule.wire.shape import as_list, as_object, flag_or, list_or, object_or, text_of, text_or
 from ferrule.wire.turn import Definition, Foreign, Image, Result, Text, Use
@@ -56,6 +59,21 @@ def _content_out(part: Text | Image | Foreign) -> dict[str, Any]:
             return {"type": "image", "data": part.data, "mimeType": part.media_type}
         return {"type": "resource_link", "name": "image", "uri": part.url, "mimeType": part.media_type or "image/*"}
     return part.block if part.wire == NAME else {"type": "text", "text": left_out(part)}
+
+
+def blocks_of(outcome: Any) -> tuple[dict[str, Any], ...]:
+    """What a tool from elsewhere answered, block by block; none where text and pictures say all of it."""
+    if not isinstance(outcome, Mixed) or not any(isinstance(part, Part) for part in outcome.parts):
+        return ()
+    return tuple(_block(part) for part in outcome.parts)
+
+
+def _block(part: str | Picture | Part) -> dict[str, Any]:
+    if isinstance(part, Part):
+        return part.block
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    return {"type": "image", "data": base64.b64encode(part.data).decode(), "mimeType": part.media_type}
 
 
 def result_in(result: Any, id_: str = "", name: str = "") -> Result:

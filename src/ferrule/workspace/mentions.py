@@ -11,9 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ferrule.core.access import within
 
-MOST_HEADER_CHARS = 16_384
-"""A longer front matter is taken for text."""
-_MOST_DEPTH = 16
 _MOST_GLOBS = 20
 _MOST_WORD_CHARS = 512
 """A mention or a glob that is longer is none: matching takes time in proportion to it."""
@@ -108,37 +105,18 @@ def parts(text: str) -> tuple[tuple[str, ...], str]:
 
     A front matter that cannot be read, or is a trap, is only text.
     """
-    header = re.match(r"---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)", text, re.DOTALL | re.MULTILINE)
-    if header is None or len(header[1]) > MOST_HEADER_CHARS:
+    if not text.startswith("---"):
         return (), text
-    globs = _globs(header[1])
-    return ((), text) if globs is None else (globs, text[header.end() :])
+    from ferrule.support.frontmatter import front_matter  # only for files that have one
 
-
-def _globs(header: str) -> tuple[str, ...] | None:
-    import yaml  # only for files that have a front matter
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    depth = 0
-    try:
-        for event in yaml.parse(header, Loader=loader):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            # Aliases can make gigabytes of a few lines, and depth can overflow the reader.
-            if depth > _MOST_DEPTH or getattr(event, "anchor", None) is not None:
-                return None
-        # Composed, not constructed: every scalar stays the text that it is.
-        root = yaml.compose(header, Loader=loader)
-    except yaml.YAMLError:
-        return None
-    if not isinstance(root, yaml.MappingNode):
-        return () if root is None else None
-    found = next((value for key, value in root.value if key.value == "globs"), None)
-    if isinstance(found, yaml.SequenceNode):
-        words = [one.value.strip() for one in found.value if isinstance(one, yaml.ScalarNode)]
+    header = front_matter(text)
+    found = header.values.get("globs")
+    if isinstance(found, list):
+        words = [one.strip() for one in found if isinstance(one, str)]
     else:
-        words = _divided(found.value) if isinstance(found, yaml.ScalarNode) else []
+        words = _divided(found) if isinstance(found, str) else []
     said = (word for word in words if word not in {"", "~", "null"} and len(word) <= _MOST_WORD_CHARS)
-    return tuple(itertools.islice(said, _MOST_GLOBS))
+    return tuple(itertools.islice(said, _MOST_GLOBS)), header.body
 
 
 def _divided(words: str) -> list[str]:

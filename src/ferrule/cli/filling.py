@@ -1,0 +1,77 @@
+"""Filling in what a server asks for, one value after the other."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from ferrule.permissions.asker import NO, Answer, Question, visible
+
+Typed = Callable[[str], Awaitable[str | None]]
+"""Shows an offer and gives back the line that was typed; None at the end of input."""
+_YES, _NO = {"y", "yes", "true", "1"}, {"n", "no", "false", "0"}
+
+
+async def fill(question: Question, say: Callable[[str], None], typed: Typed) -> Answer:
+    """The values, or no. An empty line takes the default, or leaves out what may be left out; `!` says no to all."""
+    say("  A server asks you for this. An empty line takes what is in brackets; ! answers nothing.")
+    required = set(question.schema.get("required") or ())
+    values: dict[str, Any] = {}
+    for name, about in (question.schema.get("properties") or {}).items():
+        while True:
+            said = await typed(_offer(name, about, optional=name not in required))
+            if said is None or said == "!":
+                return NO
+            if not said and ("default" in about or name not in required):
+                if "default" in about:
+                    values[name] = about["default"]
+                break
+            try:
+                values[name] = read(said, about)
+                break
+            except ValueError as error:
+                say(f"  {error}")
+    return Answer(allow=True, values=values)
+
+
+def _offer(name: str, about: Mapping[str, Any], *, optional: bool) -> str:
+    words = about.get("title") or about.get("description") or name
+    choices = _choices(about)
+    kinds = f" ({', '.join(choices)})" if choices else " (y/n)" if about.get("type") == "boolean" else ""
+    usual = (
+        f" [{json.dumps(about['default'], ensure_ascii=False)}]" if "default" in about else " []" if optional else ""
+    )
+    return visible(f"  {words}{kinds}{usual}: ")
+
+
+def _choices(about: Mapping[str, Any]) -> list[str]:
+    held = about.get("items") if about.get("type") == "array" else about
+    if not isinstance(held, Mapping):
+        return []
+    listed = held.get("enum") or [one.get("const") for one in held.get("oneOf") or held.get("anyOf") or ()]
+    return [str(one) for one in listed if one is not None]
+
+
+def read(said: str, about: Mapping[str, Any]) -> Any:
+    """What was typed, as the kind of value that is wanted. Raises `ValueError` with a sentence."""
+    choices, kind = _choices(about), about.get("type")
+    if kind == "array":
+        several = [one.strip() for one in said.split(",") if one.strip()]
+        if choices and not set(several) <= set(choices):
+            raise ValueError(f"Some of {', '.join(choices)}, with commas between them.")
+        return several
+    if choices and said not in choices:
+        raise ValueError(f"One of {', '.join(choices)}.")
+    if kind == "boolean":
+        if said.lower() not in _YES | _NO:
+            raise ValueError("y or n.")
+        return said.lower() in _YES
+    if kind in {"integer", "number"}:
+        return _number(said, whole=kind == "integer")
+    return said
+
+
+def _number(said: str, *, whole: bool) -> int | float:
+    try:
+        return int(said) if whole else float(said)
+    except ValueError:
+        raise ValueError("A whole number." if whole else "A number.") from None

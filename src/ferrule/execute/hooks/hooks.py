@@ -1,0 +1,179 @@
+"""The hooks of a session: who is told of an event, all at once, and what they say together.
+
+Of several words on a call the strictest counts. Where several want another input, the last one in the order of the
+settings gets it. What they say to the model stands in that order, too.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ferrule.execute.hooks.answer import Answer, Verdict, bounded, failed, strictest
+from ferrule.execute.hooks.command import Place, label, run
+from ferrule.execute.hooks.hook import After, Before, Hook
+from ferrule.execute.hooks.match import covers
+from ferrule.support.roster import Roster
+
+if TYPE_CHECKING:
+    from ferrule.execute.guests import Guests
+    from ferrule.execute.hooks.variables import VariablesFile
+
+_AT_ONCE = 32
+"""So many hooks run at the same moment at most; their time begins when they do."""
+_MATCHED = {
+    "SessionStart": "source",
+    "SessionEnd": "reason",
+    "Notification": "notification_type",
+    "PreCompact": "trigger",
+}
+"""What a matcher is about where there is no tool; at other events every hook is told."""
+_TWO_INPUTS = "Several hooks wanted to change the input of this call in different ways; the last one's is used."
+
+
+class Hooks:
+    """Tells hooks of events. What they do wrong is told to the user by `report`, and never raised."""
+
+    def __init__(
+        self,
+        hooks: Sequence[Hook],
+        *,
+        workspace: str,
+        environment: Mapping[str, str],
+        session_id: str,
+        permission_mode: Callable[[], str],
+        report: Callable[[str], None],
+        roster: Roster | None = None,
+        transcript_path: str = "",
+    ) -> None:
+        """`environment` is what commands of the user's find, without secrets; sentences for `report` are not cleaned."""
+        self._hooks: dict[str, list[Hook]] = {}
+        for hook in hooks:
+            self._hooks.setdefault(hook.event, []).append(hook)
+        self._place = Place(workspace, environment, roster)
+        self._common = {"session_id": session_id, "transcript_path": transcript_path, "cwd": workspace}
+        self._permission_mode = permission_mode
+        self._report = report
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._guests: Guests | None = None
+        self._additions: dict[str, str] = {}
+
+    def has(self, event: str) -> bool:
+        return event in self._hooks
+
+    async def before(
+        self, tool_names: Collection[str], told_name: str, told_input: Mapping[str, Any], call_id: str
+    ) -> Before:
+        """What the hooks say to a call. `tool_names` are all names of its tool: a matcher may cover any of them."""
+        hooks = self._matching("PreToolUse", tool_names)
+        if not hooks:
+            return Before()
+        fields = {"tool_name": told_name, "tool_input": told_input, "tool_use_id": call_id}
+        answers = await self._tell(hooks, "PreToolUse", fields)
+        verdict = strictest([answer.verdict for answer in answers])
+        notes = [answer.context for answer in answers if answer.context]
+        changed: dict[str, Any] | None = None
+        wanted = [answer.input for answer in answers if answer.input is not None]
+        if wanted and verdict != "deny":
+            changed = wanted[-1] if wanted[-1] != told_input else None
+            if any(one != wanted[-1] for one in wanted):
+                notes.append(_TWO_INPUTS)
+        return Before(verdict, _reasons(answers, verdict), changed, tuple(notes))
+
+    async def after(
+        self,
+        tool_names: Collection[str],
+        told_name: str,
+        told_input: Mapping[str, Any],
+        call_id: str,
+        told_response: Any,
+        *,
+        failed: bool,
+    ) -> After:
+        """What the hooks say to a reply. A call that failed has none of theirs: it changed nothing that it tells of."""
+        hooks = [] if failed else self._matching("PostToolUse", tool_names)
+        if not hooks:
+            return After()
+        fields = {"tool_name": told_name, "tool_input": told_input, "tool_use_id": call_id}
+        return _after(await self._tell(hooks, "PostToolUse", {**fields, "tool_response": told_response}))
+
+    async def fire(self, event: str, **fields: Any) -> After:
+        """Tell of something else: `SessionStart` (source), `SessionEnd` (reason), `Notification` (message) and others."""
+        about = _MATCHED.get(event)
+        names = None if about is None else [str(fields.get(about, ""))]
+        hooks = self._matching(event, names)
+        return _after(await self._tell(hooks, event, fields)) if hooks else After()
+
+    def environment_additions(self) -> dict[str, str]:
+        """The variables that hooks of `SessionStart` want the session's commands to have."""
+        return dict(self._additions)
+
+    def close(self) -> None:
+        if self._guests is not None:
+            self._guests.close()
+
+    def _matching(self, event: str, names: Collection[str] | None) -> list[Hook]:
+        """The hooks that are told, each command and each function once; the first of them counts."""
+        found: dict[object, Hook] = {}
+        for hook in self._hooks.get(event, ()):
+            if names is None or covers(hook.matcher, names):
+                found.setdefault(hook.command or id(hook.function), hook)
+        return list(found.values())
+
+    async def _tell(self, hooks: Sequence[Hook], event: str, fields: Mapping[str, Any]) -> list[Answer]:
+        told = {**self._common, "permission_mode": self._permission_mode(), "hook_event_name": event, **fields}
+        try:
+            given = json.dumps(told, allow_nan=False).encode()
+        except (TypeError, ValueError, RecursionError):
+            answers = [failed(event, label(hook), "could not be told: the call is no plain JSON") for hook in hooks]
+        else:
+            async with asyncio.TaskGroup() as group:  # whoever is cancelled here leaves no hook running
+                tasks = [group.create_task(self._ask(hook, given)) for hook in hooks]
+            answers = [task.result() for task in tasks]
+        for answer in answers:
+            for sentence in answer.told:
+                self._report(sentence)
+        return answers
+
+    async def _ask(self, hook: Hook, given: bytes) -> Answer:
+        async with self._turns:
+            if hook.function is None:
+                return await self._command(hook, given)
+            from ferrule.execute.hooks import function  # only programs that give functions need threads
+
+            if self._guests is None:
+                from ferrule.execute.guests import Guests  # the same
+
+                self._guests = Guests()
+            return await function.run(hook, given, self._guests)
+
+    async def _command(self, hook: Hook, given: bytes) -> Answer:
+        if hook.event != "SessionStart":
+            return await run(hook, given, self._place, {})
+        from ferrule.execute.hooks.variables import VariablesFile  # only sessions with such hooks need it
+
+        try:
+            file = VariablesFile()
+        except OSError as error:
+            return failed(hook.event, label(hook), f"could not be started ({error.strerror})")
+        try:
+            answer = await run(hook, given, self._place, {"CLAUDE_ENV_FILE": file.path})
+            return self._with_variables(hook, answer, file)
+        finally:
+            file.remove()
+
+    def _with_variables(self, hook: Hook, answer: Answer, file: "VariablesFile") -> Answer:
+        variables = file.read()
+        self._additions |= variables.values
+        wrong = (bounded(f"{label(hook)} {why}.") for why in variables.wrong)
+        return answer._replace(told=(*answer.told, *wrong))
+
+
+def _reasons(answers: Sequence[Answer], verdict: Verdict) -> str:
+    """Why, in the words of those whose verdict it is."""
+    reasons = [answer.reason for answer in answers if verdict and answer.verdict == verdict and answer.reason]
+    return bounded("\n".join(dict.fromkeys(reasons)))
+
+
+def _after(answers: Sequence[Answer]) -> After:
+    return After(tuple(answer.context for answer in answers if answer.context), _reasons(answers, "deny"))

@@ -1,0 +1,212 @@
+"""Questions about calls, put to the client whose request raised them; whoever cannot be asked has said no.
+
+Up to 2025-11-25 the question goes to the client while its request waits. From 2026-07-28 on a server sends no requests:
+the call is given up before it has run, its answer says what is asked, and the client calls again with what its user said.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ferrule.output.clean import clean, clean_value
+from ferrule.permissions.asker import NO, Answer, Question, visible
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+    from mcp_types import CallToolRequestParams
+
+ONCE, ALWAYS, DENY = "allow once", "always", "deny"
+_MOST_CHARS = 1600
+_MOST_SAID_CHARS = 1000
+_MOST_EFFECTS = 6
+_ASK_SECONDS = 600.0
+"""A client that never answers must not keep the questions of others waiting for ever."""
+_RERUN = ("call", "folder", "server")
+"""Questions that come before anything of the call has run, so that it can be made again with the answer."""
+
+
+class _Rounds(msgspec.Struct, frozen=True):
+    """What goes to the client and comes back when it calls again; the package seals it."""
+
+    asked: str
+    answers: dict[str, Any]
+
+
+class Asked:
+    """One request of a client: what its user was asked and has answered."""
+
+    def __init__(self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams") -> None:
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS  # for servers only
+
+        self._ctx = ctx
+        self._modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        self._answers = _answers(params) if self._modern else {}
+        self.pending: tuple[str, Question] | None = None
+        """The question that the call was given up for."""
+
+    async def ask(self, question: Question) -> Answer:
+        if not self._can_be_asked():
+            return _cannot(question, "this MCP client cannot be asked")
+        if not self._modern:
+            return _answer(question, *await self._elicited(question))
+        if question.kind not in _RERUN:
+            return _cannot(question, "clients of this version of MCP cannot be asked while a call runs")
+        key = _key(question)
+        if key in self._answers:
+            return _answer(question, *_read(self._answers[key]))
+        self.pending = (key, question)
+        raise asyncio.CancelledError  # nothing of the call has run yet, and nothing of it will before the answer
+
+    def input_required(self) -> dict[str, Any]:
+        """The answer to a call that waits for its user, with all that was answered before."""
+        assert self.pending is not None
+        key, question = self.pending
+        params = {"mode": "form", "message": _message(question), "requestedSchema": _form(question)}
+        return {
+            "resultType": "input_required",
+            "inputRequests": {key: {"method": "elicitation/create", "params": params}},
+            "requestState": msgspec.json.encode(_Rounds(key, self._answers)).decode(),
+        }
+
+    def _can_be_asked(self) -> bool:
+        """A client that names no way of being asked means forms."""
+        capabilities = self._ctx.session.client_capabilities
+        can = None if capabilities is None else capabilities.elicitation
+        return can is not None and (can.form is not None or can.url is None)
+
+    async def _elicited(self, question: Question) -> tuple[str, Mapping[str, Any]]:
+        from mcp.shared.message import ServerMessageMetadata  # for servers only
+        from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult
+
+        params = ElicitRequestFormParams(message=_message(question), requested_schema=_form(question))
+        result = await self._ctx.session.send_request(
+            ElicitRequest(params=params),
+            ElicitResult,
+            request_read_timeout_seconds=_ASK_SECONDS,
+            metadata=ServerMessageMetadata(related_request_id=self._ctx.request_id),
+        )
+        return result.action, result.content or {}
+
+
+class Clients:
+    """The `Asker` of a serving engine: finds the request that a question belongs to by the id of its call."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, Asked] = {}
+
+    def add(self, call_id: str, asked: Asked) -> None:
+        self._asked[call_id] = asked
+
+    def remove(self, call_id: str) -> None:
+        self._asked.pop(call_id, None)
+
+    async def ask(self, question: Question) -> Answer:
+        asked = self._asked.get(question.call_id)
+        if asked is None:
+            return _cannot(question, "no client's request is behind this call")
+        return await asked.ask(question)
+
+
+def _cannot(question: Question, why: str) -> Answer:
+    if question.kind in {"outside", "values"}:
+        return NO
+    return Answer(
+        allow=False,
+        message=f"Nobody can be asked, because {why}, so this was not allowed: {question.summary}. To let it pass, add "
+        "a rule that allows it, start `ferrule mcp serve` with --permission-mode or --yes, or use a client that "
+        "supports elicitation.",
+    )
+
+
+def _answer(question: Question, action: str, content: Mapping[str, Any]) -> Answer:
+    """What the user said. Whatever is not plainly a yes is a no."""
+    if question.kind == "values":
+        return Answer(allow=True, values=clean_value(dict(content))) if action == "accept" else NO
+    said = content.get("message")
+    if action == "accept" and content.get("decision") in _decisions(question)[:-1]:
+        return Answer(allow=True, always=content["decision"] == ALWAYS)
+    if action == "accept" and isinstance(said, str) and said.strip():
+        told = visible(clean(said.strip())[:_MOST_SAID_CHARS])
+        return Answer(allow=False, message=f"The user did not allow this and says: {told}")
+    return NO
+
+
+def _decisions(question: Question) -> tuple[str, ...]:
+    """What can be answered, no last."""
+    return (ONCE, ALWAYS, DENY) if question.kind == "call" else (ONCE, DENY)
+
+
+def _form(question: Question) -> dict[str, Any]:
+    if question.kind == "values":
+        return {**question.schema, "type": "object", "properties": dict(question.schema.get("properties", {}))}
+    decision = {
+        "type": "string",
+        "title": "Decision",
+        "description": "May it happen?",
+        "enum": list(_decisions(question)),
+        "default": DENY,  # a client that fills in what is usual has not asked anybody
+    }
+    why_not = {"type": "string", "title": "Message", "description": "What the model should know, if it may not."}
+    return {"type": "object", "properties": {"decision": decision, "message": why_not}, "required": ["decision"]}
+
+
+def _message(question: Question) -> str:
+    lines = [_bounded(visible(question.summary))]
+    shown = {name: value for name, value in question.input.items() if value not in (None, "", [], {})}
+    if shown and question.kind == "call" and not any(access.kind == "command" for access in question.touches):
+        lines.append(_bounded(visible(json.dumps(shown, ensure_ascii=False, default=str))))
+    lines += [visible(effect) for effect in question.effects[:_MOST_EFFECTS]]
+    if len(question.effects) > _MOST_EFFECTS:
+        lines.append(f"… and {len(question.effects) - _MOST_EFFECTS} more")
+    if question.why:
+        lines.append(visible(question.why))
+    if question.kind == "call":
+        lines.append(f"“{ALWAYS}” {_covers(question)}.")
+    return "\n".join(lines)
+
+
+def _covers(question: Question) -> str:
+    """What "always" would allow."""
+    if question.proposals:
+        return "saves the rule " + " and ".join(map(visible, question.proposals))
+    commands = any(access.kind == "command" for access in question.touches)
+    what = "this command" if commands else f"every {visible(question.name)}"
+    return f"allows {what} until this server ends, to all of its clients"
+
+
+def _bounded(text: str) -> str:
+    """A long text with its beginning and its end in sight."""
+    if len(text) <= _MOST_CHARS:
+        return text
+    half = _MOST_CHARS // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half:,} more characters …\n{text[-half:]}"
+
+
+def _key(question: Question) -> str:
+    """A question is the same one only when all that the user was shown of it is the same."""
+    shown = msgspec.json.encode([question.kind, question.name, _message(question)])
+    return f"permission-{hashlib.sha256(shown).hexdigest()[:32]}"
+
+
+def _answers(params: "CallToolRequestParams") -> dict[str, Any]:
+    """What the user has answered so far: in earlier rounds, and to the question of the last one and no other."""
+    if params.request_state is None:
+        return {}
+    try:
+        rounds = msgspec.json.decode(params.request_state, type=_Rounds)
+    except msgspec.DecodeError:
+        return {}
+    given = (params.input_responses or {}).get(rounds.asked)
+    if given is None:
+        return rounds.answers
+    return {**rounds.answers, rounds.asked: given.model_dump(mode="json", by_alias=True)}
+
+
+def _read(given: Any) -> tuple[str, Mapping[str, Any]]:
+    content = given.get("content") if isinstance(given, dict) else None
+    action = given.get("action") if isinstance(given, dict) else None
+    return str(action), content if isinstance(content, dict) else {}

@@ -1,0 +1,217 @@
+"""The engine as an MCP server: what its clients ask, answered by one engine that orders the calls of them all."""
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from ferrule.core.call import Call
+from ferrule.core.errors import UnknownTool
+from ferrule.core.events import Done, EventStream, Progress
+from ferrule.core.reply import Reply
+from ferrule.engine import Engine
+from ferrule.output.clean import clean
+from ferrule.permissions.asker import visible
+from ferrule.serve.asking import Asked, Clients
+from ferrule.serve.listing import Listing
+from ferrule.serve.outputs import Outputs
+from ferrule.serve.results import result
+
+if TYPE_CHECKING:
+    import mcp_types as types
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.lowlevel import Server
+    from mcp.server.session import ServerSession
+
+    Ctx = ServerRequestContext[Any, Any]
+
+_FRESH_MS = 60_000
+_MOST_PROGRESS_CHARS = 2_000
+
+
+class Serving:
+    """An open engine behind a server of the package; `server` is what transports run.
+
+    `clients` is the asker that the engine was made with, where questions are to go to the clients.
+    """
+
+    def __init__(self, engine: Engine, clients: Clients | None = None) -> None:
+        self.engine = engine
+        self._clients = clients or Clients()
+        self._listing = Listing(engine)
+        self._outputs = Outputs(engine)
+        self._sessions: dict[int, ServerSession] = {}
+        self._telling: set[asyncio.Task[None]] = set()
+        self._calls = 0
+        self.server = self._server()
+
+    def _server(self) -> "Server[Any]":
+        import mcp_types as types  # the package takes a second to load: only servers and clients pay for it
+        from mcp.server.caching import CacheHint
+        from mcp.server.lowlevel import NotificationOptions, Server
+        from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+        from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+
+        from ferrule import __version__
+
+        class Announcing(Server[Any]):
+            """Says that its list of tools may change, on every transport; the one for HTTP cannot be told to."""
+
+            def create_initialization_options(
+                self, notification_options: NotificationOptions | None = None, *args: Any, **kwargs: Any
+            ) -> Any:
+                chosen = notification_options or NotificationOptions(tools_changed=True)
+                return super().create_initialization_options(chosen, *args, **kwargs)
+
+        fresh = CacheHint(ttl_ms=_FRESH_MS, scope="private")
+        self._bus = InMemorySubscriptionBus()
+        server: Server[Any] = Announcing(
+            "ferrule",
+            version=__version__,
+            title="Ferrule",
+            instructions=self._instructions(),
+            cache_hints={"tools/list": fresh, "resources/read": fresh},
+            get_tool_input_schema=self._listing.schema,
+            on_list_tools=self._list_tools,  # type: ignore[arg-type]  # a dictionary is taken as it is
+            on_call_tool=self._call_tool,  # type: ignore[arg-type]  # the same
+            on_list_resources=self._list_resources,  # type: ignore[arg-type]  # the same
+            on_read_resource=self._read_resource,  # type: ignore[arg-type]  # the same
+            on_subscriptions_listen=ListenHandler(self._bus),
+        )
+        server.add_notification_handler("notifications/initialized", types.NotificationParams, self._joined)
+        server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="ferrule"))
+        return server
+
+    def _instructions(self) -> str:
+        folder = visible(self.engine.jail.folder)
+        return f"Tools over the folder {folder}. Relative paths start there; what lies outside is refused or asked about."
+
+    def changed(self) -> None:
+        """The engine has other tools now: tell every client that wants to know. To be called on the engine's loop."""
+        self._listing.forget()
+        from mcp.server.subscriptions import ToolsListChanged  # loaded already
+
+        self._tell(self._bus.publish(ToolsListChanged()))
+        for session in self._sessions.values():
+            self._tell(session.send_tool_list_changed())
+
+    def _tell(self, saying: Any) -> None:
+        """Say it without waiting for whoever does not listen."""
+        task = asyncio.create_task(_quietly(saying))
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+    async def close(self) -> None:
+        """Say nothing more."""
+        for task in tuple(self._telling):
+            task.cancel()
+        await asyncio.gather(*self._telling, return_exceptions=True)
+
+    async def _joined(self, ctx: "Ctx", params: Any) -> None:  # noqa: ARG002 - the package's signature
+        """A client of the older versions is ready: it is told of changes until its connection ends."""
+        connection = ctx.session._connection  # noqa: SLF001 - the package shows a handler no other way to its end
+        if self._sessions.setdefault(id(connection), ctx.session) is ctx.session:
+            connection.exit_stack.callback(self._sessions.pop, id(connection), None)
+
+    async def _list_tools(self, ctx: "Ctx", params: "types.PaginatedRequestParams | None") -> dict[str, Any]:
+        _refuse_cursor(params)
+        return self._listing.result(ctx.protocol_version)
+
+    async def _list_resources(self, ctx: "Ctx", params: "types.PaginatedRequestParams | None") -> dict[str, Any]:  # noqa: ARG002 - the package's signature
+        _refuse_cursor(params)
+        return self._outputs.listed()
+
+    async def _read_resource(self, ctx: "Ctx", params: "types.ReadResourceRequestParams") -> dict[str, Any]:
+        found = await self._outputs.read(params.uri)
+        if found is None:
+            from mcp.shared.exceptions import MCPError  # loaded already
+            from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+            code = -32602 if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else -32002
+            raise MCPError(code, f"Resource not found: {clean(params.uri)[:200]}", {"uri": params.uri})
+        return found
+
+    async def _call_tool(self, ctx: "Ctx", params: "types.CallToolRequestParams") -> dict[str, Any]:
+        self._check_known(params.name)
+        self._calls += 1
+        call = Call(params.name, params.arguments or {}, f"mcp_{self._calls}")
+        asked = Asked(ctx, params)
+        self._clients.add(call.id, asked)
+        try:
+            reply = await self._run(call, ctx)
+        finally:
+            self._clients.remove(call.id)
+        if asked.pending is not None and reply.status == "cancelled":
+            return asked.input_required()
+        if self._outputs.note(reply):
+            from mcp.server.subscriptions import ResourcesListChanged  # loaded already
+
+            self._tell(self._bus.publish(ResourcesListChanged()))
+        return result(reply, ctx.protocol_version)
+
+    def _check_known(self, name: str) -> None:
+        """A tool that is not there is the client's mistake; what is wrong with the arguments is the model's."""
+        try:
+            self.engine.registry.resolve(name)
+        except UnknownTool as error:
+            from mcp.shared.exceptions import MCPError  # loaded already
+
+            raise MCPError(-32602, f"Unknown tool: {clean(error.message)}") from error
+
+    async def _run(self, call: Call, ctx: "Ctx") -> Reply:
+        """The reply; whoever gives up the request gives up this call, and waits until it has cleaned up."""
+        wants_progress = ctx.meta is not None and ctx.meta.get("progress_token") is not None
+        stream = self.engine.events() if wants_progress else None
+        running = asyncio.create_task(self.engine.run([call]))
+        telling = None if stream is None else asyncio.create_task(_tell_progress(stream, call.id, ctx.session))
+        try:
+            await asyncio.wait({running})
+            if telling is not None:
+                await asyncio.wait({telling})
+        finally:
+            await _ended(task for task in (running, telling) if task is not None)
+            if stream is not None:
+                stream.close()
+        return running.result()[0]
+
+
+async def _tell_progress(stream: EventStream, call_id: str, session: "ServerSession") -> None:
+    """Every progress of the call, counted, until it is done."""
+    told = 0
+    async for event in stream:
+        if event.id != call_id:
+            continue
+        if isinstance(event, Done):
+            return
+        if isinstance(event, Progress):
+            told += 1
+            await session.report_progress(told, None, clean(event.message)[-_MOST_PROGRESS_CHARS:])
+
+
+async def _ended(tasks: Any) -> None:
+    """Cancel what still runs and wait for it, however often the request is cancelled meanwhile."""
+    pending = {task for task in tasks if not task.done()}
+    if not pending:
+        return
+    import anyio  # loaded already, by the package
+
+    for task in pending:
+        task.cancel()
+    # Without the shield, a cancelled scope of anyio would wake this task in every turn of the loop.
+    with anyio.CancelScope(shield=True):
+        while pending:
+            with contextlib.suppress(asyncio.CancelledError):
+                _, pending = await asyncio.wait(pending)
+
+
+async def _quietly(saying: Any) -> None:
+    import anyio  # loaded already
+
+    with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        await saying
+
+
+def _refuse_cursor(params: "types.PaginatedRequestParams | None") -> None:
+    if params is not None and params.cursor is not None:
+        from mcp.shared.exceptions import MCPError  # loaded already
+
+        raise MCPError(-32602, "There is only one page here: no cursor of it was ever given out.")

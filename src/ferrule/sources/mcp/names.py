@@ -1,0 +1,73 @@
+"""What a server's tools are called in a session: `mcp__{server}__{tool}`, in characters that every model API takes.
+
+A server's name has no `__` and ends in no `_`, so the first `__` after the prefix is where it ends: a rule about
+`mcp__git` can mean no other server. The part before the tool is never cut.
+"""
+
+import hashlib
+import re
+from collections.abc import Container, Sequence
+from itertools import count
+
+PREFIX = "mcp__"
+MOST_CHARS = 64
+SERVER_CHARS = 40
+_HASH_CHARS = 8
+
+
+def fault(server: str) -> str:
+    """Why that cannot be the name of a server, and what to do; empty where it can."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", server):
+        return "a name consists of the letters a to z, digits, _ and -; give it another one"
+    if "__" in server or server[0] == "_" or server[-1] == "_":
+        return "a name has no two _ in a row, and none at its beginning or end; give it another one"
+    if len(server) > SERVER_CHARS:
+        return f"a name has at most {SERVER_CHARS} characters; give it a shorter one"
+    return ""
+
+
+def full_names(server: str, tools: Sequence[str]) -> dict[str, str]:
+    """A server's tools → what they are called in a session, each differently, in whatever order they come."""
+    return _named(f"{PREFIX}{server}__", tools)
+
+
+def short_names(tools: Sequence[str]) -> dict[str, str]:
+    """The same without the server, for families that say it only where two tools share a name."""
+    return _named("", tools)
+
+
+def server_of(name: str) -> str:
+    """The server that a tool's full name speaks of; empty where it is no such name."""
+    if not name.startswith(PREFIX):
+        return ""
+    server, found, tool = name[len(PREFIX) :].partition("__")
+    return server if found and tool and not fault(server) else ""
+
+
+def _named(prefix: str, tools: Sequence[str]) -> dict[str, str]:
+    room = MOST_CHARS - len(prefix)
+    # A tool that needs no change keeps its name, whatever others there are: what the user has said about it stays true.
+    names = {tool: tool for tool in tools if tool and _clean(tool) == tool and len(tool) <= room}
+    used = set(names)
+    cleaned = {tool: _clean(tool) or "_" for tool in sorted(set(tools) - used)}
+    wanted: dict[str, int] = {}
+    for plain in cleaned.values():
+        wanted[plain] = wanted.get(plain, 0) + 1
+    for tool, plain in cleaned.items():
+        is_free = len(plain) <= room and wanted[plain] == 1 and plain not in used
+        names[tool] = plain if is_free else _hashed(plain[: room - _HASH_CHARS - 1], tool, used)
+        used.add(names[tool])
+    return {tool: prefix + names[tool] for tool in tools}
+
+
+def _hashed(plain: str, tool: str, used: Container[str]) -> str:
+    for salt in count():
+        text = f"{salt}\0{tool}".encode("utf-8", "surrogatepass")
+        name = f"{plain}_{hashlib.blake2b(text, digest_size=_HASH_CHARS // 2).hexdigest()}"
+        if name not in used:
+            break
+    return name
+
+
+def _clean(tool: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "_", tool)

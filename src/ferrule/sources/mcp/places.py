@@ -1,0 +1,89 @@
+"""Where MCP servers are configured, and reading those files: whole, of ordinary size, and a project's without links."""
+
+import errno
+import os
+import stat
+from typing import TYPE_CHECKING
+
+from ferrule.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ferrule.settings import Mcp
+
+USER_FILE = "mcp.json"
+"""Beside the user's settings."""
+PROJECT_SETTINGS = ".ferrule/settings.toml"
+PROJECT_FILES = (".mcp.json", ".amp/settings.json", ".amp/settings.jsonc")
+_MOST_BYTES = 1 << 20
+
+
+def exist(workspace: str, user_folder: str, mcp: "Mcp", *, managed: "Mcp | None" = None) -> bool:
+    """Is any server configured at all? Mostly there is none, and then nothing is loaded for them."""
+    if mcp.servers or mcp.files or (managed is not None and (managed.servers or managed.files)):
+        return True
+    files = [os.path.join(workspace, *name.split("/")) for name in (PROJECT_SETTINGS, *PROJECT_FILES)]
+    return any(map(os.path.lexists, [os.path.join(user_folder, USER_FILE), *files]))
+
+
+def read_own(path: str) -> str | None:
+    """A file of the user's own as text; None where there is none. Raises `ConfigError`."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read ({error.strerror}).") from error
+    return _text(descriptor, path)
+
+
+def read_project(workspace: str, name: str) -> str | None:
+    """A file of the project as text; None where there is none.
+
+    Raises: ConfigError where it, or a folder on the way to it, is a link: it could be anybody's file.
+    """
+    from ferrule.support.beneath import open_folder  # for projects that have such a file
+
+    path = os.path.join(workspace, *name.split("/"))
+    if not os.path.lexists(path):
+        return None
+    *way, last = name.split("/")
+    try:
+        with open_folder(os.path.realpath(workspace)) as root, root.below(way) as folder:
+            descriptor = folder.open(last)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if _has_link(workspace, name):
+            raise _linked(path) from error
+        return None
+    except OSError as error:
+        if error.errno == errno.ELOOP or _has_link(workspace, name):
+            raise _linked(path) from error
+        raise ConfigError(f"{path} cannot be read ({error.strerror}).") from error
+    return _text(descriptor, path)
+
+
+def _has_link(workspace: str, name: str) -> bool:
+    parts = name.split("/")
+    return any(os.path.islink(os.path.join(workspace, *parts[:count])) for count in range(1, len(parts) + 1))
+
+
+def _linked(path: str) -> ConfigError:
+    return ConfigError(f"{path} is reached through a link, so its servers are not used. Put the file itself there.")
+
+
+def _text(descriptor: int, path: str) -> str:
+    from ferrule.support.beneath import read_all  # for whoever has such a file
+
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ConfigError(f"{path} is not a regular file.")
+        raw = read_all(descriptor, _MOST_BYTES)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read ({error.strerror}).") from error
+    finally:
+        os.close(descriptor)
+    if len(raw) > _MOST_BYTES:
+        raise ConfigError(f"{path} has more than {_MOST_BYTES:,} bytes; that is too much for servers.")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text.") from error

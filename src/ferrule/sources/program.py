@@ -1,0 +1,104 @@
+"""Running a program that is a tool, or that says what tool it is: bounded output, a fed input, no process left."""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ferrule.core.errors import ToolFailure
+from ferrule.core.tool import Context
+from ferrule.settings import Settings
+from ferrule.support.beneath import describe
+from ferrule.support.roster import Roster
+from ferrule.support.running import Launch, Running, start
+
+HEAD_CHARS = 25_000
+TAIL_CHARS = 25_000
+_FEED_SECONDS = 3600.0
+"""A program may read as slowly as it likes: it is the end of its own time that ends this."""
+
+
+class Programmed(NamedTuple):
+    """What came of a program."""
+
+    output: str
+    """What it wrote, as a reader would see it; with its errors among it, unless those are apart."""
+    errors: str
+    exit_code: int
+    """As shells count: 128 and the signal's number where a signal ended it."""
+    timed_out: bool
+    missing_chars: int
+    """Characters that are left out in the middle; the whole is in the log, where there is one."""
+
+
+async def run_program(
+    argv: Sequence[str],
+    *,
+    ctx: Context | None,
+    cwd: str,
+    env: Mapping[str, str],
+    stdin: bytes | None = None,
+    seconds: float | None = None,
+    roster: Roster | None = None,
+    apart: bool = False,
+    head_chars: int = HEAD_CHARS,
+    tail_chars: int = TAIL_CHARS,
+) -> Programmed:
+    """Run it to its end, or for at most `seconds`. However this ends, nothing that it started lives on.
+
+    With a context, progress is told, and a log is kept where the output is too long to give whole. `apart` keeps the
+    errors out of the output. Raises `ToolFailure` where it cannot be started.
+    """
+    log = ctx.new_log() if ctx is not None else None
+    launch = Launch(
+        argv,
+        cwd,
+        env,
+        apart=apart,
+        stdin="none" if stdin is None else "pipe",
+        log=log,
+        log_limit_bytes=0 if ctx is None else ctx.need(Settings).shell.log_mb << 20,
+        log_late=True,
+        head_chars=head_chars,
+        tail_chars=tail_chars,
+        roster=roster,
+    )
+    try:
+        running = start(launch, on_output=None if ctx is None else lambda text: _progress(ctx, text))
+    except OSError as error:
+        raise ToolFailure(f"{argv[0]} cannot be run: {describe(error)}.", path=argv[0]) from error
+    except ValueError as error:
+        raise ToolFailure(f"{argv[0]} cannot be run: {error}.", path=argv[0]) from error
+    feeding = None if stdin is None else asyncio.create_task(_feed(running, stdin))
+    try:
+        if await running.wait(seconds) == "time":
+            await running.stop(timed_out=True)
+            await running.wait()
+    except BaseException:
+        running.abandon()
+        await running.stop()
+        raise
+    finally:
+        if feeding is not None:
+            feeding.cancel()
+            await asyncio.wait([feeding])
+        running.close()
+    finished = running.finished()
+    if ctx is not None and finished.missing_chars:
+        shown_chars = len(finished.text) + len(finished.errors)
+        ctx.keep_log(finished.logged_bytes, missing=max(1, finished.total_chars - shown_chars))
+    return Programmed(
+        finished.text, finished.errors, finished.exit_code or 0, finished.timed_out, finished.missing_chars
+    )
+
+
+async def _feed(running: Running, data: bytes) -> None:
+    # A program that reads nothing, or that has ended, needs nothing more to read.
+    with contextlib.suppress(OSError):
+        await running.write(data, seconds=_FEED_SECONDS)
+    running.close_stdin()
+
+
+def _progress(ctx: Context, text: str) -> None:
+    if not ctx.over:
+        ctx.progress(text.rstrip().rsplit("\n", 1)[-1][-200:])

@@ -1,0 +1,72 @@
+"""What a server asks a person for, typed line by line."""
+
+import pytest
+
+from ferrule.cli.filling import fill, read
+from ferrule.permissions.asker import Question
+
+
+async def filled(schema, *lines):
+    """The answer, and all that was shown."""
+    shown: list[str] = []
+    typed = iter(lines)
+
+    async def line(offer):
+        shown.append(offer)
+        return next(typed, None)
+
+    question = Question(kind="values", call_id="1", name="x", summary="x asks", touches=(), schema=schema)
+    return await fill(question, shown.append, line), shown
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "title": "Your name"},
+        "age": {"type": "integer", "default": 30},
+        "sure": {"type": "boolean"},
+        "colour": {"enum": ["red", "blue"]},
+        "tags": {"type": "array", "items": {"enum": ["a", "b", "c"]}},
+    },
+    "required": ["name", "sure"],
+}
+
+
+async def test_values_are_read_as_the_kind_that_is_wanted():
+    answer, shown = await filled(SCHEMA, "Ada", "36", "y", "red", "a, c")
+
+    assert answer.allow
+    assert answer.values == {"name": "Ada", "age": 36, "sure": True, "colour": "red", "tags": ["a", "c"]}
+    assert "  Your name: " in shown
+    assert "  age [30]: " in shown
+
+
+async def test_an_empty_line_takes_the_default_or_leaves_it_out():
+    answer, _ = await filled(SCHEMA, "Ada", "", "n", "", "")
+
+    assert answer.values == {"name": "Ada", "age": 30, "sure": False}
+
+
+async def test_what_does_not_fit_is_asked_again():
+    answer, shown = await filled(SCHEMA, "Ada", "many", "3", "perhaps", "yes", "green", "blue", "z", "b")
+
+    assert answer.values == {"name": "Ada", "age": 3, "sure": True, "colour": "blue", "tags": ["b"]}
+    assert "  A whole number." in shown
+    assert "  One of red, blue." in shown
+
+
+@pytest.mark.parametrize("lines", [pytest.param(("Ada", "!"), id="no"), pytest.param(("Ada",), id="end-of-input")])
+async def test_nothing_is_answered_where_the_person_does_not_want_to(lines):
+    answer, _ = await filled(SCHEMA, *lines)
+
+    assert (answer.allow, answer.values) == (False, None)
+
+
+async def test_a_server_cannot_steer_the_screen():
+    _, shown = await filled({"properties": {"x": {"title": "\x1b[2J\u202eevil"}}, "required": ["x"]}, "v")
+
+    assert not any("\x1b" in line or "\u202e" in line for line in shown)
+
+
+def test_a_number_with_a_fraction():
+    assert read("1.5", {"type": "number"}) == 1.5

@@ -1,0 +1,129 @@
+"""Settings of several files: what holds over what, what a project may say, and where each value came from."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferrule import Engine
+from ferrule.core.errors import ConfigError
+from ferrule.given import layers_of, settled
+from ferrule.layered import PROJECT_MAY, File, described, layered, leaves, value_of
+from ferrule.permissions.layers import project_files
+from ferrule.permissions.trust import Trust
+from ferrule.settings import Settings
+
+
+def together(**files: str):
+    return layered([File(layer, f"/{layer}.toml", text.encode()) for layer, text in files.items()])
+
+
+def test_without_files_everything_has_its_default():
+    whole = layered([])
+
+    assert whole.settings == Settings()
+    assert not whole.origins
+
+
+def test_the_project_holds_over_the_user_and_the_machine_over_both():
+    whole = together(
+        project="[limits]\nseconds = 2\nparallel = 2",
+        managed="[limits]\nseconds = 3",
+        user='dialect = "ah"\n[limits]\nseconds = 1\nparallel = 1',
+    )
+
+    assert (whole.settings.dialect, whole.settings.limits.seconds, whole.settings.limits.parallel) == ("ah", 3.0, 2)
+    assert whole.origins == {
+        "dialect": "/user.toml",
+        "limits.seconds": "/managed.toml",
+        "limits.parallel": "/project.toml",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        pytest.param("[sandbox]\nnetwork = true", "sandbox.network", id="network"),
+        pytest.param('[sandbox]\nuse = "none"', "sandbox.use", id="sandbox"),
+        pytest.param('[files]\nadd_dirs = ["/"]', "files.add_dirs", id="folders"),
+        pytest.param('[files]\nguarded_allow = [".env"]', "files.guarded_allow", id="secrets"),
+        pytest.param('[shell]\nkeep_env = ["TOKEN"]', "shell.keep_env", id="environment"),
+        pytest.param('[tools]\nfolders = ["x"]', "tools.folders", id="tools"),
+        pytest.param('[tools]\ntoolbox = ["x"]', "tools.toolbox", id="toolbox"),
+        pytest.param('[mcp]\nfiles = ["x"]', "mcp.files", id="servers"),
+        pytest.param('[skills]\nfolders = ["x"]', "skills.folders", id="skills"),
+    ],
+)
+def test_a_project_opens_nothing(text, key):
+    whole = together(project=text)
+
+    assert whole.settings == Settings()
+    assert whole.warnings == (f"/project.toml: a project cannot set {key}; put it into your own settings.",)
+
+
+def test_rules_hooks_and_servers_of_other_layers_are_not_the_users():
+    text = '[permissions]\nallow = ["Bash"]\n[mcp.servers.x]\ncommand = "x"\n[[hooks.PreToolUse]]\ncommand = "x"\n'
+    whole = together(project=text, managed=text)
+
+    assert whole.settings == Settings()
+    assert not whole.warnings
+    assert list(whole.layers["project"].mcp.servers) == list(whole.layers["managed"].mcp.servers) == ["x"]
+
+
+def test_names_with_dots_are_one_name():
+    whole = together(user='[dialects]\n"gpt-5.2" = "codex"', managed='[tools.exposure]\n"mcp__a.b__*" = "hidden"')
+
+    assert whole.settings.dialects == {"gpt-5.2": "codex"}
+    assert whole.settings.tools.exposure == {"mcp__a.b__*": "hidden"}
+    assert whole.origins["dialects.gpt-5.2"] == "/user.toml"
+
+
+def test_a_wrong_file_of_any_layer_is_an_error_that_names_it():
+    with pytest.raises(ConfigError, match=r"/managed.toml.*sekonds"):
+        together(user="", managed="[limits]\nsekonds = 1")
+
+
+def test_what_a_project_may_set_exists():
+    known = {key for key, _ in described()}
+
+    assert {key.removesuffix(".*") for key in PROJECT_MAY} <= known | {"limits"}
+
+
+@given(st.sampled_from([key for key, _ in described()]))
+def test_every_setting_has_a_value_of_its_name(key):
+    assert value_of(Settings(), key) == dict(described())[key]
+
+
+def test_every_setting_is_one_leaf():
+    nested = {"dialect": "x", "mcp": {"servers": {"a": {"command": "x"}}, "defer_tokens": 1}, "hooks": {"Stop": []}}
+
+    assert dict(leaves(nested)) == {
+        "dialect": "x",
+        "mcp.servers.a": {"command": "x"},
+        "mcp.defer_tokens": 1,
+        "hooks.Stop": [],
+    }
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "work/.ferrule").mkdir(parents=True)
+    (tmp_path / "work/.ferrule/settings.toml").write_text('dialect = "codex"\n')
+    return tmp_path / "work"
+
+
+def test_a_project_that_is_not_trusted_sets_nothing(project, tmp_path):
+    state = str(tmp_path / "state")
+
+    assert settled(str(project), state)[0].dialect == "amp"
+    assert "is not trusted" in layers_of(str(project), state).warnings[0]
+    assert Engine(project, state=state).dialect.name == "amp"
+
+
+def test_a_trusted_project_chooses_its_dialect_until_its_file_changes(project, tmp_path):
+    state = str(tmp_path / "state")
+    Trust(state).grant(str(project), project_files(str(project)))
+
+    assert Engine(project, state=state).dialect.name == "codex"
+    assert Engine(project, state=state, settings=Settings()).dialect.name == "amp"
+    (project / ".ferrule/settings.toml").write_text('dialect = "codex"\n\n')
+    assert Engine(project, state=state).dialect.name == "amp"
