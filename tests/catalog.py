@@ -5,15 +5,19 @@ from pathlib import Path
 from typing import Any
 
 from ferrule.dialects.dialect import load_dialect
+from ferrule.registry.entry import ON_REQUEST
 from ferrule.registry.registry import Later, Registry
 from ferrule.tools import BUILTIN, load
 
 
 def catalog(family: str) -> list[dict[str, Any]]:
-    """What a model of that family is shown."""
+    """What a model of that family is shown where there is something for every tool to do."""
     dialect = load_dialect(family)
     known = [Later(name, functools.partial(load, name)) for name in BUILTIN]
-    return [face.definition() for face in Registry(known, dialect.faces, dialect.aliases).shown()]
+    registry = Registry(known, dialect.faces, dialect.aliases)
+    for tool in {face.tool for face in dialect.faces} & set(ON_REQUEST):
+        registry.offer(tool, True)
+    return [face.definition() for face in registry.shown()]
 
 
 def silent(schema: Any) -> Any:

@@ -7,20 +7,20 @@ if TYPE_CHECKING:
     from ferrule.core.access import EVERYTHING, Access
     from ferrule.core.call import Call
     from ferrule.core.errors import ConfigError, Denied, FerruleError, ToolFailure
-    from ferrule.core.events import Blocked, Done, Event, Prepared, Progress, Started
+    from ferrule.core.events import Blocked, Done, Event, Prepared, Progress, Started, ToolsChanged
     from ferrule.core.face import Face
     from ferrule.core.reply import Failure, Reply
     from ferrule.core.tool import Context, Tool
+    from ferrule.core.version import __version__
     from ferrule.dialects.dialect import Dialect
     from ferrule.dialects.families.claude.definition import claude_code_definition, is_claude_code_tool
     from ferrule.dialects.pick import pick
     from ferrule.engine import Engine
+    from ferrule.execute.hooks.hook import Hook
     from ferrule.permissions.asker import Answer, Question
     from ferrule.permissions.modes import ModeConfig
     from ferrule.settings import Settings
     from ferrule.sources.function import tool
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "EVERYTHING": "core.access",
@@ -38,6 +38,7 @@ _HOMES = {
     "Face": "core.face",
     "Failure": "core.reply",
     "FerruleError": "core.errors",
+    "Hook": "execute.hooks.hook",
     "ModeConfig": "permissions.modes",
     "Prepared": "core.events",
     "Progress": "core.events",
@@ -47,6 +48,8 @@ _HOMES = {
     "Started": "core.events",
     "Tool": "core.tool",
     "ToolFailure": "core.errors",
+    "ToolsChanged": "core.events",
+    "__version__": "core.version",
     "claude_code_definition": "dialects.families.claude.definition",
     "is_claude_code_tool": "dialects.families.claude.definition",
     "pick": "dialects.pick",
@@ -69,6 +72,7 @@ __all__ = [
     "Face",
     "Failure",
     "FerruleError",
+    "Hook",
     "ModeConfig",
     "Prepared",
     "Progress",
@@ -78,6 +82,7 @@ __all__ = [
     "Started",
     "Tool",
     "ToolFailure",
+    "ToolsChanged",
     "__version__",
     "claude_code_definition",
     "is_claude_code_tool",

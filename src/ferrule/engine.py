@@ -3,41 +3,35 @@
 import functools
 import logging
 import os
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from ferrule.arguments.arguments import Arguments
-from ferrule.context import CallContext
+from ferrule.assembly import Given, assemble
 from ferrule.core.call import Call
 from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.core.events import Event, EventStream
 from ferrule.core.reply import Reply
 from ferrule.core.tool import AnyTool
 from ferrule.dialects.dialect import FAMILIES, Dialect, load_dialect
-from ferrule.execute.runner import Runner
-from ferrule.flow import Flow, Ready
+from ferrule.flow import Ready
 from ferrule.given import check, chosen, family, settled
-from ferrule.output.bounds import Bounds
 from ferrule.permissions.asker import Asker, Callback, Listener, Nobody
-from ferrule.permissions.gate import Gate
 from ferrule.permissions.modes import ModeConfig, includes
-from ferrule.policing import Policing
 from ferrule.registry.foreign import Family
-from ferrule.registry.registry import Later, Registry
-from ferrule.schedule.scheduler import Scheduler
-from ferrule.services import Services
-from ferrule.settings import Settings, settings_path, state_folder
+from ferrule.registry.registry import Later, Registry, Showing
+from ferrule.settings import Settings, state_folder
 from ferrule.support.threads import Threads
+from ferrule.surroundings import Extra, Surroundings
 from ferrule.tools import BUILTIN, load
-from ferrule.workspace.guarded import Guard
 from ferrule.workspace.ledger import Ledger
-from ferrule.workspace.paths import Jail
 
 if TYPE_CHECKING:
     from ferrule.core.outcomes import Planned
+    from ferrule.core.subagents import Subagents
+    from ferrule.execute.hooks.hook import Hook
     from ferrule.output.store import Store, Stored
     from ferrule.permissions.decision import Decision
+    from ferrule.sources.mcp.servers import ServerState
     from ferrule.workspace.guidance import Guide
     from ferrule.workspace.journal import Entry
     from ferrule.workspace.undo import Undone
@@ -62,8 +56,13 @@ class Engine:
         add_dirs: Sequence[str | os.PathLike[str]] = (),
         settings: Settings | None = None,
         state: str | os.PathLike[str] | None = None,
+        hooks: "Sequence[Hook]" = (),
+        mcp_config: Sequence[str | os.PathLike[str]] = (),
+        subagents: "Subagents | None" = None,
+        lazy: bool = False,
         on_event: Callable[[Event], object] | None = None,
     ) -> None:
+        """`lazy`: tools from elsewhere are looked for only when a call needs them."""
         check(tools := tuple(tools), ask, add_dirs, settings)
         self.state = os.path.abspath(state) if state is not None else state_folder()
         self.settings, self.layered = (settings, None) if settings else settled(os.fspath(workspace), self.state)
@@ -76,13 +75,25 @@ class Engine:
                 raise ConfigError(f"{folder} is not a folder.")
         self.dialect = chosen(dialect, model, self.settings)
         known = (Later(name, functools.partial(load, name)) for name in BUILTIN)
-        self.registry = Registry((*known, *tools), self.dialect.faces, self.dialect.aliases, self._foreign)
+        about = self.settings.tools
+        showing = Showing(
+            disable=about.disable,
+            exposure=about.exposure,
+            short_names=self.dialect.short_names,
+            defers=self.dialect.defers,
+            defer_tokens=self.settings.mcp.defer_tokens,
+        )
+        self.registry = Registry((*known, *tools), self.dialect.faces, self.dialect.aliases, self._foreign, showing)
         self._asker: Asker = Nobody() if ask is None else ask if hasattr(ask, "ask") else Listener(ask)
         self._mode = mode or ModeConfig(allow_mcp=True, allow_toolbox=True)
         for name in self._mode.include_tools or ():
             if not self.registry.knows(name):
                 raise ConfigError(f"The mode includes {name!r}, but there is no such tool.")
         self._permissions = (permission_mode, None if rules is None else os.fspath(rules))
+        raw = os.urandom(16).hex()
+        self.session_id = f"T-{raw[:8]}-{raw[8:12]}-{raw[12:16]}-{raw[16:20]}-{raw[20:]}"
+        """What hooks, toolboxes and delegates are told that the session is."""
+        self._extra = Extra(tuple(hooks), tuple(os.fspath(one) for one in mcp_config), subagents, lazy=lazy)
         self._on_event = on_event
         self._streams: set[EventStream] = set()
         self._calls = 0
@@ -90,6 +101,11 @@ class Engine:
 
     async def __aenter__(self) -> Self:
         self._open()
+        try:
+            await self._surroundings.begin()
+        except BaseException:
+            await self.close()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -104,50 +120,26 @@ class Engine:
         return [family(self.dialect), *self._foreign()]
 
     def _open(self) -> None:
-        settings = self.settings
-        self.jail = Jail(os.path.expanduser(self._folders[0]), tuple(self._folders[1]))
-        self._services = services = Services(self.jail, settings, self.state)
-        services.sweep()
-        services.sweep_processes()
-        services[Guard].kept = tuple(self._kept())
-        self._policing = Policing(self.jail, settings, self.state, self.registry, self._families)
-        mode, rules = self._permissions
-        self.policy = self._policing.policy(services, notes=self.dialect.notes, mode=mode, rules=rules)
-        self._runner = Runner(seconds=settings.limits.seconds)
-        self._flow = Flow(
-            context=lambda call: CallContext(
-                call,
-                jail=self.jail,
-                services=services,
-                emit=self._emit,
-                clock=time.perf_counter,
-                new_log=self._new_log,
-            ),
-            registry=self.registry,
-            arguments=Arguments(),
-            gate=Gate(
-                self.jail,
-                services[Guard],
-                self._asker,
-                mode=self._mode,
-                canonical=self.registry.canonical,
-                own=(self.state, settings_path()),
-                kept=services[Guard].kept,
-                policy=self.policy,
-                save=self._policing.save(self.policy),
-            ),
-            scheduler=Scheduler(settings.limits.parallel),
-            runner=self._runner,
-            bounds=Bounds(services.store),
-            emit=self._emit,
-            clock=time.perf_counter,
+        workspace, add_dirs = self._folders
+        given = Given(
+            workspace,
+            add_dirs,
+            self.settings,
+            self.state,
+            self.session_id,
+            self.dialect,
+            self.registry,
+            self._families,
+            self._asker,
+            self._mode,
+            *self._permissions,
+            self._emit,
         )
+        parts = assemble(given)
+        self.jail, self._services, self._policing, self.policy, self._runner, self._flow = parts
+        self._surroundings = Surroundings(given, parts, self.layered, self._extra)
+        self.registry.permits = lambda face: self._is_given(face.name) and not self.policy.denies_everything(face.tool)
         self._opened = True
-
-    def _kept(self) -> list[str]:
-        """The folders that the user keeps from being written, by the family's environment variable."""
-        named = os.environ.get(self.dialect.protects, "") if self.dialect.protects else ""
-        return [self.jail.real(folder) for folder in named.split(os.pathsep) if folder]
 
     async def close(self) -> None:
         """Stop what runs, wait for it, let go of everything. Closing twice is fine."""
@@ -155,6 +147,7 @@ class Engine:
             return
         self._opened = False
         await self._flow.stop()
+        await self._surroundings.end()
         self._runner.close()
         await self._services.close()
         for stream in self._streams:
@@ -171,8 +164,7 @@ class Engine:
 
         With `wire` they are as that model API takes them: anthropic, openai-chat, openai-responses, gemini or mcp.
         """
-        canonical = self.registry.canonical
-        faces = [face for face in self.registry.shown() if includes(self._mode, face.name, canonical=canonical)]
+        faces = [face for face in self.registry.shown() if self._is_given(face.name)]
         if self._opened:
             faces = [face for face in faces if not self.policy.denies_everything(face.tool)]
         if wire is None:
@@ -182,10 +174,42 @@ class Engine:
         out: list[dict[str, Any]] = load_wire(wire).definitions_out([definition_of(face) for face in faces])
         return out
 
+    def _is_given(self, name: str) -> bool:
+        """Does the mode give this tool?"""
+        return includes(self._mode, name, canonical=self.registry.canonical)
+
+    def section(self) -> str:
+        """The part of a system prompt that tells a model of its tools: names, descriptions, guidance, and skills."""
+        self._check_open()
+        return self._surroundings.section([face.name for face in self.registry.shown() if self._is_given(face.name)])
+
+    async def connect(self, servers: Sequence[str] | None = None) -> None:
+        """Look for all tools from elsewhere, starting the MCP servers that are named, or all that were never listed.
+
+        What could not be used is in `warnings`.
+        """
+        self._check_open()
+        await self._surroundings.gathering.connect(servers)
+
+    @property
+    def servers(self) -> "list[ServerState]":
+        """The MCP servers that are configured, and how each is."""
+        self._check_open()
+        servers = self._surroundings.gathering.servers
+        return [] if servers is None else servers.states()
+
+    @property
+    def beginning(self) -> tuple[str, ...]:
+        """What the hooks of the session's start want the model to know."""
+        self._check_open()
+        return self._surroundings.beginning
+
     async def run(self, calls: Iterable[Call]) -> list[Reply]:
         """One message's calls, scheduled together; the replies come in the order of the calls."""
         self._check_open()
-        return await self._flow.run([self._named(call) for call in calls])
+        named = [self._named(call) for call in calls]
+        await self._surroundings.gathering.ensure(named)
+        return await self._flow.run(named)
 
     async def call(self, name: str, /, **input: Any) -> Reply:  # noqa: A002 - the word of the wire
         """One call."""
@@ -221,13 +245,15 @@ class Engine:
         self._check_open()
         from ferrule.weighing import weigh  # for whoever writes rules
 
-        return await weigh(self._flow, self._named(call), self._policing.names())
+        call = self._named(call)
+        await self._surroundings.gathering.ensure([call])
+        return await weigh(self._flow, call, self._policing.names())
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What could not be used of the rules, each as a sentence."""
+        """What could not be used of the rules, the settings and the tools from elsewhere, each as a sentence."""
         self._check_open()
-        return self._policing.warnings
+        return (*self._policing.warnings, *self._surroundings.warnings)
 
     def events(self) -> EventStream:
         """What happens from now on, as it happens, for `async for`."""
@@ -274,9 +300,6 @@ class Engine:
         """
         self._check_open()
         return await self._services[Threads].run(self._services.guidance().start)
-
-    def _new_log(self) -> tuple[str, str]:
-        return self.store.new_log()
 
     def _named(self, call: Call) -> Call:
         given: object = call

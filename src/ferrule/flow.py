@@ -137,7 +137,7 @@ class Flow:
             self._running.difference_update(tasks)
             await stop(task for task in tasks if not task.done())
         pairs = zip(calls, tasks, strict=True)
-        return [Told(call, "cancelled") if task.cancelled() else task.result() for call, task in pairs]
+        return [_told(call, task) for call, task in pairs]
 
     def cancel(self) -> None:
         """Stop every running call; each still gets its reply."""
@@ -252,6 +252,14 @@ class Flow:
             reply = msgspec.structs.replace(reply, notes=(*reply.notes, said))
         self.emit(Done(id=call.id, name=call.name, at=self.clock(), reply=reply))
         return reply
+
+
+def _told(call: Call, task: "asyncio.Task[Told]") -> Told:
+    """What came of telling the hooks. What they might have refused does not run because they failed."""
+    if task.cancelled():
+        return Told(call, "cancelled")
+    error = task.exception()
+    return task.result() if error is None else Told(call, "deny", f"The hooks could not be told of it: {error}")
 
 
 def declared(touches: Iterable[Access]) -> tuple[Access, ...]:

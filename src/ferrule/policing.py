@@ -41,6 +41,8 @@ class Policing:
         self._state = state
         self._registry = registry
         self._families = families
+        self._allowed: set[tuple[str, str]] = set()
+        """Rules that were allowed for the session, with their source."""
         self.warnings: tuple[str, ...] = ()
         """What could not be used of the rules, each as a sentence."""
 
@@ -107,6 +109,23 @@ class Policing:
                     grants.add(text)
 
         return keep
+
+    def allow(self, policy: Policy, texts: Sequence[str], *, source: str) -> tuple[str, ...]:
+        """Let these rules allow calls until the session ends; those that were understood."""
+        from ferrule.permissions.layers import said_before  # for whoever brings rules
+
+        policy.know(self.names())
+        understood = [text for text in texts if (source, text) in self._allowed]
+        for text in texts:
+            if text in understood:
+                continue
+            with contextlib.suppress(ConfigError):
+                rules = said_before([text], self._origin(self.names()))
+                if rules.rules and not rules.warnings:
+                    policy.add(rules._replace(source=source))
+                    self._allowed.add((source, text))
+                    understood.append(text)
+        return tuple(understood)
 
     def names(self) -> "Names":
         from ferrule.registry.names import Names  # for sessions with rules

@@ -52,6 +52,7 @@ class Services:
             "Journal": self._make_journal,
             "Store": self._make_store,
             "Undo": self._make_undo,
+            "Variables": self._make_variables,
             "Writer": self._make_writer,
         }
 
@@ -69,6 +70,14 @@ class Services:
             if name not in self._made and name in self._factories:
                 self._made[name] = self._factories[name]()
             return self._made.get(name)
+
+    def put(self, service: type[S], made: S) -> None:
+        """Have an object that was made elsewhere."""
+        self._made[service.__name__] = made
+
+    def later(self, name: str, make: "Callable[[], object]") -> None:
+        """Have an object made elsewhere, when it is first needed."""
+        self._factories[name] = make
 
     def endings(self) -> list[str]:
         """What is to be told of the tasks that have ended; nothing is made for it."""
@@ -167,6 +176,11 @@ class Services:
         from ferrule.workspace.undo import Undo  # for sessions that go back
 
         return Undo(self.journal(), self._one("Writer"))
+
+    def _make_variables(self) -> object:
+        from ferrule.workspace.variables import Variables  # for sessions that run commands
+
+        return Variables()
 
     def _make_writer(self) -> object:
         from ferrule.support.locks import Locks  # for sessions that write

@@ -38,7 +38,7 @@ def test_a_public_name_is_the_one_of_its_home(name):
 
 
 def test_the_homes_and_the_public_names_are_one_list():
-    assert set(ferrule._HOMES) == set(ferrule.__all__) - {"__version__"}
+    assert set(ferrule._HOMES) == set(ferrule.__all__)
 
 
 def test_a_type_checker_sees_what_a_program_gets():

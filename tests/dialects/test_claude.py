@@ -54,6 +54,7 @@ def test_all_tools_of_the_seed_have_faces_and_those_that_are_here_are_shown():
     assert [name for name, face in FACES.items() if not face.shown] == ["MultiEdit", "LS", "TodoWrite", "BashOutput"]
     assert {name for name in SEED if FACES[name].tool in BUILTIN} == {
         *("Read", "Write", "Edit", "Glob", "Grep", "Bash", "TaskOutput", "TaskStop", "NotebookEdit"),
+        "Skill",
     }
     assert {FACES[name].tool for name in SEED} - set(BUILTIN) <= set(COMING)
 

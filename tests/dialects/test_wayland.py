@@ -23,7 +23,7 @@ from ferrule.dialects.dialect import load_dialect
 from ferrule.tools import BUILTIN
 
 FACES = {face.name: face for face in load_dialect("wayland").faces}
-LATER = ["Delegate", "ToolSearch", "EnterPlanMode", "ExitPlanMode"]
+LATER = ["Delegate", "EnterPlanMode", "ExitPlanMode"]
 SEED: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "data" / "wayland_schemas.json").read_text(encoding="utf-8")
 )

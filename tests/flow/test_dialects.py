@@ -28,6 +28,7 @@ FILES = {
     "a.png": PNG,
     "a.ipynb": json.dumps(NOTEBOOK).encode(),
     ".env": b"KEY=secret\n",
+    ".claude/skills/greet/SKILL.md": b"---\nname: greet\ndescription: Greets.\n---\nSay hello.\n",
 }
 PATCH = "*** Begin Patch\n*** Update File: a.txt\n@@\n one\n-two\n+2\n*** End Patch\n"
 
@@ -51,6 +52,8 @@ CALLS: dict[str, dict[str, Any]] = {
     "shell_list": {},
     "request_permissions": {"read": ["a.txt"]},
     "plan": {"steps": [{"text": "look", "status": "pending", "priority": "low"}]},
+    "skill": {"skill": "greet"},
+    "tool_search": {"query": "anything"},
 }
 """A small call of every tool, in canonical words."""
 
@@ -72,13 +75,16 @@ SAYS = {
     "read_many": "two",
     "shell": "hi",
     "shell_session": "hi",
+    "skill": "Say hello.",
 }
+ELSEWHERE = ("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")
+"""What needs a server has tests of its own."""
 """What stands in the reply, whoever answers."""
 
 
 def faces(family: str) -> list[Face]:
     """Those whose tools are here."""
-    return [face for face in load_dialect(family).faces if face.tool in BUILTIN]
+    return [face for face in load_dialect(family).faces if face.tool in BUILTIN and face.tool not in ELSEWHERE]
 
 
 def own(family: str, *tools: str) -> Face:
@@ -89,6 +95,7 @@ def own(family: str, *tools: str) -> Face:
 
 def lay_out(folder: Path) -> None:
     for name, raw in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(raw)
 
 
@@ -262,7 +269,8 @@ async def test_a_secret_stays_secret_in_whatever_words_it_is_asked_for(tmp_path,
     async with Engine(tmp_path, dialect=session, ask=lambda question: True) as engine:
         for family in FAMILIES:
             for face in faces(family):
-                if face.tool in ("glob", "list_dir", "read_many", "plan") or face.tool.startswith("shell"):
+                harmless = ("glob", "list_dir", "read_many", "plan", "skill", "tool_search")
+                if face.tool in harmless or face.tool.startswith("shell"):
                     continue
                 values = CALLS[face.tool]
                 secret: dict[str, dict[str, object]] = {

@@ -1,6 +1,7 @@
 """From what the model wrote to what the tool takes: schema, canonical names, final form, struct."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -43,7 +44,10 @@ class Arguments:
         """
         known = self._schemas.get(id(spoken))
         if known is None:
-            known = self._schemas[id(spoken)] = (spoken, Schema(spoken.schema))
+            known = self._schemas[id(spoken)] = (
+                spoken,
+                Schema(_open(spoken.schema) if _is_raw(tool) else spoken.schema),
+            )
         fitted = known[1].fit(came)
         for note in fitted.notes:
             ctx.note(note)
@@ -52,8 +56,18 @@ class Arguments:
         if face.preprocess is not as_it_came:  # it may look at values, so they are the tool's before and after
             values = face.preprocess(values, ctx)
             args = _converted(values, tool, spoken)
-        ctx.input = values
+        # Rules speak of the arguments themselves, not of what they are handed on in.
+        ctx.input = values["values"] if _is_raw(tool) else values
         return args
+
+
+def _is_raw(tool: AnyTool) -> bool:
+    return getattr(tool.args, "raw", False)
+
+
+def _open(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema that is not ours: what it does not forbid is let through, as it says of itself."""
+    return schema if "unevaluatedProperties" in schema else {"additionalProperties": True, **schema}
 
 
 def _converted(values: dict[str, Any], tool: AnyTool, spoken: Face) -> Args:

@@ -17,6 +17,8 @@ COMMANDS = {
     "exec": "Run a message of calls from JSON lines.",
     "tools": "List the tools, or show one.",
     "permissions": "Show the rules, and what they say about a call.",
+    "mcp": "Serve the tools over MCP, and manage the servers whose tools are used.",
+    "skills": "List the skills, or show one.",
     "tasks": "List the commands that were left running, or end one.",
     "undo": "Take back the last write.",
     "redo": "Write again what was undone.",

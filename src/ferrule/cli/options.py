@@ -44,12 +44,16 @@ def open_engine(
     add_dirs: tuple[str, ...],
     answer: str | None,
     many: bool = True,
+    ask: Asker | None = None,
     **more: Any,
 ) -> Engine:
-    """The engine that the options describe, not opened yet; `many` calls may ask more than once."""
+    """The engine that the options describe, not opened yet; `many` calls may ask more than once.
+
+    `ask` answers where the options leave questions open, in the place of a person at the terminal.
+    """
     if dialect is not None and model is not None:
         raise click.UsageError("Give --dialect or --model, not both.")
-    asker = _asker(answer, many=many)
+    asker = ask if ask is not None and answer is None else _asker(answer, many=many)
     return Engine(workspace, dialect=dialect, model=model, add_dirs=add_dirs, ask=asker, **more)
 
 

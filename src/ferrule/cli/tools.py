@@ -1,26 +1,56 @@
-"""`ferrule tools`: what a model is offered."""
+"""`ferrule tools`: what a model is offered, and the tools that one makes oneself."""
 
-from typing import Any
+import contextlib
+import os
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from ferrule.cli.codes import DONE
+from ferrule.cli.loop import finish
 from ferrule.cli.options import open_engine, session_options
 from ferrule.core.errors import UnknownTool
-from ferrule.registry.registry import Registered
+from ferrule.engine import Engine
+from ferrule.registry.registry import Registered, Registry
+
+if TYPE_CHECKING:
+    from ferrule.sources.toolbox.places import Places
+    from ferrule.sources.toolbox.toolbox import Toolbox
 
 
-@click.command("tools")
+class Actions(click.Command):
+    """`ferrule tools make` and `ferrule tools use` are commands of their own, loaded when they are asked for."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        if args and args[0] in {"make", "use"}:
+            if args[0] == "make":
+                from ferrule.cli.make import command as chosen  # for who makes a tool
+            else:
+                from ferrule.cli.use import command as chosen  # for who uses one
+            return chosen.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command("tools", cls=Actions)
 @click.argument("action", type=click.Choice(["list", "show"]), default="list")
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the definitions as JSON.")
 @click.option("--wire", metavar="FORMAT", help="Print them exactly as this model API is sent them.")
+@click.option("--tokens", is_flag=True, help="Show what each tool costs the prompt.")
+@click.option("--toolbox", is_flag=True, help="Show the files of your toolboxes, and what became of each.")
 @session_options
-def command(action: str, name: str | None, *, as_json: bool, wire: str | None, **session: Any) -> int:
-    """List the tools of a dialect, or show one of them.
+def command(
+    action: str, name: str | None, *, as_json: bool, wire: str | None, tokens: bool, toolbox: bool, **session: Any
+) -> int:
+    """List the tools of a dialect, show one of them, or make and use your own.
 
     \b
+    `ferrule tools make NAME` writes a toolbox tool, `ferrule tools use NAME --PARAMETER VALUE` runs any tool; each has
+    its own --help.
     The formats of --wire: anthropic, openai-chat, openai-responses, gemini, mcp.
 
     \b
@@ -28,50 +58,126 @@ def command(action: str, name: str | None, *, as_json: bool, wire: str | None, *
       ferrule tools
       ferrule tools show edit_file
       ferrule tools --json
+      ferrule tools --tokens
       ferrule tools --dialect codex --wire openai-responses
+      ferrule tools make run-tests --python
+      ferrule tools use run-tests --dir src
     """
     if (action == "show") != (name is not None):
         raise click.UsageError("Write `ferrule tools`, or `ferrule tools show NAME`.")
-    engine = open_engine(**session)
-    registry = engine.registry
+    if toolbox:
+        return _show_toolboxes(session)
+    engine, warnings = finish(_looked(session))
     if session["model"] is not None:
         click.echo(f"dialect: {engine.dialect.name}", err=True)
-    if name is None:
-        chosen = [registry.resolve(face.name) for face in registry.shown()]
-    else:
-        try:
-            chosen = [registry.resolve(name)]
-        except UnknownTool as error:
-            raise click.UsageError(error.message) from error
-    if wire is not None:
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
+    chosen = _chosen(engine.registry, name)
+    if tokens:
+        from ferrule.cli.cost import show  # for who wants to know
+
+        show(engine.registry, chosen, wire)
+    elif wire is not None:
         from ferrule.wire.wire import definition_of, load_wire  # for who looks at what goes over a wire
 
         definitions = load_wire(wire).definitions_out([definition_of(entry.face) for entry in chosen])
         click.echo(msgspec.json.format(msgspec.json.encode(definitions)))
     elif as_json:
-        value: Any = [entry.spec() for entry in chosen]
-        click.echo(msgspec.json.format(msgspec.json.encode(value if name is None else value[0])))
+        value: Any = [entry.spec() for entry in chosen] if name is None else chosen[0].spec()
+        click.echo(msgspec.json.format(msgspec.json.encode(value)))
     elif name is None:
-        width = max(len(entry.face.name) for entry in chosen)
-        for entry in chosen:
-            click.echo(f"{entry.face.name:<{width}}  {_headline(entry.face.words)}")
+        _list(chosen)
     else:
         _show(chosen[0])
     return DONE
 
 
+def _chosen(registry: Registry, name: str | None) -> list[Registered]:
+    """One tool, or all that are advertised."""
+    if name is None:
+        return [registry.resolve(face.name) for face in registry.shown()]
+    from ferrule.sources.toolbox.naming import PREFIX
+
+    try:
+        return [registry.resolve(name if registry.knows(name) or not registry.knows(PREFIX + name) else PREFIX + name)]
+    except UnknownTool as error:
+        raise click.UsageError(error.message) from error
+
+
+@contextlib.asynccontextmanager
+async def connected(session: dict[str, Any], **more: Any) -> AsyncIterator[tuple[Engine, Sequence[str]]]:
+    """The engine that the options describe, open, with its tools from elsewhere, and what of those cannot be used."""
+    async with open_engine(**session, **more) as engine:
+        yield engine, await _bring(engine, session["workspace"])
+
+
+async def _looked(session: dict[str, Any]) -> tuple[Engine, Sequence[str]]:
+    """The engine with all its tools, not open: only to be looked at."""
+    engine = open_engine(**session)
+    return engine, await _bring(engine, session["workspace"])
+
+
+async def _bring(engine: Engine, workspace: str) -> Sequence[str]:
+    """Give the engine its tools from elsewhere; sentences about those that cannot be used."""
+    places, toolbox = _toolboxes(workspace, engine.session_id)
+    if toolbox is None:
+        return places.warnings
+    brought = await toolbox.load()
+    return (*places.warnings, *brought.warnings, *engine.registry.bring("toolbox", brought.tools))
+
+
+def _toolboxes(workspace: str, session: str = "") -> "tuple[Places, Toolbox | None]":
+    from ferrule.settings import load_settings, settings_path
+    from ferrule.sources.toolbox.places import folders
+
+    settings = load_settings()
+    places = folders(settings.tools, environment=os.environ, settings_file=settings_path(), roots=[workspace])
+    if not places.boxes:
+        return places, None
+    from ferrule.sources.toolbox.toolbox import Toolbox  # for who has toolboxes
+
+    return places, Toolbox(places.boxes, settings=settings, session=session)
+
+
+def _show_toolboxes(session: dict[str, Any]) -> int:
+    """Every file of every toolbox with its status, and the reason for it."""
+    from ferrule.output.clean import clean
+
+    places, toolbox = _toolboxes(session["workspace"])
+    for warning in places.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    if toolbox is not None:
+        finish(toolbox.load())
+    for entry in toolbox.entries if toolbox is not None else ():
+        click.echo(clean(f"{entry.status:<10}  {entry.path}  {entry.name or entry.reason}"))
+        if entry.name and entry.reason:
+            click.echo(clean(f"{'':<10}  {entry.reason}"))
+    if toolbox is None or not toolbox.entries:
+        click.echo("There are no toolbox tools. `ferrule tools make NAME` writes one.")
+    return DONE
+
+
+def _list(chosen: Sequence[Registered]) -> None:
+    width = max(len(entry.face.name) for entry in chosen)
+    for entry in chosen:
+        source = "" if entry.tool.source == "builtin" else f"  ({entry.tool.source})"
+        click.echo(f"{entry.face.name:<{width}}  {_headline(entry.face.words)}{source}")
+
+
 def _headline(words: str) -> str:
     """The first sentence."""
-    first = words.splitlines()[0]
+    first = (words.splitlines() or [""])[0]
     return first.partition(". ")[0].removesuffix(".") + "."
 
 
 def _show(entry: Registered) -> None:
     face = entry.face
-    click.echo(f"{face.name}  (source: {entry.tool.source}; canonical name: {entry.tool.name})\n")
+    origin = f", {entry.tool.origin}" if entry.tool.origin else ""
+    click.echo(f"{face.name}  (source: {entry.tool.source}{origin}; canonical name: {entry.tool.name})\n")
     click.echo(face.words)
     click.echo("\nParameters:")
     required = face.schema.get("required", ())
     for name, about in face.schema.get("properties", {}).items():
-        kind = about.get("type", "any")
-        click.echo(f"  {name} ({kind}{', required' if name in required else ''})  {about.get('description', '')}")
+        said = about if isinstance(about, dict) else {}
+        kind = said.get("type", "any")
+        click.echo(f"  {name} ({kind}{', required' if name in required else ''})  {said.get('description', '')}")

@@ -53,6 +53,8 @@ class SkillLoaded(NamedTuple):
     """Names of the tools that it has brought."""
     allowed: tuple[str, ...] = ()
     """Rules that hold from now on, as it wrote them."""
+    files: tuple[str, ...] = ()
+    """Names of what lies beside its instructions, folders with a slash at their end."""
 
 
 class ServerResource(NamedTuple):

@@ -47,6 +47,10 @@ class Done(Event, frozen=True, kw_only=True, tag="done"):
     reply: Reply
 
 
+class ToolsChanged(Event, frozen=True, kw_only=True, tag="tools-changed"):
+    """Other tools are advertised from now on. It is about no call: its id and its name are empty."""
+
+
 class EventStream:
     """Events from the moment it was made, for `async for`; it ends when the engine closes or `close` is called."""
 

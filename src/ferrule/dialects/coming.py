@@ -3,11 +3,6 @@
 from collections.abc import Mapping
 
 COMING: Mapping[str, int] = {
-    "skill": 5,
-    "tool_search": 5,
-    "list_mcp_resources": 5,
-    "list_mcp_resource_templates": 5,
-    "read_mcp_resource": 5,
     "delegate": 6,
     "finder": 6,
     "oracle": 6,

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ferrule.core.outcomes import (
     Cell,
@@ -20,6 +20,9 @@ from ferrule.core.outcomes import (
     Unread,
 )
 from ferrule.core.tasks import Left
+
+if TYPE_CHECKING:
+    from ferrule.core.elsewhere import Mixed, SkillLoaded, ToolsFound
 
 Said = Any
 """Text, or the JSON value that a family reads."""
@@ -216,3 +219,25 @@ def tree(outcome: Tree) -> str:
         "  " * entry.path.count("/") + entry.path.rpartition("/")[2] + marks[entry.kind] for entry in outcome.entries
     )
     return "\n".join(lines)
+
+
+def mixed(outcome: "Mixed") -> Said:
+    """What a server has answered."""
+    from ferrule.core.elsewhere import said  # for sessions with servers
+
+    return said(outcome)
+
+
+def tools_found(outcome: "ToolsFound") -> list[dict[str, Any]]:
+    """Tools as a model is shown them."""
+    return [{"name": one.name, "description": one.words, "parameters": one.schema} for one in outcome.tools]
+
+
+def about_skill(outcome: "SkillLoaded") -> list[str]:
+    """What there is to know of a skill beside its instructions, a sentence each."""
+    rows = (
+        ("Files beside its instructions", outcome.files),
+        ("Tools that it has brought", outcome.brought),
+        ("Allowed from now on", outcome.allowed),
+    )
+    return [f"{what}: {', '.join(some)}." for what, some in rows if some]

@@ -1,12 +1,13 @@
 """The policy of a session: rules of all layers, what holds without any, and the mode; one decision for each call."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ferrule.core.access import Access, within
 from ferrule.permissions.case import Case
 from ferrule.permissions.decision import Decision, strictest
+from ferrule.permissions.naming import Bare, Names
 from ferrule.permissions.rules.rule import Always, Rule, RuleSet, Subject, Touched
 from ferrule.permissions.standing import DEFAULT, Standing
 from ferrule.workspace.guarded import Guard
@@ -20,35 +21,12 @@ _OBEYED = frozenset(
 """Names that build programs look for in every folder."""
 _MANY = 64
 _READS = "It only reads the workspace."
-CONFINED = frozenset({"shell", "shell_session"})
+CONFINED = frozenset({"shell", "shell_session", "skill"})
 """The tools whose commands run in the sandbox. A formatter and a tool of the user's own do not."""
 
 
 if TYPE_CHECKING:
     from ferrule.permissions.shell.judge import Looked
-
-
-class Names(Protocol):
-    """The names of tools and parameters in every family."""
-
-    def of(self, tool: str) -> frozenset[str]: ...
-
-    def values(self, tool: str, given: Mapping[str, Any]) -> dict[str, Any]: ...
-
-    def parameters(self, tool: str, meant: str) -> frozenset[str]: ...
-
-
-class Bare:
-    """Names for a policy that has no rules, or whose tools have one name each."""
-
-    def of(self, tool: str) -> frozenset[str]:
-        return frozenset((tool,))
-
-    def values(self, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002 - the protocol's
-        return dict(given)
-
-    def parameters(self, tool: str, meant: str) -> frozenset[str]:  # noqa: ARG002 - the protocol's
-        return frozenset((meant,))
 
 
 class Policy:
@@ -104,6 +82,14 @@ class Policy:
 
     def weigh(self, subject: Subject) -> list[Rule]:
         """The rules that speak about a call, from every file those that count."""
+        found = self._weighed(subject)
+        if self._sets and (kin := self._names.kin(subject.tool)) is not None:
+            # What bears a built-in tool's name is bound by what refuses that; what allows that says nothing of it.
+            alike = self._weighed(subject._replace(tool=kin, names=subject.names | self._names.of(kin)))
+            found += [rule for rule in alike if rule.action != "allow" and rule not in found]
+        return found
+
+    def _weighed(self, subject: Subject) -> list[Rule]:
         found = []
         for rules in self._sets:
             first = rules.verdict(subject) if rules.ordered else None
@@ -121,8 +107,8 @@ class Policy:
             return False
         from ferrule.permissions.rules.claude import hides  # for sessions with rules
 
-        subject = Subject(tool, self._names.of(tool))
-        return any(hides(rule, subject) for rule in self.weigh(subject))
+        bound = (Subject(one, self._names.of(one)) for one in (tool, self._names.kin(tool)) if one is not None)
+        return any(hides(rule, subject) for subject in bound for rule in self.weigh(subject))
 
     def denied(self, path: str, mode: str) -> bool:
         """Does a rule deny reading or writing this path? Searches and confined commands leave such paths out."""
@@ -159,15 +145,17 @@ class Policy:
         if commands:
             from ferrule.permissions.shell.judge import judge  # only commands need it
 
+            # A rule about a skill is none about the commands in its text: those are the shell's.
+            spoken = self._subject(case._replace(tool="shell", name="shell")) if case.tool == "skill" else subject
             for access in commands:
                 judged = judge(
                     access.key,
                     access.folder,
-                    subject=subject,
+                    subject=spoken,
                     weigh=self.weigh,
                     bound=self.bound,
                     ruled=bool(self._sets),
-                    refuses=any(r.action != "allow" and r.tool in subject.names for s in self._sets for r in s.rules),
+                    refuses=any(r.action != "allow" and r.tool in spoken.names for s in self._sets for r in s.rules),
                     scene=self._scene(),
                     development=self._development,
                     looked=self._looked.pop((access.key, access.folder), None),
@@ -175,21 +163,23 @@ class Policy:
                 decisions.append(judged.decision)
                 only_reads = only_reads and judged.reads_only
         others = tuple(access for access in case.touches if access.kind != "command")
-        if others or not commands:
+        if others or not commands or case.tool == "skill":
             rest = case._replace(touches=others)
             decisions.append(self._plain(rest, self._subject(rest)))
             only_reads = only_reads and all(a.mode == "read" and a.kind in {"path", "process"} for a in others)
         decision = strictest(decisions)
         if case.input.get("outside") and decision.verdict != "deny":
             decision = Decision("ask", "It would run outside the sandbox, which always asks.", fixed=True)
-        elif (
-            commands and decision.verdict == "ask" and not decision.fixed and case.tool in CONFINED and self._confined()
-        ):
+        elif commands and decision.verdict == "ask" and not decision.fixed and self._runs_confined(case.tool, others):
             decision = Decision("allow", "It runs confined, and sandbox.auto_allow is set.")
         elif commands and decision.verdict == "ask" and case.tool not in CONFINED:
             # What a confined command has left in the workspace would run here with all of the user's rights.
             decision = decision._replace(why=f"{decision.why} It runs outside the sandbox.", fixed=True)
         return self._settled(decision, only_reads=only_reads)
+
+    def _runs_confined(self, tool: str, others: Sequence[Access]) -> bool:
+        """Needs it no question for that? Servers and tools that a skill brings are not confined."""
+        return tool in CONFINED and not any(one.kind == "server" for one in others) and self._confined()
 
     def _settled(self, decision: Decision, *, only_reads: bool) -> Decision:
         """What the mode makes of it."""

@@ -107,6 +107,11 @@ class Foreign:
         self._own = own
         self._sayable: dict[str, list[str]] = {}
 
+    def without(self, tools: Collection[str]) -> "Foreign":
+        """The same, as if these tools were not here."""
+        own = [face for face in self._own if face.tool not in tools]
+        return Foreign(lambda: self._families, frozenset(self._known).difference(tools), own)
+
     @cached_property
     def _families(self) -> Sequence[Family]:
         return self._load()
@@ -137,13 +142,18 @@ class Foreign:
         """Faces of that name whose tools are here."""
         return [one for one in self._by_name.get(name, ()) if one.face.tool in self._known]
 
-    def promised(self, name: str) -> str | None:
-        """The family that has a tool of that name which is not here."""
-        return next((one.family for one in self._by_name.get(name, ())), None)
+    def behind(self, name: str) -> str | None:
+        """The tool that some family calls by that name, whether it is here or not."""
+        return next((one.face.tool for one in self._by_name.get(name, ())), None)
 
     def having(self, tool: str) -> Sequence[Abroad]:
         """Faces of a tool, in the order of the families."""
         return self._by_tool.get(tool, ())
+
+    def borrowed(self, tool: str) -> Face | None:
+        """A face for a tool that the session's family has none for: one that calls it by its own name, else any."""
+        faces = [one.face for one in self.having(tool)]
+        return next((face for face in faces if face.name == tool), faces[0] if faces else None)
 
     def meaning(self, tool: AnyTool, key: str) -> str | None:
         """The canonical parameter that a name of whatever family stands for, where only the name differs."""

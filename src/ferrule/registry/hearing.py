@@ -1,6 +1,6 @@
 """Hearing: in whose words a call is that is not in this session's, and what is to be said about it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -39,12 +39,17 @@ class Hearing:
         older: Mapping[str, Sequence[Face]],
         foreign: Foreign,
         load: Callable[[str], AnyTool],
+        *,
+        without: Collection[str] = (),
     ) -> None:
-        """`answers` gives the face that answers a tool's calls; `older` the older arrangements behind a name."""
-        self._faces = faces
+        """`answers` gives the face that answers a tool's calls; `older` the older arrangements behind a name.
+
+        `without` names tools that no words may lead to.
+        """
+        self._faces = [face for face in faces if face.tool not in without]
         self._answers = answers
-        self._older = older
-        self._foreign = foreign
+        self._older = {name: [face for face in some if face.tool not in without] for name, some in older.items()}
+        self._foreign = foreign.without(without) if without else foreign
         self._load = load
         self._policy = {key: any(face.fill.get(key, False) for face in faces) for key in POLICIES}
         self._known: dict[tuple[Any, ...], tuple[Heard, Mapping[str, str]]] = {}

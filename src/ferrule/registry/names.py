@@ -48,6 +48,16 @@ class Names:
         here = self._canonical(name)
         return here if here != name else None
 
+    def kin(self, tool: str) -> str | None:
+        """The built-in tool that one from elsewhere stands for, by its name in any family; None where it is its own.
+
+        What denies the one denies the other, whoever took whose name.
+        """
+        if tool in self._faces:
+            return None
+        known = self.tool(tool)
+        return known if known != tool else None
+
     def of(self, tool: str) -> frozenset[str]:
         """All names of a canonical tool, or of one from elsewhere its own."""
         return frozenset((tool, *(name for name, known in self._tools.items() if known == tool)))

@@ -1,46 +1,26 @@
 """The tools of an engine by every name that they answer to."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from ferrule.core.errors import ConfigError, UnknownTool
+from ferrule.core.errors import ConfigError
 from ferrule.core.face import Face
-from ferrule.core.tool import EMPTY_SCHEMA, AnyTool
+from ferrule.core.tool import AnyTool
+from ferrule.registry.entry import ON_REQUEST, USUAL, Later, Registered, Showing, claim, describes_itself, plain_face
 from ferrule.registry.foreign import Family, Foreign, Heard, fits, own_words
 
 if TYPE_CHECKING:
+    from ferrule.core.catalog import Catalog
+    from ferrule.registry.ground import Deferred
+    from ferrule.registry.growing import Growth
     from ferrule.registry.hearing import Hearing
 
-_NAME_CHARS = 128
-"""How much of an unknown name is looked at and said back; no model API takes a longer one."""
-
-
-class Later(NamedTuple):
-    """A tool that is loaded when it is first called: a session pays for the tools that it uses."""
-
-    name: str
-    load: Callable[[], AnyTool]
-
-
-class Registered(NamedTuple):
-    """A tool with the face that it shows: its spec, its function and its execution profile in one."""
-
-    face: Face
-    tool: AnyTool
-
-    def spec(self) -> dict[str, Any]:
-        """The whole definition, for people and programs; a model is shown `face.definition()`."""
-        out = {**self.face.definition(), "source": self.tool.source}
-        if not self.tool.timed:
-            out["meta"] = {"disableTimeout": True}
-        if self.face.aliases:
-            out["aliases"] = list(self.face.aliases)
-        return out
+__all__ = ["Later", "Registered", "Registry", "Showing", "plain_face"]
 
 
 class Registry:
-    """Built once, from written lists: a name that is given twice is an error at once."""
+    """Built from written lists, where a name that is given twice is an error at once. Others bring tools later."""
 
     def __init__(
         self,
@@ -48,55 +28,87 @@ class Registry:
         faces: Iterable[Face],
         aliases: Mapping[str, str],
         foreign: Callable[[], Sequence[Family]] = tuple,
+        showing: Showing = USUAL,
     ) -> None:
         """`foreign` gives the other families, when a call is not in this one's words."""
+        self.on_changed: Callable[[], object] | None = None
+        """Told when what is advertised has changed."""
+        self.before_search: Callable[[], Awaitable[object]] | None = None
+        """Awaited before a search: whoever knows of tools that were never listed brings them."""
+        self.permits: Callable[[Face], bool] | None = None
+        """May the session use it at all? What it may not use is not found either."""
+        self._showing = showing
+        self._families = foreign
         self._tools: dict[str, AnyTool | Later] = {}
         self._faces: list[Face] = []
         self._shown: dict[str, Face] = {}
         self._names: dict[str, Face] = {}
         self._older: dict[str, list[Face]] = {}
         self._kin: dict[str, str] = {}
-        """The tool of an older arrangement → the tool of the face whose name it shares."""
+        """The tool of an older arrangement, or one in a built-in's place → the tool whose name it shares."""
         self._aliases: dict[str, str] = {}
         """Names of tools that may or may not be here → the name to say instead."""
+        self._disabled: frozenset[str] = frozenset()
+        self._promised: dict[str, str] = {}
+        """The family's own names for tools that are not here → the tool."""
+        faces = tuple(faces)
+        self._gather(tools, faces, aliases)
+        self._given = frozenset(name for name, tool in self._tools.items() if not isinstance(tool, Later))
+        self._face(faces)
+        self._rename(aliases)
+        self._answers: dict[str, Face] = {}
+        """The face in whose words a tool's calls are answered, whatever words they came in."""
+        advertised = [face for face in self._faces if face.shown]
+        for face in (*advertised, *self._faces):
+            self._answers.setdefault(face.tool, face)
+        self._own = set(self._names)
+        # A canonical name passes through wherever the family does not use the word for something else.
+        for face in advertised:
+            self._names.setdefault(face.tool, face)
+        self._foreign = Foreign(foreign, self._tools.keys() - self._given, self._faces)
+        self._guests: dict[str, Face] = {}
+        """Names of other families, as far as they were used → the face that answers."""
+        self._replaced: Mapping[str, Face] = {}
+        self._waiting: dict[str, Face] = {}
+        self.deferred: Mapping[str, Deferred] = {}
+        """The tools that a search can find, those that are loaded among them."""
+        self._longer: Mapping[str, Sequence[str]] = {}
+        self._warnings: tuple[str, ...] = ()
+        if showing.exposure:
+            self._grow()
+
+    def _gather(self, tools: Iterable[AnyTool | Later], faces: Sequence[Face], aliases: Mapping[str, str]) -> None:
         for tool in tools:
             if tool.name in self._tools:
                 raise ConfigError(f"Two tools are called {tool.name}.")
             self._tools[tool.name] = tool
-        self._promised: set[str] = set()
-        """The family's own names for tools that are not here."""
-        self._given = {name for name, tool in self._tools.items() if not isinstance(tool, Later)}
+        if self._showing.disable:
+            from ferrule.registry.exposure import switched_off  # for who switches tools off
+
+            families = [Family("", faces, aliases), *self._families()]
+            self._disabled = switched_off(self._showing.disable, self._tools, families)
+            self._tools = {name: tool for name, tool in self._tools.items() if name not in self._disabled}
+
+    def _face(self, faces: Iterable[Face]) -> None:
         for face in faces:
-            if face.tool in self._tools and not self._describes_itself(face.tool):
+            if face.tool in self._tools and not describes_itself(self._tools[face.tool]):
                 self._add(face)
             else:
-                self._promised.add(face.name)
+                self._promised[face.name] = face.tool
         faced = {face.tool for face in self._names.values()}
         # A built-in tool that the family does not know is not advertised; a tool that the user gave is.
         for tool in self._tools.values():
             if tool.name not in faced and not isinstance(tool, Later):
                 self._add(plain_face(tool))
-        self._rename(aliases)
-        self._answers: dict[str, Face] = {}
-        """The face in whose words a tool's calls are answered, whatever words they came in."""
-        for face in (*self._shown.values(), *self._faces):
-            self._answers.setdefault(face.tool, face)
-        self._own = frozenset(self._names)
-        # A canonical name passes through wherever the family does not use the word for something else.
-        for face in tuple(self._shown.values()):
-            self._names.setdefault(face.tool, face)
-        self._foreign = Foreign(foreign, self._tools.keys() - self._given, self._faces)
-        self._guests: dict[str, Face] = {}
-        """Names of other families, as far as they were used → the face that answers."""
 
     def _add(self, face: Face) -> None:
         self._faces.append(face)
-        if face.shown:
+        if face.shown and face.tool not in ON_REQUEST:
             self._shown[face.name] = face
-        self._claim(face.name, face)
+        claim(self._names, face.name, face)
         for alias in face.aliases:
             if face.shown or alias not in self._names:
-                self._claim(alias, face)
+                claim(self._names, alias, face)
             else:
                 # An older arrangement of what another face is called; the arguments tell them apart.
                 self._older.setdefault(alias, []).append(face)
@@ -105,22 +117,9 @@ class Registry:
     def _rename(self, aliases: Mapping[str, str]) -> None:
         for alias, name in aliases.items():
             if name in self._names:
-                self._claim(alias, self._names[name])
+                claim(self._names, alias, self._names[name])
             else:
                 self._aliases[alias] = name
-
-    def _claim(self, name: str, face: Face) -> None:
-        taken = self._names.get(name)
-        if taken is not None and taken is not face:
-            if taken.name == face.name == name:
-                raise ConfigError(f"Two tools are called {name}.")
-            raise ConfigError(f"The name {name} means both {taken.name} and {face.name}.")
-        self._names[name] = face
-
-    def _describes_itself(self, name: str) -> bool:
-        """Was the tool given with a schema of its own? Then no family's face says what it takes."""
-        tool = self._tools[name]
-        return not isinstance(tool, Later) and tool.schema is not EMPTY_SCHEMA
 
     def _load(self, name: str) -> AnyTool:
         tool = self._tools[name]
@@ -129,21 +128,40 @@ class Registry:
         return tool
 
     def resolve(self, name: str) -> Registered:
-        """The tool that a name means: to this family, else to another. An unknown name is answered with the nearest."""
-        face = self._names.get(name) or self._abroad(name)
-        if face is not None:
-            return Registered(face, self._load(face.tool))
-        if name in self._aliases:
-            raise UnknownTool(
-                f"{name} means {self._aliases[name]}, which is not among this session's tools: {self._list()}."
-            )
-        if name in self._promised or self._foreign.promised(name):
-            raise UnknownTool(f"{name} is a tool that this version does not have yet. The tools are {self._list()}.")
-        from ferrule.support.near import near  # only a mistake pays for it
+        """The tool that a name means: to this family, else to another. An unknown name is answered with the nearest.
 
-        meant = dict.fromkeys(self._names[known].name for known in near(name[:_NAME_CHARS], self._names))
-        hint = f" Did you mean {' or '.join(meant)}?" if meant else f" The tools are {self._list()}."
-        raise UnknownTool(f"There is no tool called {name[:_NAME_CHARS]!r}.{hint}")
+        Raises `ToolFailure`, also for a deferred tool that is not loaded; the next try finds it.
+        """
+        face = self._names.get(name)
+        if face is None:
+            face = self._found(name)
+        return Registered(face, self._load(face.tool))
+
+    def _found(self, name: str) -> Face:
+        """The face behind a name that is not this session's own."""
+        waiting = self._waiting.get(name)
+        face = None if waiting else self._abroad(name)
+        if face is not None:
+            return face
+        from ferrule.registry.unknown import not_loaded, unknown  # only a mistake pays for it
+
+        longer = self._longer.get(name, ())
+        if waiting is None and len(longer) == 1:
+            waiting = self._waiting.get(longer[0])
+        if waiting is not None:
+            self.load([waiting.tool])
+            raise not_loaded(name, waiting)
+        behind = self._promised.get(name) or self._foreign.behind(name)
+        raise unknown(
+            name,
+            names=self._names,
+            waiting=self._waiting,
+            shown=self._shown,
+            instead=self._aliases.get(name),
+            behind=behind,
+            disabled=self._disabled,
+            longer=longer,
+        )
 
     def _abroad(self, name: str) -> Face | None:
         """The face that answers to another family's name, or to a canonical one."""
@@ -179,28 +197,103 @@ class Registry:
     def _hearing(self) -> "Hearing":
         from ferrule.registry.hearing import Hearing  # for calls that are not in this family's words
 
-        return Hearing(self._faces, self._answers, self._older, self._foreign, self._load)
-
-    def _list(self) -> str:
-        return ", ".join(self._shown)
+        # Nobody's words lead to a built-in tool whose place another has taken.
+        return Hearing(self._faces, self._answers, self._older, self._foreign, self._load, without=self._replaced)
 
     def shown(self) -> Sequence[Face]:
-        """What is advertised, in the order of the dialect."""
+        """What is advertised, in the order of the dialect; what came later stands behind it."""
         return tuple(self._shown.values())
 
     def knows(self, name: str) -> bool:
         """Is it a name of a tool here?"""
-        return name in self._names or self._abroad(name) is not None
+        return name in self._names or name in self._waiting or self._abroad(name) is not None
 
     def canonical(self, name: str) -> str:
         """The canonical tool behind any name; the name itself where nothing is known of it.
 
-        An older arrangement of a tool counts as that tool: whoever may use the one may use the other.
+        An older arrangement of a tool counts as that tool: whoever may use the one may use the other. So does what
+        stands in a built-in tool's place: what rules say about that binds it.
         """
-        face = self._names.get(name) or self._abroad(name)
+        face = self._names.get(name) or self._waiting.get(name) or self._abroad(name)
         return self._kin.get(face.tool, face.tool) if face else name
 
+    @cached_property
+    def _growth(self) -> "Growth":
+        from ferrule.registry.ground import Ground  # for sessions with tools from elsewhere
+        from ferrule.registry.growing import Growth
 
-def plain_face(tool: AnyTool) -> Face:
-    """The face of a tool that no family knows: as the tool describes itself."""
-    return Face(tool=tool.name, name=tool.name, schema=tool.schema, words=tool.words)
+        ground = Ground(
+            faces=tuple(self._faces),
+            names=dict(self._names),
+            older=self._older,
+            answers=dict(self._answers),
+            kin=dict(self._kin),
+            own=frozenset(self._own),
+            given=self._given,
+            tools=dict(self._tools),
+            taken=frozenset((*self._promised, *self._aliases)),
+            foreign=lambda name: self._foreign.behind(name) is not None,
+            borrowed=self._foreign.borrowed,
+            load=self._load,
+        )
+        return Growth(ground, self._showing)
+
+    def bring(self, source: str, tools: Iterable[AnyTool]) -> list[str]:
+        """The tools of a source, in place of what it brought before; sentences about those that could not be taken.
+
+        What the user's own tools share a name with, they replace; tools of toolboxes and servers replace nothing.
+        """
+        from ferrule.registry.growing import checked  # for sessions with tools from elsewhere
+
+        known = set(self._warnings)
+        self._grow({**self._growth.sources, source: checked(tools)})
+        return [warning for warning in self._warnings if warning not in known]
+
+    def drop(self, source: str) -> None:
+        """Let go of what a source has brought; what it stood in the place of is there again."""
+        if source in self._growth.sources:
+            self._grow({name: tools for name, tools in self._growth.sources.items() if name != source})
+
+    def offer(self, tool: str, offered: bool) -> None:  # noqa: FBT001 - the whole of what is said
+        """Advertise one of the tools that are not always of use, or no longer; a call is understood either way."""
+        if self._growth.offer(tool, offered=offered):
+            self._grow()
+
+    def load_all(self) -> None:
+        """Let every deferred tool be called at once, for people: they need no schema first."""
+        self._growth.callable = True
+        self._grow()
+
+    def load(self, tools: Iterable[str]) -> None:
+        """Advertise these deferred tools from now on, and let them be called."""
+        new = [tool for tool in tools if tool in self.deferred and tool not in self._growth.loaded]
+        for tool in new:
+            face, names = self.deferred[tool].face, self.deferred[tool].names
+            self._growth.loaded[tool] = self._shown[face.name] = face
+            self._names.update((name, self._waiting.pop(name)) for name in names if name in self._waiting)
+            self._own.update(names)
+        if new and self.on_changed is not None:
+            self.on_changed()
+
+    @cached_property
+    def catalog(self) -> "Catalog":
+        """What `tool_search` looks in."""
+        from ferrule.registry.search import Search  # for sessions that search
+
+        return Search(self)
+
+    def _grow(self, sources: Mapping[str, tuple[AnyTool, ...]] | None = None) -> None:
+        """Become what the sources make of it, all at once, so that nothing is half done."""
+        before = tuple(self._shown.values())
+        for name, tool in self._tools.items():
+            if name not in self._replaced and not isinstance(tool, Later):
+                self._growth.keep(name, tool)
+        grown = self._growth.grown(sources)
+        self._tools, self._names, self._shown, self._own = grown.tools, grown.names, grown.shown, grown.own
+        self._given, self._answers, self._kin, self._replaced = grown.given, grown.answers, grown.kin, grown.replaced
+        self._waiting, self.deferred, self._longer = grown.waiting, grown.deferred, grown.longer
+        self._warnings = grown.warnings
+        self._guests.clear()
+        self.__dict__.pop("_hearing", None)
+        if self.on_changed is not None and before != tuple(self._shown.values()):
+            self.on_changed()

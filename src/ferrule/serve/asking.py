@@ -1,7 +1,8 @@
 """Questions about calls, put to the client whose request raised them; whoever cannot be asked has said no.
 
-Up to 2025-11-25 the question goes to the client while its request waits. From 2026-07-28 on a server sends no requests:
-the call is given up before it has run, its answer says what is asked, and the client calls again with what its user said.
+Up to 2025-11-25 the question goes to the client while its request waits. From 2026-07-28 on a server sends no
+requests: the call is given up before it has run, its answer says what is asked, and the client calls again with what
+its user said.
 """
 
 import asyncio
@@ -23,9 +24,11 @@ ONCE, ALWAYS, DENY = "allow once", "always", "deny"
 _MOST_CHARS = 1600
 _MOST_SAID_CHARS = 1000
 _MOST_EFFECTS = 6
+_WHOLE_CHARS = 50_000
+"""What a server's question has to show whole; where that is more, it is not asked."""
 _ASK_SECONDS = 600.0
 """A client that never answers must not keep the questions of others waiting for ever."""
-_RERUN = ("call", "folder", "server")
+_RERUN = ("call", "folder")
 """Questions that come before anything of the call has run, so that it can be made again with the answer."""
 
 
@@ -45,15 +48,19 @@ class Asked:
         self._ctx = ctx
         self._modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         self._answers = _answers(params) if self._modern else {}
+        self.client = ctx.session.client_params or self
+        """What is the same for all requests of one client."""
         self.pending: tuple[str, Question] | None = None
         """The question that the call was given up for."""
 
     async def ask(self, question: Question) -> Answer:
         if not self._can_be_asked():
             return _cannot(question, "this MCP client cannot be asked")
+        if question.kind == "server" and sum(map(len, question.effects)) > _WHOLE_CHARS:
+            return _cannot(question, "there is more to look at than a form can show")
         if not self._modern:
             return _answer(question, *await self._elicited(question))
-        if question.kind not in _RERUN:
+        if question.kind not in _RERUN or not question.call_id:
             return _cannot(question, "clients of this version of MCP cannot be asked while a call runs")
         key = _key(question)
         if key in self._answers:
@@ -105,10 +112,17 @@ class Clients:
         self._asked.pop(call_id, None)
 
     async def ask(self, question: Question) -> Answer:
-        asked = self._asked.get(question.call_id)
+        asked = self._asked.get(question.call_id) if question.call_id else self._only()
         if asked is None:
-            return _cannot(question, "no client's request is behind this call")
+            return _cannot(question, "it is not known which client it is about")
         return await asked.ask(question)
+
+    def _only(self) -> Asked | None:
+        """The last request, where all that run are of one client: then a question that is about no call is for it."""
+        running = list(self._asked.values())
+        if not running or any(one.client is not running[0].client for one in running):
+            return None
+        return running[-1]
 
 
 def _cannot(question: Question, why: str) -> Answer:
@@ -159,9 +173,10 @@ def _message(question: Question) -> str:
     shown = {name: value for name, value in question.input.items() if value not in (None, "", [], {})}
     if shown and question.kind == "call" and not any(access.kind == "command" for access in question.touches):
         lines.append(_bounded(visible(json.dumps(shown, ensure_ascii=False, default=str))))
-    lines += [visible(effect) for effect in question.effects[:_MOST_EFFECTS]]
-    if len(question.effects) > _MOST_EFFECTS:
-        lines.append(f"… and {len(question.effects) - _MOST_EFFECTS} more")
+    shown_effects = len(question.effects) if question.kind == "server" else _MOST_EFFECTS
+    lines += [visible(effect) for effect in question.effects[:shown_effects]]
+    if len(question.effects) > shown_effects:
+        lines.append(f"… and {len(question.effects) - shown_effects} more")
     if question.why:
         lines.append(visible(question.why))
     if question.kind == "call":

@@ -7,6 +7,7 @@ from ferrule.core.face import copied
 from ferrule.engine import Engine
 from ferrule.output.clean import clean_value
 from ferrule.serve.hints import annotations
+from ferrule.serve.results import FRESH
 
 _log = logging.getLogger("ferrule.serve")
 
@@ -28,7 +29,7 @@ class Listing:
         """The answer to `tools/list`; a tool that this version has no words for is left out and named in the log."""
         made = self._by_version.get(version)
         if made is None:
-            made = self._by_version[version] = {"tools": self._fitting(version)}
+            made = self._by_version[version] = {**FRESH, "tools": self._fitting(version)}
         return made
 
     def schema(self, name: str) -> dict[str, Any] | None:
@@ -73,7 +74,7 @@ def _fits(tools: list[dict[str, Any]], version: str) -> bool:
     from pydantic import ValidationError
 
     try:
-        serialize_server_result("tools/list", version, {"tools": tools})
+        serialize_server_result("tools/list", version, {**FRESH, "tools": tools})
     except (ValidationError, KeyError):
         return False
     return True

@@ -7,7 +7,7 @@ from ferrule.core.errors import FerruleError
 from ferrule.core.reply import Reply
 from ferrule.engine import Engine
 from ferrule.output.clean import clean
-from ferrule.serve.results import output_uri
+from ferrule.serve.results import FRESH, output_uri
 
 _PAGE_BYTES = 1 << 20
 _MOST = 200
@@ -33,6 +33,8 @@ class Outputs:
         """The answer to `resources/list`, the newest first."""
         kept = reversed(self._kept.items())
         return {
+            **FRESH,
+            "ttlMs": 0,
             "resources": [
                 {
                     "uri": output_uri(output_id),
@@ -41,12 +43,26 @@ class Outputs:
                     "mimeType": "text/plain",
                 }
                 for output_id, name in kept
-            ]
+            ],
         }
+
+    @staticmethod
+    def templates() -> dict[str, Any]:
+        """The answer to `resources/templates/list`."""
+        pages = {
+            "uriTemplate": f"{output_uri('{id}')}{{?offset}}",
+            "name": "full output",
+            "description": "The full output of a call whose result was cut, from a byte on.",
+            "mimeType": "text/plain",
+        }
+        return {**FRESH, "resourceTemplates": [pages]}
 
     async def read(self, uri: str) -> dict[str, Any] | None:
         """The answer to `resources/read`, a page of it where it is long; None for what is not here."""
-        parts = urlsplit(uri)
+        try:
+            parts = urlsplit(uri)
+        except ValueError:
+            return None
         output_id = parts.path.strip("/")
         if (parts.scheme, parts.netloc) != ("ferrule", "output") or output_id not in self._kept:
             return None
@@ -61,4 +77,4 @@ class Outputs:
         if page.next_offset is not None:
             rest = f"{output_uri(output_id)}?offset={page.next_offset}"
             contents.append({"uri": rest, "mimeType": "text/plain", "text": f"The output goes on: read {rest}"})
-        return {"contents": contents}
+        return {**FRESH, "contents": contents}

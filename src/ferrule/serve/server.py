@@ -2,11 +2,11 @@
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ferrule.core.call import Call
 from ferrule.core.errors import UnknownTool
-from ferrule.core.events import Done, EventStream, Progress
+from ferrule.core.events import Done, EventStream, Progress, ToolsChanged
 from ferrule.core.reply import Reply
 from ferrule.engine import Engine
 from ferrule.output.clean import clean
@@ -24,12 +24,11 @@ if TYPE_CHECKING:
 
     Ctx = ServerRequestContext[Any, Any]
 
-_FRESH_MS = 60_000
 _MOST_PROGRESS_CHARS = 2_000
 
 
 class Serving:
-    """An open engine behind a server of the package; `server` is what transports run.
+    """An open engine behind a server of the package, as `async with`; `server` is what transports run.
 
     `clients` is the asker that the engine was made with, where questions are to go to the clients.
     """
@@ -46,7 +45,6 @@ class Serving:
 
     def _server(self) -> "Server[Any]":
         import mcp_types as types  # the package takes a second to load: only servers and clients pay for it
-        from mcp.server.caching import CacheHint
         from mcp.server.lowlevel import NotificationOptions, Server
         from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
         from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
@@ -62,18 +60,17 @@ class Serving:
                 chosen = notification_options or NotificationOptions(tools_changed=True)
                 return super().create_initialization_options(chosen, *args, **kwargs)
 
-        fresh = CacheHint(ttl_ms=_FRESH_MS, scope="private")
         self._bus = InMemorySubscriptionBus()
         server: Server[Any] = Announcing(
             "ferrule",
             version=__version__,
             title="Ferrule",
             instructions=self._instructions(),
-            cache_hints={"tools/list": fresh, "resources/read": fresh},
             get_tool_input_schema=self._listing.schema,
             on_list_tools=self._list_tools,  # type: ignore[arg-type]  # a dictionary is taken as it is
             on_call_tool=self._call_tool,  # type: ignore[arg-type]  # the same
             on_list_resources=self._list_resources,  # type: ignore[arg-type]  # the same
+            on_list_resource_templates=self._list_templates,  # type: ignore[arg-type]  # the same
             on_read_resource=self._read_resource,  # type: ignore[arg-type]  # the same
             on_subscriptions_listen=ListenHandler(self._bus),
         )
@@ -83,7 +80,9 @@ class Serving:
 
     def _instructions(self) -> str:
         folder = visible(self.engine.jail.folder)
-        return f"Tools over the folder {folder}. Relative paths start there; what lies outside is refused or asked about."
+        return (
+            f"Tools over the folder {folder}. Relative paths start there; what lies outside is refused or asked about."
+        )
 
     def changed(self) -> None:
         """The engine has other tools now: tell every client that wants to know. To be called on the engine's loop."""
@@ -100,11 +99,31 @@ class Serving:
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
 
-    async def close(self) -> None:
-        """Say nothing more."""
+    async def __aenter__(self) -> Self:
+        self._load_deferred()
+        self._heard = self.engine.events()
+        self._tell(self._watch(self._heard))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._heard.close()
         for task in tuple(self._telling):
             task.cancel()
         await asyncio.gather(*self._telling, return_exceptions=True)
+
+    async def _watch(self, events: EventStream) -> None:
+        """Pass on that the engine has other tools, as often as it says so."""
+        async for event in events:
+            # What is loaded now is told of once more, in an event of its own.
+            if isinstance(event, ToolsChanged) and not self._load_deferred():
+                self.changed()
+
+    def _load_deferred(self) -> bool:
+        """Offer the deferred tools too: clients of MCP have their own ways to keep schemas from their models."""
+        registry = self.engine.registry
+        before = len(registry.shown())
+        registry.load(tuple(registry.deferred))
+        return len(registry.shown()) > before
 
     async def _joined(self, ctx: "Ctx", params: Any) -> None:  # noqa: ARG002 - the package's signature
         """A client of the older versions is ready: it is told of changes until its connection ends."""
@@ -120,6 +139,10 @@ class Serving:
         _refuse_cursor(params)
         return self._outputs.listed()
 
+    async def _list_templates(self, ctx: "Ctx", params: "types.PaginatedRequestParams | None") -> dict[str, Any]:  # noqa: ARG002 - the package's signature
+        _refuse_cursor(params)
+        return self._outputs.templates()
+
     async def _read_resource(self, ctx: "Ctx", params: "types.ReadResourceRequestParams") -> dict[str, Any]:
         found = await self._outputs.read(params.uri)
         if found is None:
@@ -131,7 +154,6 @@ class Serving:
         return found
 
     async def _call_tool(self, ctx: "Ctx", params: "types.CallToolRequestParams") -> dict[str, Any]:
-        self._check_known(params.name)
         self._calls += 1
         call = Call(params.name, params.arguments or {}, f"mcp_{self._calls}")
         asked = Asked(ctx, params)
@@ -142,27 +164,21 @@ class Serving:
             self._clients.remove(call.id)
         if asked.pending is not None and reply.status == "cancelled":
             return asked.input_required()
+        _refuse_unknown(reply)
         if self._outputs.note(reply):
             from mcp.server.subscriptions import ResourcesListChanged  # loaded already
 
             self._tell(self._bus.publish(ResourcesListChanged()))
         return result(reply, ctx.protocol_version)
 
-    def _check_known(self, name: str) -> None:
-        """A tool that is not there is the client's mistake; what is wrong with the arguments is the model's."""
-        try:
-            self.engine.registry.resolve(name)
-        except UnknownTool as error:
-            from mcp.shared.exceptions import MCPError  # loaded already
-
-            raise MCPError(-32602, f"Unknown tool: {clean(error.message)}") from error
-
     async def _run(self, call: Call, ctx: "Ctx") -> Reply:
         """The reply; whoever gives up the request gives up this call, and waits until it has cleaned up."""
         wants_progress = ctx.meta is not None and ctx.meta.get("progress_token") is not None
         stream = self.engine.events() if wants_progress else None
         running = asyncio.create_task(self.engine.run([call]))
-        telling = None if stream is None else asyncio.create_task(_tell_progress(stream, call.id, ctx.session))
+        telling = (
+            None if stream is None else asyncio.create_task(_quietly(_tell_progress(stream, call.id, ctx.session)))
+        )
         try:
             await asyncio.wait({running})
             if telling is not None:
@@ -208,6 +224,14 @@ async def _quietly(saying: Any) -> None:
 
     with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         await saying
+
+
+def _refuse_unknown(reply: Reply) -> None:
+    """A tool that is not there is the client's mistake; what is wrong with the arguments is the model's."""
+    if reply.error is not None and reply.error.error_code == UnknownTool.code:
+        from mcp.shared.exceptions import MCPError  # loaded already
+
+        raise MCPError(-32602, f"Unknown tool: {reply.error.message}")
 
 
 def _refuse_cursor(params: "types.PaginatedRequestParams | None") -> None:

@@ -30,6 +30,7 @@ class FunctionTool(Tool[Args, Any]):
         timed: bool = True,
         inline: bool = False,
         source: Source = "builtin",
+        guidance: str = "",
     ) -> None:
         self._function = function
         self._touches = touches
@@ -40,6 +41,7 @@ class FunctionTool(Tool[Args, Any]):
         self.timed = timed
         self.own_thread = not inline
         self.source = source
+        self.guidance = guidance
         self.words = inspect.cleandoc(function.__doc__ or "")
         if not self.words:
             raise ConfigError(f"The tool {self.name} needs a docstring: it is the description that the model reads.")
@@ -61,7 +63,7 @@ class FunctionTool(Tool[Args, Any]):
         declared = self._touches
         if callable(declared):
             declared = declared(**{name: getattr(args, name) for name in self._touches_by})
-        return tuple(_resolved(access, ctx) for access in ((declared,) if isinstance(declared, Access) else declared))
+        return tuple(resolved(access, ctx) for access in ((declared,) if isinstance(declared, Access) else declared))
 
     async def run(self, args: Args, ctx: Context) -> Any:
         values = _values(args)
@@ -80,6 +82,7 @@ def tool(
     touches: Touches | None = None,
     timed: bool = True,
     inline: bool = False,
+    guidance: str = "",
 ) -> Callable[[F], FunctionTool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -88,16 +91,18 @@ def tool(
     touches: Touches | None = None,
     timed: bool = True,
     inline: bool = False,
+    guidance: str = "",
 ) -> Any:
     """Make a tool of a typed function.
 
     `touches` says what a call touches: a list of `Access`, or a function of some of the arguments that returns one;
     without it a call runs alone and asks. The body runs on a thread of its own, where it may block; `inline=True` runs
-    an async body on the engine's loop, for code that belongs to that loop and never blocks it.
+    an async body on the engine's loop, for code that belongs to that loop and never blocks it. `guidance` is for the
+    system prompt: how the tool is meant to be used.
     """
 
     def make(function: Callable[..., Any]) -> FunctionTool:
-        return FunctionTool(function, name=name, touches=touches, timed=timed, inline=inline)
+        return FunctionTool(function, name=name, touches=touches, timed=timed, inline=inline, guidance=guidance)
 
     return make if function is None else make(function)
 
@@ -114,7 +119,7 @@ def _check(function: Callable[..., Any], name: str, touches: Touches | None) -> 
         raise ConfigError(f"The tool {name}: touches takes Access values, or a function that returns them.")
 
 
-def _resolved(access: Access, ctx: Context) -> Access:
+def resolved(access: Access, ctx: Context) -> Access:
     """The access with real paths in it."""
     if access.kind == "path":
         return access._replace(key=ctx.path(access.key))

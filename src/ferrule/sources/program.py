@@ -29,6 +29,12 @@ class Programmed(NamedTuple):
     timed_out: bool
     missing_chars: int
     """Characters that are left out in the middle; the whole is in the log, where there is one."""
+    flooded: bool = False
+    """Was it stopped because it wrote more than it may?"""
+
+
+class _FloodError(Exception):
+    """It has written more than it may."""
 
 
 async def run_program(
@@ -43,11 +49,12 @@ async def run_program(
     apart: bool = False,
     head_chars: int = HEAD_CHARS,
     tail_chars: int = TAIL_CHARS,
+    limit_bytes: int | None = None,
 ) -> Programmed:
     """Run it to its end, or for at most `seconds`. However this ends, nothing that it started lives on.
 
     With a context, progress is told, and a log is kept where the output is too long to give whole. `apart` keeps the
-    errors out of the output. Raises `ToolFailure` where it cannot be started.
+    errors out of the output. At `limit_bytes` of output it is stopped. Raises `ToolFailure` where it cannot be started.
     """
     log = ctx.new_log() if ctx is not None else None
     launch = Launch(
@@ -63,17 +70,22 @@ async def run_program(
         tail_chars=tail_chars,
         roster=roster,
     )
+
+    def hear(text: str) -> None:
+        if ctx is not None:
+            _progress(ctx, text)
+        if limit_bytes is not None and running.finished().total_bytes > limit_bytes:
+            raise _FloodError
+
     try:
-        running = start(launch, on_output=None if ctx is None else lambda text: _progress(ctx, text))
+        running = start(launch, on_output=None if ctx is None and limit_bytes is None else hear)
     except OSError as error:
         raise ToolFailure(f"{argv[0]} cannot be run: {describe(error)}.", path=argv[0]) from error
     except ValueError as error:
         raise ToolFailure(f"{argv[0]} cannot be run: {error}.", path=argv[0]) from error
     feeding = None if stdin is None else asyncio.create_task(_feed(running, stdin))
     try:
-        if await running.wait(seconds) == "time":
-            await running.stop(timed_out=True)
-            await running.wait()
+        flooded = await _flooded(running, seconds)
     except BaseException:
         running.abandon()
         await running.stop()
@@ -88,8 +100,21 @@ async def run_program(
         shown_chars = len(finished.text) + len(finished.errors)
         ctx.keep_log(finished.logged_bytes, missing=max(1, finished.total_chars - shown_chars))
     return Programmed(
-        finished.text, finished.errors, finished.exit_code or 0, finished.timed_out, finished.missing_chars
+        finished.text, finished.errors, finished.exit_code or 0, finished.timed_out, finished.missing_chars, flooded
     )
+
+
+async def _flooded(running: Running, seconds: float | None) -> bool:
+    """Wait for its end, or bring it about; whether it was because of too much output."""
+    try:
+        if await running.wait(seconds) == "time":
+            await running.stop(timed_out=True)
+            await running.wait()
+    except _FloodError:
+        running.abandon()
+        await running.stop()
+        return True
+    return False
 
 
 async def _feed(running: Running, data: bytes) -> None:

@@ -17,12 +17,14 @@ _OPERATOR = re.compile(_CLOSE.pattern + r"|&&|&>>|&>|&|\|\||\|&|\||;;&|;;|;&|;|<
 _PLAIN = re.compile(r"[^\s\\'\"`$&|;<>()\0]+")
 _ESCAPED = re.compile(r"\\[^\n]")
 _SINGLE = re.compile(r"'[^']*'")
-_ANSI = re.compile(r"\$'(?:[^'\\]|\\.)*+'", re.DOTALL)
+_ANSI = re.compile(r"\$'(?:[^'\\]|\\.)*'", re.DOTALL)
 # Only expansions in which nothing can hide a quote, a comment or another bracket.
 _EXPANSION = re.compile(r"\$\{[^'\"`\\{}()]*\}|\$\((?![^)]*\bcase\b)[^'\"`\\#()<]*\)")
 _DOLLAR = re.compile(r"\$\$|\$(?![({\[\\'\"])")
+# Each character begins one of them only, so that there is one way to read a text: Python up to 3.11.4 takes too much
+# for a match where possessive repetitions stand in one another.
 _DOUBLE = re.compile(
-    r"\"(?:[^\"\\`$]++|\\.|" + _EXPANSION.pattern + r"|\$\$|\$(?![({\[\\]))*+\"",
+    r"\"(?:[^\"\\`$]|\\.|" + _EXPANSION.pattern + r"|\$\$|\$(?![({\[\\$]))*\"",
     re.DOTALL,
 )
 _PIECES = (_PLAIN, _ESCAPED, _SINGLE, _DOUBLE, _ANSI, _EXPANSION, _DOLLAR)

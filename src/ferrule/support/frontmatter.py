@@ -7,6 +7,7 @@ the first counts.
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 MOST_CHARS = 16_384
@@ -94,8 +95,8 @@ def _value(node: Any, twice: list[str]) -> Any:
     if node.id == "mapping":
         pairs = [(key.value, value) for key, value in node.value if key.id == "scalar"]
         twice += _repeated([key for key, _ in pairs])
-        return {key: _value(value, []) for key, value in reversed(pairs)}
-    is_empty = node.style is None and node.value in {"", "~", "null", "Null", "NULL"}
+        return _firsts((key, _value(value, [])) for key, value in pairs)
+    is_empty = not node.style and node.value in {"", "~", "null", "Null", "NULL"}
     return None if is_empty else node.value
 
 
@@ -103,7 +104,14 @@ def _lines(header: str, twice: list[str]) -> dict[str, Any]:
     """A header that is no YAML, line by line, as people write it: `description: Use it so: then that`."""
     pairs = [(pair[1], pair[2].strip()) for line in header.splitlines() if (pair := re.fullmatch(_LINE, line))]
     twice += _repeated([key for key, _ in pairs])
-    return {key: _unquoted(value) or None for key, value in reversed(pairs)}
+    return _firsts((key, _unquoted(value) or None) for key, value in pairs)
+
+
+def _firsts(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        found.setdefault(key, value)
+    return found
 
 
 def _unquoted(value: str) -> str:

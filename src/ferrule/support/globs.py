@@ -198,7 +198,7 @@ def _alternative(pattern: str, *, dots: bool) -> str:
     """
     if not pattern:
         return "(?!)"
-    above = r"(?:[^/]++/)*?" if dots else r"(?:[^/.][^/]*+/)*?"
+    above = r"(?:[^/]+/)*?" if dots else r"(?:[^/.][^/]*/)*?"
     last = r"[^/]+" if dots else r"[^/.][^/]*"
     runs: list[list[str]] = [[]]
     names = pattern.split("/")

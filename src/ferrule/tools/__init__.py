@@ -27,6 +27,11 @@ BUILTIN = {
     "glob": ("search.glob", "Glob"),
     "grep": ("search.grep", "Grep"),
     "plan": ("plan.plan", "Plan"),
+    "skill": ("skills.skill", "UseSkill"),
+    "tool_search": ("meta.tool_search", "ToolSearch"),
+    "list_mcp_resources": ("meta.resources", "ListResources"),
+    "list_mcp_resource_templates": ("meta.resources", "ListResourceTemplates"),
+    "read_mcp_resource": ("meta.read_resource", "ReadResource"),
 }
 """Canonical name → module below this one, and class."""
 

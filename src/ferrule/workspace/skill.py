@@ -49,6 +49,8 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
     """The folder of skills that it was found in."""
     folder: str = ""
     """Its own folder, real; empty for a prompt."""
+    called: str = ""
+    """What its folder is called where it was found, which a link may call otherwise."""
     file: str = ""
     """Its `SKILL.md`, real."""
     hint: str = ""
@@ -124,8 +126,23 @@ def read_skill(text: str, folder_name: str) -> Said:
     return Said(values, tuple(warnings))
 
 
+def from_prompt(prompt: ServerPrompt) -> Skill:
+    """A server's prompt as a skill."""
+    hint = " ".join(f"{one.name}=…" if one.is_required else f"[{one.name}=…]" for one in prompt.parameters)
+    words = shown(prompt.words)[:MOST_DESCRIPTION_CHARS]
+    return Skill(
+        name=shown(f"{prompt.server}:{prompt.name}")[:_MOST_WORD_CHARS],
+        description=words or f"A prompt of the server {shown(prompt.server)}.",
+        layer="server",
+        hint=shown(hint)[:_MOST_WORD_CHARS],
+        server=prompt.server,
+        prompt=prompt.name,
+        parameters=prompt.parameters,
+    )
+
+
 def rules(value: Any) -> tuple[str, ...]:
-    """The rules of `allowed-tools`: a list, or words between commas or blanks; parentheses keep what is in them whole."""
+    """The rules of `allowed-tools`: a list, or words between commas or blanks, of which parentheses keep some whole."""
     if isinstance(value, list):
         found = [one.strip() for one in value if isinstance(one, str)]
     else:

@@ -8,7 +8,7 @@ certain to work in, there is no command line at all. Whatever comes of it is jud
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ferrule.workspace.skill import Parameter
@@ -20,7 +20,7 @@ _PLACE = (
     r"\$ARGUMENTS\[(?P<at>\d{1,3})\]|\$(?P<short>\d{1,2})(?!\w|[.,]\d)|(?P<all>\$ARGUMENTS\b)"
     r"|(?P<session>\$\{CLAUDE_SESSION_ID\})|(?P<folder>\$\{CLAUDE_SKILL_DIR\})"
 )
-_COMMAND = r"(?<!\S)!`(?P<command>[^`\n]*[^`\s][^`\n]*)`"
+_COMMAND = r"(?<!\S)!`(?P<command>[^`\n]+)`"
 _HAZARDS = ("$(", "${", "$'", '$"', "$[", "<<", "((", "[[", "#", "\\\n")
 """What a command must not have beside an argument: there a quotation mark may mean something else."""
 
@@ -99,10 +99,12 @@ def compose(body: str, *, arguments: str = "", session: str = "", folder: str = 
     for found in re.finditer(f"{_COMMAND}|{_PLACE}", body):
         pieces.append(body[done : found.start()])
         done = found.end()
-        if found["command"] is not None:
-            pieces.append(Command(_command(found["command"].strip(), values)))
-        else:
+        if found["command"] is None:
             pieces.append(_in_prose(found, values))
+        elif line := found["command"].strip():
+            pieces.append(Command(_command(line, values)))
+        else:
+            pieces.append(found[0])
     pieces.append(body[done:])
     if arguments.strip() and not values.used:
         pieces.append(f"\n\nARGUMENTS: {arguments}")
@@ -175,8 +177,3 @@ def prompt_arguments(arguments: str, parameters: Sequence[Parameter]) -> dict[st
     if missing:
         raise ValueError(", ".join(missing))
     return given
-
-
-def unused(arguments: Mapping[str, str], given: str) -> bool:
-    """Was something given that no parameter took?"""
-    return bool(given.strip()) and not arguments

@@ -2,7 +2,7 @@
 
 | exit code | meaning |
 |---|---|
-| 0 | what it prints is read: an object of JSON is its answer, for `SessionStart` and `UserPromptSubmit` a text is context |
+| 0 | it prints its answer as a JSON object, or nothing; `SessionStart` and `UserPromptSubmit` may print plain context |
 | 2 | it objects, and what it wrote to its standard error is the reason |
 | 126, 127, or the end by a signal | it could not run, or did not come to its end: it failed |
 | others | a note for the user; the call goes on |
@@ -21,7 +21,7 @@ import msgspec
 TEXT_CHARS = 10_000
 """So much of a reason, a context or a message is passed on."""
 _NO_REASON = "A hook refused this and gave no reason."
-_STOPS = frozenset({"PreToolUse", "PostToolUse", "UserPromptSubmit"})
+_STOPS = frozenset({"PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit"})
 """Events where `continue: false` is an objection,"""
 _OBJECTS = _STOPS | {"Stop", "SubagentStop"}
 """and those where there is something to object to. At the others the user is told."""
@@ -29,7 +29,10 @@ _PLAIN = frozenset({"SessionStart", "UserPromptSubmit"})
 """Events whose hooks may give context as a plain text."""
 _CANNOT_RUN = frozenset({126, 127})
 _SIGNALS = range(129, 193)
-_MENTIONS = r"(?i)decision|updatedInput|\"continue\""
+_DECIDES = r"(?i)['\"](?:permissionDecision|decision|updatedInput|continue)\\?['\"]\s*:"
+"""Part of an answer, in a text that is not all JSON;"""
+_MAY_DECIDE = r"(?i)decision|updatedInput|continue|hookSpecificOutput"
+"""and in one that should have been."""
 
 Verdict = Literal["", "allow", "ask", "deny"]
 _DECISIONS: dict[str, Verdict] = {"allow": "allow", "deny": "deny", "ask": "ask"}
@@ -46,6 +49,8 @@ class Answer(NamedTuple):
     context: str = ""
     told: tuple[str, ...] = ()
     """Sentences for the user."""
+    variables: dict[str, str] | None = None
+    """What the session's commands shall find in their environment."""
 
 
 def strictest(verdicts: list[Verdict]) -> Verdict:
@@ -57,7 +62,7 @@ def bounded(text: str) -> str:
     return text if len(text) <= TEXT_CHARS else text[:TEXT_CHARS].rstrip() + " …"
 
 
-def failed(event: str, who: str, why: str) -> Answer:
+def failure(event: str, who: str, why: str) -> Answer:
     """The answer of a hook that gave none. `who` begins a sentence, and `why` ends it."""
     sentence = bounded(f"{who} {why}.")
     return Answer("ask", sentence, told=(sentence,)) if event == "PreToolUse" else Answer(told=(sentence,))
@@ -72,9 +77,9 @@ def from_exit(event: str, who: str, exit_code: int, stdout: bytes, stderr: bytes
         return _objection(event, who, said)
     ending = f": {said}" if said else ""
     if exit_code in _CANNOT_RUN:
-        return failed(event, who, f"could not be run (exit code {exit_code}){ending}")
+        return failure(event, who, f"could not be run (exit code {exit_code}){ending}")
     if exit_code in _SIGNALS:
-        return failed(event, who, f"was ended by signal {exit_code - 128}{ending}")
+        return failure(event, who, f"was ended by signal {exit_code - 128}{ending}")
     return Answer(told=(bounded(f"{who} failed with exit code {exit_code}{ending or '.'}"),))
 
 
@@ -87,15 +92,15 @@ def _objection(event: str, who: str, reason: str) -> Answer:
 def _printed(event: str, who: str, stdout: bytes) -> Answer:
     text = stdout.decode(errors="replace").removeprefix("\ufeff").strip()
     if not text.startswith("{"):
-        if event == "PreToolUse" and re.search(_MENTIONS, text):
+        if event == "PreToolUse" and re.search(_DECIDES, text):
             # Something on the way, a start-up file for one, has printed before it.
-            return failed(event, who, "printed a decision among other text; it must print nothing but one JSON object")
+            return failure(event, who, "printed a decision among other text; it must print nothing but one JSON object")
         return Answer(context=bounded(text)) if event in _PLAIN else Answer()
     try:
         answer = msgspec.json.decode(stdout.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         why = f"printed what is no JSON ({error})"
-        return failed(event, who, why) if re.search(_MENTIONS, text) else Answer(told=(bounded(f"{who} {why}."),))
+        return failure(event, who, why) if re.search(_MAY_DECIDE, text) else Answer(told=(bounded(f"{who} {why}."),))
     return from_object(event, who, answer)
 
 
@@ -104,7 +109,7 @@ def from_object(event: str, who: str, answer: object) -> Answer:
     if answer is None:
         return Answer()
     if not isinstance(answer, Mapping):
-        return failed(event, who, f"answered with {_kind(answer)} instead of an object")
+        return failure(event, who, f"answered with {_kind(answer)} instead of an object")
     reading = _Reading(answer)
     specific = reading.specific(event)
     decided = specific.choice("permissionDecision", _DECISIONS)

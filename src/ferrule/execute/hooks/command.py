@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ferrule.core.access import within
-from ferrule.execute.hooks.answer import Answer, failed, from_exit
+from ferrule.execute.hooks.answer import Answer, failure, from_exit
 from ferrule.execute.hooks.hook import Hook
 from ferrule.support.beneath import describe
 from ferrule.support.pipe import pipe
@@ -44,11 +44,11 @@ async def run(hook: Hook, given: bytes, place: Place, more: Mapping[str, str]) -
         )
     except (OSError, ValueError) as error:  # a UnicodeError is a ValueError
         reason = describe(error) if isinstance(error, OSError) else str(error)
-        return failed(hook.event, who, f"could not be started ({reason})")
+        return failure(hook.event, who, f"could not be started ({reason})")
     if piped.stopped == "time":
-        return failed(hook.event, who, f"did not end within {hook.seconds:g} seconds")
+        return failure(hook.event, who, f"did not end within {hook.seconds:g} seconds")
     if piped.stopped == "size":
-        return failed(hook.event, who, f"printed more than {_OUTPUT_BYTES:,} bytes")
+        return failure(hook.event, who, f"printed more than {_OUTPUT_BYTES:,} bytes")
     return from_exit(hook.event, who, piped.exit_code, piped.stdout, piped.stderr)
 
 

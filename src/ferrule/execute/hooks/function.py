@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ferrule.execute.guests import Guests
-from ferrule.execute.hooks.answer import Answer, failed, from_object
+from ferrule.execute.hooks.answer import Answer, failure, from_object
 from ferrule.execute.hooks.command import label
 from ferrule.execute.hooks.hook import Hook
 
@@ -27,11 +27,11 @@ async def run(hook: Hook, given: bytes, guests: Guests) -> Answer:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        return failed(hook.event, who, "cancelled itself")
+        return failure(hook.event, who, "cancelled itself")
     except Exception as error:  # noqa: BLE001 - whatever foreign code raises ends its own answer and nothing else
         if isinstance(error, TimeoutError) and limit.expired():
-            return failed(hook.event, who, f"did not end within {hook.seconds:g} seconds")
-        return failed(hook.event, who, f"raised {type(error).__name__}: {_said(error)}")
+            return failure(hook.event, who, f"did not end within {hook.seconds:g} seconds")
+        return failure(hook.event, who, f"raised {type(error).__name__}: {_said(error)}")
     return from_object(hook.event, who, answer)
 
 

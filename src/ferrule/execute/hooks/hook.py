@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 EVENTS = (
     "PreToolUse",
     "PostToolUse",
+    "PostToolUseFailure",
     "SessionStart",
     "SessionEnd",
     "Notification",

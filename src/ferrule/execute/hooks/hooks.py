@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ferrule.execute.hooks.answer import Answer, Verdict, bounded, failed, strictest
+from ferrule.execute.hooks.answer import Answer, Verdict, bounded, failure, strictest
 from ferrule.execute.hooks.command import Place, label, run
 from ferrule.execute.hooks.hook import After, Before, Hook
 from ferrule.execute.hooks.match import covers
@@ -46,7 +46,7 @@ class Hooks:
         roster: Roster | None = None,
         transcript_path: str = "",
     ) -> None:
-        """`environment` is what commands of the user's find, without secrets; sentences for `report` are not cleaned."""
+        """`environment` is for their commands and holds no secrets; `report` gets texts as hooks wrote them."""
         self._hooks: dict[str, list[Hook]] = {}
         for hook in hooks:
             self._hooks.setdefault(hook.event, []).append(hook)
@@ -75,8 +75,8 @@ class Hooks:
         changed: dict[str, Any] | None = None
         wanted = [answer.input for answer in answers if answer.input is not None]
         if wanted and verdict != "deny":
-            changed = wanted[-1] if wanted[-1] != told_input else None
-            if any(one != wanted[-1] for one in wanted):
+            changed = None if _same(wanted[-1], told_input) else wanted[-1]
+            if not all(_same(one, wanted[-1]) for one in wanted):
                 notes.append(_TWO_INPUTS)
         return Before(verdict, _reasons(answers, verdict), changed, tuple(notes))
 
@@ -90,19 +90,26 @@ class Hooks:
         *,
         failed: bool,
     ) -> After:
-        """What the hooks say to a reply. A call that failed has none of theirs: it changed nothing that it tells of."""
-        hooks = [] if failed else self._matching("PostToolUse", tool_names)
+        """What the hooks say to a reply: those of `PostToolUse`, where it failed those of `PostToolUseFailure`."""
+        event = "PostToolUseFailure" if failed else "PostToolUse"
+        hooks = self._matching(event, tool_names)
         if not hooks:
             return After()
         fields = {"tool_name": told_name, "tool_input": told_input, "tool_use_id": call_id}
-        return _after(await self._tell(hooks, "PostToolUse", {**fields, "tool_response": told_response}))
+        said = {"error": told_response} if failed else {"tool_response": told_response}
+        return _after(await self._tell(hooks, event, {**fields, **said}))
 
     async def fire(self, event: str, **fields: Any) -> After:
-        """Tell of something else: `SessionStart` (source), `SessionEnd` (reason), `Notification` (message) and others."""
+        """Tell of what is no call: `SessionStart` (source), `SessionEnd` (reason), `Notification` (message), others."""
         about = _MATCHED.get(event)
         names = None if about is None else [str(fields.get(about, ""))]
         hooks = self._matching(event, names)
-        return _after(await self._tell(hooks, event, fields)) if hooks else After()
+        if not hooks:
+            return After()
+        answers = await self._tell(hooks, event, fields)
+        for answer in answers:
+            self._additions |= answer.variables or {}
+        return _after(answers)
 
     def environment_additions(self) -> dict[str, str]:
         """The variables that hooks of `SessionStart` want the session's commands to have."""
@@ -125,7 +132,7 @@ class Hooks:
         try:
             given = json.dumps(told, allow_nan=False).encode()
         except (TypeError, ValueError, RecursionError):
-            answers = [failed(event, label(hook), "could not be told: the call is no plain JSON") for hook in hooks]
+            answers = [failure(event, label(hook), "could not be told: the call is no plain JSON") for hook in hooks]
         else:
             async with asyncio.TaskGroup() as group:  # whoever is cancelled here leaves no hook running
                 tasks = [group.create_task(self._ask(hook, given)) for hook in hooks]
@@ -155,18 +162,26 @@ class Hooks:
         try:
             file = VariablesFile()
         except OSError as error:
-            return failed(hook.event, label(hook), f"could not be started ({error.strerror})")
+            return failure(hook.event, label(hook), f"could not be started ({error.strerror})")
         try:
             answer = await run(hook, given, self._place, {"CLAUDE_ENV_FILE": file.path})
-            return self._with_variables(hook, answer, file)
+            return _with_variables(answer, file, hook)
         finally:
             file.remove()
 
-    def _with_variables(self, hook: Hook, answer: Answer, file: "VariablesFile") -> Answer:
-        variables = file.read()
-        self._additions |= variables.values
-        wrong = (bounded(f"{label(hook)} {why}.") for why in variables.wrong)
-        return answer._replace(told=(*answer.told, *wrong))
+
+def _with_variables(answer: Answer, file: "VariablesFile", hook: Hook) -> Answer:
+    variables = file.read()
+    wrong = (bounded(f"{label(hook)} {why}.") for why in variables.wrong)
+    return answer._replace(told=(*answer.told, *wrong), variables=variables.values)
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """As JSON: `true` is not 1."""
+    try:
+        return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        return False
 
 
 def _reasons(answers: Sequence[Answer], verdict: Verdict) -> str:

@@ -1,11 +1,14 @@
 """Whether a hook is told of a call: its matcher is a regular expression that covers the whole name of a tool."""
 
+import math
 import re
 from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
 _CHARS = 2000
+_REPEATED = 1000
+"""Counts such as `{9}{99}` may multiply to so much: compiling writes them all out."""
 _SECONDS = 0.05
 """A name is short: whoever needs longer to tell has an expression that does not end."""
 
@@ -18,6 +21,8 @@ def check(matcher: str) -> None:
     """Raises BadMatcher where it cannot be understood."""
     if len(matcher) > _CHARS:
         raise BadMatcher(f"it has more than {_CHARS:,} characters")
+    if math.prod(max(1, int(count)) for count in re.findall(r"[{,](\d{1,9})", matcher)) > _REPEATED:
+        raise BadMatcher(f"it repeats something more than {_REPEATED:,} times")
     if not _names(matcher):
         _compiled(matcher)
 

@@ -1,12 +1,12 @@
 """Reading hooks: from settings of Claude Code, from our own settings, and from the program that uses the engine.
 
-What is wrong in one hook does not stop the others: it is left out, with a warning. Only a hook of the user's, or of
-whoever runs the machine, that would have been told before a call may not vanish so quietly, for it might have refused
-the call. It is a `ConfigError`, and so is all that may have been meant as one.
+What is wrong in one hook does not stop the others: it is left out, with a warning. But a hook that would have been told
+before a call may not vanish so quietly, for it might have refused the call: unless it is a project's, it is a
+`ConfigError`, and so is all that may have been meant as one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,7 +15,7 @@ from ferrule.execute.hooks.hook import EVENTS, Hook, Layer
 from ferrule.execute.hooks.match import BadMatcher, check
 from ferrule.settings import HookSetting
 
-_STRONG = frozenset({"managed", "user"})
+_STRONG = frozenset({"managed", "user", "session"})
 _ORDER: tuple[Layer, ...] = ("managed", "user", "project", "session")
 _SILENCES: dict[Layer, frozenset[Layer]] = {
     "managed": frozenset(_ORDER),
@@ -50,11 +50,11 @@ def from_claude(raw: bytes, *, layer: Layer, source: str) -> Found:
     """The hooks of a settings file of Claude Code. For a project: only contents that the user trusts."""
     reader = _Reader(layer, source)
     try:
-        settings = msgspec.json.decode(raw.removeprefix(b"\xef\xbb\xbf"))
-        if not isinstance(settings, dict):
-            raise _Wrong("it is no JSON object")
+        settings = _object(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, _Wrong) as error:
-        reader.complain(None, f"its hooks cannot be read: {error}")
+        # Settings of Amp may have comments in them; hooks of this form are not there.
+        if b'"amp.' not in raw or b'"hooks"' in raw:
+            reader.complain(None, f"its hooks cannot be read: {error}")
         return reader.found()
     off = reader.flag(settings, "disableAllHooks")
     only = reader.flag(settings, "allowManagedHooksOnly") and layer == "managed"
@@ -82,10 +82,6 @@ def from_program(hooks: Iterable[Hook]) -> Found:
     found = []
     for hook in hooks:
         try:
-            if hook.event not in EVENTS:
-                raise _Wrong(f"there is no event “{hook.event}”; there are {', '.join(EVENTS)}")
-            if (hook.function is None) == (not hook.command):
-                raise _Wrong("it needs either a command or a function")
             _check(hook)
         except _Wrong as error:
             raise ConfigError(f"A hook for {hook.event} cannot be used: {error}.") from error
@@ -201,9 +197,20 @@ def _command(entry: object) -> tuple[str, None, float]:
     return command, None, float(seconds)
 
 
+def _object(raw: bytes) -> dict[str, Any]:
+    settings = msgspec.json.decode(raw.removeprefix(b"\xef\xbb\xbf"))
+    if not isinstance(settings, dict):
+        raise _Wrong("it is no JSON object")
+    return settings
+
+
 def _check(hook: Hook) -> None:
-    if hook.function is None and not hook.command.strip():
-        raise _Wrong("its command is empty")
+    if hook.event not in EVENTS:
+        raise _Wrong(f"there is no such event; there are {', '.join(EVENTS)}")
+    if (hook.function is None) == (not hook.command.strip()):
+        raise _Wrong("it needs a command or a function, one of both")
+    if hook.function is not None and not callable(hook.function):
+        raise _Wrong("its function cannot be called")
     if "\0" in hook.command:
         raise _Wrong("its command has a NUL in it")
     if not hook.seconds > 0:

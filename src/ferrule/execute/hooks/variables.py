@@ -11,12 +11,15 @@ from typing import NamedTuple
 
 _FILE_BYTES = 1 << 16
 _NAMES = 500
-_STATEMENT = r"(?:[^'\"\\\n;#]|(?<=[^\s;])#|'[^']*+'|\"(?:[^\"\\]|\\.)*+\"|\\.)++"
-"""One command of the shell, up to the end of its line; a `#` inside of a word begins no comment."""
+_STATEMENT = r"(?:[^'\"\\\n;#]|(?<=[^\s;])#|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.)+"
+"""One command of the shell, up to the end of its line; a `#` inside of a word begins no comment.
+
+Nothing in it is possessive: before Python 3.11.5 such repetitions inside of one another match too much.
+"""
 _BETWEEN = r"(?:[\s;]|#[^\n]*)+"
 _ASSIGNMENTS = r"(?:export\s+|declare\s+-x\s+|typeset\s+-x\s+)?(?=[A-Za-z_])"
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-_QUOTED = r"'[^']*+'|\"(?:[^\"\\]|\\.)*+\"|\\."
+_QUOTED = r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\."
 _WORKED_OUT = r"[$`()<>&|]|[=:]~"
 """What means more than itself where nothing quotes it."""
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -79,6 +82,9 @@ def parse(text: str) -> Variables:
             wrong.append("wrote a variable whose quotes do not end")
             break
         at = statement.end()
+        if text[at : at + 1] in {"'", '"', "\\"}:
+            wrong.append("wrote a variable whose quotes do not end")
+            break
         _take(statement.group().strip(), values, wrong)
     if len(values) > _NAMES:
         return Variables({}, (f"wrote more than {_NAMES:,} variables; none of them is set",))
@@ -96,7 +102,8 @@ def _take(statement: str, values: dict[str, str], wrong: list[str]) -> None:
         wrong.append("wrote a variable whose value would have to be worked out; only plain values are taken")
         return
     try:
-        words = [word.partition("=") for word in shlex.split(statement[begin.end() :])]
+        plain = re.sub(_QUOTED, _plainer, statement[begin.end() :], flags=re.DOTALL)
+        words = [word.partition("=") for word in shlex.split(plain)]
     except ValueError:
         wrong.append("wrote a variable whose quotes do not end")
         return
@@ -110,3 +117,9 @@ def _take(statement: str, values: dict[str, str], wrong: list[str]) -> None:
 def _left(quoted: re.Match[str]) -> str:
     """What of a quoted text the shell would still work out."""
     return re.sub(r"\\.|[^$`\\]", "", quoted.group(), flags=re.DOTALL) if quoted.group().startswith('"') else ""
+
+
+def _plainer(quoted: re.Match[str]) -> str:
+    """The same for `shlex`, which would keep the backslash that a shell takes from `\\$` in double quotes."""
+    text = quoted.group()
+    return re.sub(r"\\([$`\\])", lambda found: found[1].replace("\\", "\\\\"), text) if text[0] == '"' else text

@@ -4,27 +4,43 @@
 -- they are upvalues of functions here, and the debug library, which could look at those, stays here too.
 -- Everything that Ferrule itself calls is a local: a tool that changes its own globals changes nothing of this.
 
-local poll, limit, STEP, MOST = ...
+local poll, limit, patterns, STEP, MOST = ...
 
 local debug_getmetatable, debug_setmetatable, sethook = debug.getmetatable, debug.setmetatable, debug.sethook
 local error, getmetatable, ipairs, load, next, pcall = error, getmetatable, ipairs, load, next, pcall
 local rawequal, rawget, rawlen, rawset, select, setmetatable = rawequal, rawget, rawlen, rawset, select, setmetatable
-local tonumber, tostring, type, xpcall, collectgarbage = tonumber, tostring, type, xpcall, collectgarbage
+local tonumber, tostring, type, collectgarbage = tonumber, tostring, type, collectgarbage
 local byte, char, find, format, gsub = string.byte, string.char, string.find, string.format, string.gsub
 local match, sub, concat, utf8_char = string.match, string.sub, table.concat, utf8.char
-local co_create, co_resume, co_status = coroutine.create, coroutine.resume, coroutine.status
-local math_type, huge, stderr = math.type, math.huge, io.stderr
+local co_close, co_create = coroutine.close, coroutine.create
+local co_resume, co_status = coroutine.resume, coroutine.status
+local math_type, huge, stderr, clock = math.type, math.huge, io.stderr, os.clock
 
 -- The watch. A hook belongs to one coroutine, so each one gets it. Once the call is over, the hook comes with every
 -- instruction: a tool that catches the error in a pcall meets it again at once, all the way up.
 
 local over = false
 
+local polled = clock()
+
 local function watch()
-  if over or poll() then
+  if not over then
+    local now = clock()
+    if now >= polled and now - polled < 0.01 then return end -- to ask takes longer than to look at the clock
+    polled = now
+    if not poll() then return end
     over = true
-    sethook(watch, "", 1)
-    error("the tool was stopped: its time is up", 0)
+  end
+  sethook(watch, "", 1)
+  error("the tool was stopped: its time is up", 0)
+end
+
+-- Where C calls nest as deep as they may, no hook can be called any more: it fails, and whoever catches that goes on.
+-- So everything that catches looks at the clock itself.
+local function watched(original)
+  return function(...)
+    watch()
+    return original(...)
   end
 end
 
@@ -215,10 +231,21 @@ end
 
 local env = {
   _VERSION = _VERSION, assert = assert, error = error, getmetatable = getmetatable, ipairs = ipairs, next = next,
-  pairs = pairs, pcall = pcall, rawequal = rawequal, rawget = rawget, rawlen = rawlen, rawset = rawset,
-  select = select, tonumber = tonumber, tostring = tostring, type = type, xpcall = xpcall, null = null,
+  pairs = pairs, pcall = watched(pcall), rawequal = rawequal, rawget = rawget, rawlen = rawlen, rawset = rawset,
+  select = select, tonumber = tonumber, tostring = tostring, type = type, null = null,
 }
 env._G = env
+
+-- The original calls the function that words an error where the error is, which may be inside of the hook, and there no
+-- watch comes. Here it is called afterwards.
+local function after(words, ok, ...)
+  if ok then return true, ... end
+  return false, select(2, pcall(words, (...)))
+end
+
+env.xpcall = watched(function(body, words, ...)
+  return after(words, pcall(body, ...))
+end)
 
 local function copied(from, names)
   local out = {}
@@ -282,7 +309,14 @@ function env.print(...)
   if printed <= MOST.printed then stderr:write(line, "\n") end
 end
 
-env.coroutine = copied(coroutine, "close isyieldable resume running status yield")
+env.coroutine = copied(coroutine, "isyieldable running status yield")
+env.coroutine.resume = watched(co_resume)
+
+env.coroutine.close = watched(function(of)
+  -- One that died while its hook ran would run what it has to close without a watch.
+  if co_status(of) == "dead" then return true end
+  return co_close(of)
+end)
 env.coroutine.create = new_coroutine
 
 function env.coroutine.wrap(body)
@@ -290,10 +324,9 @@ function env.coroutine.wrap(body)
   local function pass(ok, ...)
     if ok then return ... end
     local message = ...
-    if co_status(made) ~= "dead" then coroutine.close(made) end
     error(message, 0)
   end
-  return function(...) return pass(co_resume(made, ...)) end
+  return watched(function(...) return pass(co_resume(made, ...)) end)
 end
 
 local function plain(of, name)
@@ -312,12 +345,19 @@ end
 local tables = copied(table, "concat insert move pack remove sort unpack")
 env.table = {pack = tables.pack}
 
-for _, name in ipairs {"insert", "remove", "sort"} do
+for _, name in ipairs {"insert", "remove"} do
   local original = tables[name]
   env.table[name] = function(of, ...)
     plain(of, name)
     return original(of, ...)
   end
+end
+
+local function less(one, other) return one < other end
+
+function env.table.sort(of, before)
+  plain(of, "sort")
+  return tables.sort(of, before or less) -- in C, comparing long texts would keep the watch away
 end
 
 function env.table.concat(of, between, first, last)
@@ -339,10 +379,7 @@ function env.table.move(of, first, last, at, to)
   return tables.move(of, first, last, at, to or of)
 end
 
--- Patterns are searched by going back, in C: some take longer than anybody waits. Where that can be, the same is done
--- here, where the watch comes.
-
-PATTERNS
+for _, name in ipairs {"find", "match", "gmatch", "gsub"} do env.string[name] = patterns[name] end
 
 debug_setmetatable("", {__index = env.string, __metatable = "string"})
 

@@ -1,4 +1,4 @@
-"""Which servers may be used at all: `amp.mcpPermissions`, an ordered list of which the first entry that matches decides.
+"""Which servers may be used at all: `amp.mcpPermissions`, a list of which the first entry that matches decides.
 
 An entry is `{"matches": {"url": glob} | {"command": glob, "args": glob}, "action": "allow" | "reject"}`; the arguments
 are matched as one text. A list that cannot be understood rejects everything: it might have rejected anything.
@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from ferrule.core.errors import ConfigError
 from ferrule.permissions.rules.wildcard import Wildcard
+from ferrule.sources.mcp.forms import ALLOWED as KEY
 from ferrule.sources.mcp.server import Layer, Server
 
-KEY = "amp.mcpPermissions"
 _MOST = 10_000
 _PARTS = frozenset({"url", "command", "args"})
 
@@ -29,7 +29,9 @@ class Allowed(NamedTuple):
         if not self.matches:
             return True
         parts = {"url": server.url} if server.url else {"command": server.command, "args": " ".join(server.args)}
-        return all(name in parts and Wildcard((tuple(glob.split("*")),)).matches(parts[name]) for name, glob in self.matches)
+        return all(
+            name in parts and Wildcard((tuple(glob.split("*")),)).matches(parts[name]) for name, glob in self.matches
+        )
 
 
 def read_allowed(entries: Any, *, source: str, layer: Layer) -> tuple[Allowed, ...]:
@@ -62,4 +64,3 @@ def rejecting(server: Server, entries: Iterable[Allowed]) -> Allowed | None:
         if found is not None and not found.is_allowed:
             return found
     return None
-

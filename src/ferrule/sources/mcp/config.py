@@ -7,15 +7,17 @@ What cannot be understood is a warning and harms only the server that it is abou
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferrule.core.errors import ConfigError
 from ferrule.settings import Mcp, decode_settings, settings_path
 from ferrule.sources.mcp import places
-from ferrule.sources.mcp.allowed import Allowed, read_allowed, rejecting
 from ferrule.sources.mcp.entries import entry_server, settings_server
 from ferrule.sources.mcp.forms import Form, form_of, parsed
 from ferrule.sources.mcp.server import Layer, Server
+
+if TYPE_CHECKING:
+    from ferrule.sources.mcp.allowed import Allowed
 
 _MOST_SERVERS = 500
 
@@ -25,7 +27,7 @@ class Configured(NamedTuple):
 
     servers: tuple[Server, ...] = ()
     warnings: tuple[str, ...] = ()
-    allowed: tuple[Allowed, ...] = ()
+    allowed: "tuple[Allowed, ...]" = ()
     """What decides about servers once more, when their variables are known."""
     is_shut: bool = False
     """Is there a list of allowed servers that nobody understands? Then none of them starts."""
@@ -147,6 +149,8 @@ class _Reader:
             self._add(name, partial(entry_server, name, entry, layer=layer, source=source))
 
     def _allow(self, entries: Any, *, source: str, layer: Layer) -> None:
+        from ferrule.sources.mcp.allowed import read_allowed  # for whoever has such a list
+
         try:
             self._allowed += read_allowed(entries, source=source, layer=layer)
         except ConfigError as error:
@@ -177,16 +181,18 @@ class _Reader:
             self._warnings += warnings
 
     def configured(self) -> Configured:
-        servers: list[Server] = []
-        for server in filter(None, self._servers.values()):
-            reason = rejecting(server, self._allowed)
-            if reason is None:
-                servers.append(server)
-            else:
-                self._warnings.append(f"The MCP server {server.name} is not used: {reason.source} rejects it.")
-        return Configured(
-            () if self._is_shut else tuple(servers), tuple(self._warnings), tuple(self._allowed), self._is_shut
-        )
+        servers = [] if self._is_shut else list(filter(None, self._servers.values()))
+        if self._allowed:
+            servers = list(filter(self._lets, servers))
+        return Configured(tuple(servers), tuple(self._warnings), tuple(self._allowed), self._is_shut)
+
+    def _lets(self, server: Server) -> bool:
+        from ferrule.sources.mcp.allowed import rejecting  # as above
+
+        reason = rejecting(server, self._allowed)
+        if reason is not None:
+            self._warnings.append(f"The MCP server {server.name} is not used: {reason.source} rejects it.")
+        return reason is None
 
 
 def _absolute(path: str) -> str:

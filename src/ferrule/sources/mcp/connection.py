@@ -1,16 +1,34 @@
-"""A connection to one MCP server: started when it is needed, started again when it died, harmful to nobody else.
+"""A connection to one MCP server: started when it is needed, started again when it died, harmful to nobody else."""
 
-Stub: the contract between helpers.
-"""
-
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 from ferrule.core.elsewhere import Mixed, ServerResource
+from ferrule.core.errors import ToolFailure
+from ferrule.output.clean import clean
+from ferrule.sources.mcp import listed
+from ferrule.sources.mcp.answers import Answers, contents, prompt_text
+from ferrule.sources.mcp.elicited import Elicit, Elicited, answering_roots
+from ferrule.sources.mcp.keeper import Keeper, Wants
+from ferrule.sources.mcp.rest import PAUSES_SECONDS, Rest
 from ferrule.sources.mcp.server import Listing, Server
+from ferrule.sources.mcp.sieve import said
+from ferrule.support.roster import Roster
 
-Elicit = Callable[[str, str, Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
-"""Server's name, its message and the JSON Schema of what it asks for → the values, or None for no."""
+if TYPE_CHECKING:
+    from mcp import Client
+
+__all__ = ["Connection", "Elicit"]
+
+_CHANGED_SECONDS = 0.1
+"""Changes that come so close are one."""
+_GONE, _GONE_SECONDS = "Connection closed", 2.0
+"""What the package says to a call whose server is gone, and how long the keeper may take to learn why."""
+_MESSAGE_CHARS = 2_000
+_PROGRESS_CHARS = 500
+_GUIDANCE_CHARS = 16_384
 
 
 class Connection:
@@ -27,15 +45,62 @@ class Connection:
         elicit: Elicit | None = None,
         roster: object | None = None,
         result_bytes: int = 32 << 20,
+        on_note: Callable[[str], None] = lambda _: None,
+        pauses_seconds: tuple[float, ...] = PAUSES_SECONDS,
     ) -> None:
-        """`server` has its variables expanded already; `folder` is the workspace."""
+        """`server` has its variables expanded already; `folder` is the workspace; `on_note` gets warnings."""
+        self._server = server
+        self._on_changed = on_changed
+        self._on_note = on_note
+        self._rest = Rest(pauses_seconds)
+        self._wants = Wants(
+            server=server,
+            environment=environment,
+            folder=folder,
+            roster=roster if isinstance(roster, Roster) else None,
+            result_bytes=result_bytes,
+            elicit=None if elicit is None else Elicited(server.name, elicit, on_note, self._wait_for_user),
+            roots=answering_roots(roots) if roots else None,
+            changed=self._change,
+        )
+        self._keeper: Keeper | None = None
+        self._mode = "auto"
+        self._closed = False
+        self._junk_told = False
+        self._changing: asyncio.TimerHandle | None = None
+        self._pending: set[_Pending] = set()
+        self._answers = Answers()
+        self._listing = asyncio.Lock()
 
     @property
     def running(self) -> bool:
-        raise NotImplementedError
+        return self._keeper is not None and self._keeper.ready
 
     async def listing(self) -> Listing:
-        raise NotImplementedError
+        async with self._listing, self._speaking("list its tools", self._server.start_seconds) as (keeper, client):
+            assert keeper.transport is not None
+            sieve = keeper.transport.sieve
+            sieve.rejected["tools/list"] = []
+            offered = client.server_capabilities
+            found: list[Any] = []
+            cut = ""
+            if offered.tools is not None:
+                found, cut = await listed.pages(_pages(client.list_tools, "tools"))
+            rejected = [*sieve.rejected["tools/list"], *([("(and more)", cut)] if cut else [])]
+            prompts: list[Any] = []
+            if offered.prompts is not None:
+                prompts, _ = await listed.pages(_pages(client.list_prompts, "prompts"))
+            tools, doubles = listed.tools(found)
+            about = client.server_info
+            return Listing(
+                title=clean((about and (about.title or about.name)) or self._server.name)[:200],
+                version=clean((about and about.version) or "")[:100],
+                guidance=clean(client.instructions or "")[:_GUIDANCE_CHARS],
+                tools=tools,
+                prompts=listed.prompts(prompts),
+                has_resources=offered.resources is not None,
+                rejected=(*rejected, *doubles),
+            )
 
     async def call(
         self,
@@ -46,16 +111,186 @@ class Connection:
         output_schema: Mapping[str, Any] | None = None,
     ) -> Mixed:
         """Cancelling it cancels the call at the server."""
-        raise NotImplementedError
+
+        pending = _Pending(progress)
+        async with self._speaking(f"run {tool}", None) as (_, client):
+            self._pending.add(pending)
+            try:
+                result = await client.call_tool(tool, dict(arguments), progress_callback=pending.report)
+            finally:
+                self._pending.discard(pending)
+                pending.over = True
+        self._tell_of_junk()
+        return await self._answers.mixed(tool, result, output_schema)
 
     async def resources(self, *, templates: bool = False) -> list[ServerResource]:
-        raise NotImplementedError
+        async with self._speaking("list its resources", self._server.start_seconds) as (_, client):
+            self._need(client, "resources")
+            if templates:
+                found, _ = await listed.pages(_pages(client.list_resource_templates, "resource_templates"))
+            else:
+                found, _ = await listed.pages(_pages(client.list_resources, "resources"))
+        return listed.resources(self._server.name, found)
 
     async def read(self, uri: str) -> Mixed:
-        raise NotImplementedError
+        async with self._speaking(f"read {uri}", None) as (_, client):
+            self._need(client, "resources")
+            result = await client.read_resource(uri)
+        return await contents(result)
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> str:
-        raise NotImplementedError
+        async with self._speaking(f"give its prompt {name}", None) as (_, client):
+            self._need(client, "prompts")
+            result = await client.get_prompt(name, dict(arguments))
+        return await prompt_text(result)
 
     async def close(self) -> None:
-        raise NotImplementedError
+        """End the server and all that it has started; a connection that was closed is not opened again."""
+        self._closed = True
+        if self._changing is not None:
+            self._changing.cancel()
+        if self._keeper is not None:
+            await self._keeper.stop()
+
+    @asynccontextmanager
+    async def _speaking(self, doing: str, seconds: float | None) -> "AsyncIterator[tuple[Keeper, Client]]":
+        """The server, started where it does not run; whatever goes wrong meanwhile becomes a ToolFailure."""
+        keeper = await self._started()
+        client = keeper.client
+        assert client is not None
+        try:
+            async with asyncio.timeout(seconds):
+                yield keeper, client
+        except ToolFailure:
+            raise
+        except TimeoutError as error:
+            within = "in time" if seconds is None else f"within {seconds:g} seconds"
+            raise self._failure(f"did not {doing} {within}", code="mcp-timeout") from error
+        except Exception as error:  # the package, with whatever a server made of it
+            raise await self._explained(keeper, error) from error
+
+    async def _started(self) -> Keeper:
+        while True:
+            keeper = await self._begun()
+            await keeper.wait()
+            if keeper.ready:
+                if self._server.transport == "stdio" and keeper.is_legacy:
+                    self._mode = "legacy"  # the next start need not ask
+                return keeper
+            if self._is_older(keeper):
+                self._mode = "legacy"
+                if self._keeper is keeper:
+                    self._keeper = None
+            elif keeper.over and not keeper.was_ready:
+                self._bury(keeper)
+                raise self._failure(keeper.why, keeper=keeper)
+
+    async def _begun(self) -> Keeper:
+        """A life of the server that is not about to end."""
+        while True:
+            keeper = self._keeper
+            if keeper is not None and keeper.stopping:
+                await keeper.ended()
+                self._bury(keeper)
+            if self._closed:
+                raise self._failure("was closed with its session")
+            if self._keeper is not keeper:
+                continue  # another call was first
+            if keeper is not None and not keeper.stopping:
+                return keeper
+            if keeper is not None and (resting := self._rest.words()):
+                raise self._failure(f"{keeper.why}. It {resting}", keeper=keeper, code="mcp-resting")
+            self._keeper = Keeper(self._wants, self._mode)
+
+    def _is_older(self, keeper: Keeper) -> bool:
+        """Some servers of the older protocol end when they are greeted in the newer one: they get another chance."""
+        transport = keeper.transport
+        started = self._server.transport == "stdio" and transport is not None and not transport.answered
+        return self._mode == "auto" and started and not keeper.closing and "ended with exit code" in keeper.why
+
+    def _bury(self, keeper: Keeper) -> None:
+        """Count an end that nobody asked for, once."""
+        if not keeper.closing and not keeper.buried:
+            keeper.buried = True
+            self._rest.count(keeper.began)
+
+    async def _explained(self, keeper: Keeper, error: Exception) -> ToolFailure:
+        from mcp.shared.exceptions import MCPError  # loaded when the server was started
+        from mcp_types import PARSE_ERROR
+        from pydantic import ValidationError
+
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        if isinstance(error, MCPError):
+            keeper.look(error)
+        if keeper.stopping or str(error) == _GONE:
+            await keeper.ended(None if keeper.stopping else _GONE_SECONDS)
+        if keeper.over:
+            self._bury(keeper)
+            tale = "; what the call had done by then is not known, and it was not repeated"
+            return self._failure(keeper.why + tale * (not keeper.closing), keeper=keeper)
+        if isinstance(error, MCPError):
+            if reason := keeper.status_reason(error.message):
+                return self._failure(reason)
+            what = "gave an answer that cannot be read" if error.code == PARSE_ERROR else "refused"
+            return self._failure(f"{what}: {_bounded(error.message)}", code="mcp-error")
+        if isinstance(error, ValidationError):
+            return self._failure(f"answered with something that is not MCP ({said(error)})", code="mcp-answer")
+        return self._failure(f"could not be asked: {_bounded(str(error)) or type(error).__name__}")
+
+    def _failure(self, why: str, *, keeper: Keeper | None = None, code: str = "mcp-server") -> ToolFailure:
+        words = "" if keeper is None else keeper.last_words
+        tail = f" It said last:\n{words}" if words else ""
+        return ToolFailure(clean(f'The MCP server "{self._server.name}" {why.rstrip(".")}.{tail}'), code=code)
+
+    def _need(self, client: "Client", what: str) -> None:
+        if getattr(client.server_capabilities, what) is None:
+            raise self._failure(f"offers no {what}", code="mcp-not-offered")
+
+    def _change(self) -> None:
+        if self._changing is None and not self._closed:
+            self._changing = asyncio.get_running_loop().call_later(_CHANGED_SECONDS, self._changed)
+
+    def _changed(self) -> None:
+        self._changing = None
+        self._on_changed()
+
+    def _wait_for_user(self) -> None:
+        for pending in tuple(self._pending):
+            pending.progress("It waits for an answer of the user.")
+
+    def _tell_of_junk(self) -> None:
+        keeper = self._keeper
+        if keeper is not None and keeper.transport is not None and keeper.transport.junk_lines and not self._junk_told:
+            self._junk_told = True
+            lines = keeper.transport.junk_lines
+            self._on_note(
+                f'The MCP server "{self._server.name}" wrote {lines:,} lines that are no messages; they were dropped.'
+            )
+
+
+class _Pending:
+    """A call that has no answer yet."""
+
+    def __init__(self, progress: Callable[[str], None]) -> None:
+        self.progress = progress
+        self.over = False
+
+    async def report(self, progress: float, total: float | None, message: str | None) -> None:
+        if not self.over:
+            words = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
+            self.progress(f"{words}: {clean(message)[:_PROGRESS_CHARS]}" if message else words)
+
+
+def _pages(
+    fetch: Callable[..., Awaitable[Any]], key: str
+) -> Callable[[str | None], Awaitable[tuple[list[Any], str | None]]]:
+    async def page(cursor: str | None) -> tuple[list[Any], str | None]:
+        result = await fetch(cursor=cursor)
+        return getattr(result, key), result.next_cursor
+
+    return page
+
+
+def _bounded(message: str) -> str:
+    return clean(message)[:_MESSAGE_CHARS].strip()

@@ -1,13 +1,15 @@
 """One server as somebody wrote it, in any of the forms: what is understood becomes a `Server`, the rest a warning."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ferrule.core.errors import ConfigError
-from ferrule.core.tool import Exposure
 from ferrule.settings import McpServer
 from ferrule.sources.mcp.names import fault
 from ferrule.sources.mcp.server import Layer, Permission, Server, Transport
+
+if TYPE_CHECKING:
+    from ferrule.core.tool import Exposure
 
 TRANSPORTS: dict[str, Transport] = {
     "stdio": "stdio",
@@ -148,7 +150,12 @@ class _Entry:
         value = self._entry.get(key) or {}
         if not isinstance(value, Mapping) or len(value) > _MOST_TEXTS:
             raise self.wrong(f"{key} is an object of names and texts")
-        return {self._is_text(name, key): self._is_text(_worded(one), key) for name, one in value.items()}
+        pairs = {self._is_text(name, key): self._is_text(_worded(one), key) for name, one in value.items()}
+        if any(not name.strip() or "=" in name or not name.isprintable() for name in pairs):
+            raise self.wrong(f"{key} has a name that cannot be one")
+        if key == "headers" and any("\n" in text or "\r" in text for text in pairs.values()):
+            raise self.wrong("headers holds a value with a line break")
+        return pairs
 
     def flag(self, key: str) -> bool:
         value = self._entry.get(key)

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ferrule.core.errors import ConfigError
-from ferrule.sources.mcp.allowed import KEY as ALLOWED
 
 CLAUDE, AMP = "mcpServers", "amp.mcpServers"
+ALLOWED = "amp.mcpPermissions"
 
 
 class Form(NamedTuple):
@@ -44,7 +44,7 @@ def strictly_parsed(text: str, source: str) -> Any:
 
 
 def form_of(value: Any, source: str, *, bare: bool = False) -> Form:
-    """The servers of a file; `bare` is for files that may be a map of servers and nothing else. Raises `ConfigError`."""
+    """The servers of a file; `bare` is for files that may be a map of servers alone. Raises `ConfigError`."""
     if not isinstance(value, Mapping):
         raise ConfigError(f"{source}: an object with {CLAUDE} is expected.")
     key = place(value)

@@ -13,11 +13,12 @@ PREFIX = "mcp__"
 MOST_CHARS = 64
 SERVER_CHARS = 40
 _HASH_CHARS = 8
+_PLAIN = r"[A-Za-z0-9_-]+"
 
 
 def fault(server: str) -> str:
     """Why that cannot be the name of a server, and what to do; empty where it can."""
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", server):
+    if not re.fullmatch(_PLAIN, server):
         return "a name consists of the letters a to z, digits, _ and -; give it another one"
     if "__" in server or server[0] == "_" or server[-1] == "_":
         return "a name has no two _ in a row, and none at its beginning or end; give it another one"
@@ -47,7 +48,9 @@ def server_of(name: str) -> str:
 def _named(prefix: str, tools: Sequence[str]) -> dict[str, str]:
     room = MOST_CHARS - len(prefix)
     # A tool that needs no change keeps its name, whatever others there are: what the user has said about it stays true.
-    names = {tool: tool for tool in tools if tool and _clean(tool) == tool and len(tool) <= room}
+    if tools and all(0 < len(tool) <= room for tool in tools) and re.fullmatch(_PLAIN, "".join(tools)):
+        return {tool: prefix + tool for tool in tools}  # as nearly always, and a session begins with a thousand of them
+    names = {tool: tool for tool in tools if len(tool) <= room and re.fullmatch(_PLAIN, tool)}
     used = set(names)
     cleaned = {tool: _clean(tool) or "_" for tool in sorted(set(tools) - used)}
     wanted: dict[str, int] = {}

@@ -41,7 +41,7 @@ def understood(text: str) -> Description:
         raise ValueError("Its description nests too deep.") from None
     except (msgspec.DecodeError, UnicodeEncodeError):
         name, words, schema = _from_text(text)
-        return Description(_checked(name), _worded(words), usable(schema), "text")
+        return Description(name.strip(), _worded(words), usable(schema), "text")
     if not isinstance(said, dict):
         raise ValueError("Its description is JSON, but not an object with name and description.")  # noqa: TRY004 - ours
     return _from_json(clean_value(said))
@@ -60,7 +60,7 @@ def _from_json(said: dict[str, Any]) -> Description:
         schema = {"type": "object", "properties": {key: _parameter(key, value) for key, value in (spec or {}).items()}}
         if not spec:
             schema["required"] = []
-    return Description(_checked(name), _worded(words), usable(schema), "json", _subagent_types(said.get("meta")))
+    return Description(name.strip(), _worded(words), usable(schema), "json", _subagent_types(said.get("meta")))
 
 
 def _parameter(key: str, spec: Any) -> dict[str, Any]:
@@ -124,17 +124,13 @@ def _from_text(text: str) -> tuple[str, str, dict[str, Any]]:
 
 def _typed(value: str) -> tuple[dict[str, str], bool]:
     """A parameter as `[type] description`, and whether it is optional."""
-    head, _, rest = value.partition(" ")
+    head, *rest = value.split(None, 1) or [""]
     kind = head.removesuffix("?")
-    words = rest.strip() if kind in _TYPES else value
+    words = "".join(rest) if kind in _TYPES else value
     has_mark = kind in _TYPES and head.endswith("?")
     lowered = words.casefold()
     is_optional = has_mark or "(optional)" in lowered or lowered.startswith("optional")
     return {"type": kind if kind in _TYPES else "string", "description": words or GENERIC}, is_optional
-
-
-def _checked(name: str) -> str:
-    return name.strip()
 
 
 def _worded(words: str) -> str:

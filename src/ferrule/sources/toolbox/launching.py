@@ -1,22 +1,20 @@
-"""Starting a toolbox's programs: what they find in their environment, and how long they may take to describe themselves.
+"""Starting a toolbox's programs: what they find in their environment, and what they say when they are described.
 
 They get the user's environment without what looks secret, as commands do; `shell.keep_env` names what stays. Amp hands
 all of it over, but a program that a model calls can print what it was given.
 """
 
-import asyncio
 import os
 from collections.abc import Mapping
 
+from ferrule.core.errors import ToolFailure
 from ferrule.settings import Settings
-from ferrule.support.beneath import describe
+from ferrule.sources.program import run_program
 from ferrule.support.environment import quiet_environment
 from ferrule.support.roster import Roster
-from ferrule.support.running import Finished, Launch, start
 
 DESCRIBE_BYTES = 1 << 20
 _TAIL_CHARS = 2_000
-_GRACE_SECONDS = 0.2
 
 
 class FailedError(Exception):
@@ -34,64 +32,33 @@ def environment(settings: Settings, action: str, *, cwd: str, more: Mapping[str,
 
 async def said(path: str, settings: Settings, roster: Roster | None) -> str:
     """What a program says when it is described. Raises `FailedError`."""
-    folder = os.path.dirname(path)
-    launch = Launch(
-        argv=[path],
-        # Nobody has asked for this run yet: the workspace has no part in it.
-        cwd=folder,
-        env=environment(settings, "describe", cwd=folder),
-        apart=True,
-        head_chars=DESCRIBE_BYTES,
-        tail_chars=_TAIL_CHARS,
-        roster=roster,
-        command=path,
-        grace_seconds=_GRACE_SECONDS,
-    )
-    flooded = False
-
-    def look(_: str) -> None:
-        nonlocal flooded
-        if running.finished().total_bytes > DESCRIBE_BYTES:
-            flooded = True
-            raise FailedError(f"It wrote more than {DESCRIBE_BYTES:,} bytes when it was described.")
-
+    # Nobody has asked for this run yet: the workspace has no part in it.
+    folder, seconds = os.path.dirname(path), settings.tools.describe_seconds
     try:
-        running = start(launch, on_output=look)
-    except OSError as error:
-        raise FailedError(cannot_start(error)) from error
-    seconds = settings.tools.describe_seconds
-    try:
-        if await running.wait(seconds) == "time":
-            await running.stop(0, timed_out=True)
-            raise FailedError(f"It did not describe itself within {seconds:g} seconds.")
-    except BaseException:
-        running.abandon()
-        await running.stop(0)
-        raise
-    finally:
-        running.close()
-    return _text(running.finished())
-
-
-def cannot_start(error: OSError) -> str:
-    """Why a program cannot be started, and what to do."""
-    import errno  # only for what does not start
-
-    if error.errno == errno.ENOEXEC:
-        return "It cannot be started: its first line must name what runs it, such as `#!/usr/bin/env bash`."
-    if error.errno == errno.ENOENT:
-        return "It cannot be started: it, or the program that its first line names, is not there."
-    return f"It cannot be started: {describe(error)}."
-
-
-def _text(finished: Finished) -> str:
-    if finished.exit_code != 0:
-        why = last_line(finished.errors) or last_line(finished.text)
-        said = f": {why}" if why else "."
-        raise FailedError(f"It ended with exit code {finished.exit_code} when it was described{said}")
-    if finished.total_bytes > DESCRIBE_BYTES:
+        ran = await run_program(
+            [path],
+            ctx=None,
+            cwd=folder,
+            env=environment(settings, "describe", cwd=folder),
+            seconds=seconds,
+            roster=roster,
+            apart=True,
+            head_chars=DESCRIBE_BYTES,
+            tail_chars=_TAIL_CHARS,
+            limit_bytes=DESCRIBE_BYTES,
+        )
+    except ToolFailure as error:
+        raise FailedError(
+            f"{error.message} Its first line must name what runs it, as `#!/usr/bin/env bash`."
+        ) from error
+    if ran.flooded or ran.missing_chars:
         raise FailedError(f"It wrote more than {DESCRIBE_BYTES:,} bytes when it was described.")
-    return finished.text
+    if ran.timed_out:
+        raise FailedError(f"It did not describe itself within {seconds:g} seconds.")
+    if ran.exit_code != 0:
+        why = last_line(ran.errors) or last_line(ran.output)
+        raise FailedError(f"It ended with exit code {ran.exit_code} when it was described{f': {why}' if why else '.'}")
+    return ran.output
 
 
 def last_line(text: str) -> str:

@@ -29,7 +29,7 @@ def written(values: Mapping[str, Any], form: Format) -> bytes:
 
 def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Keys and their values as text; members of lists and objects have keys of their own: `k_0`, `k_sub`."""
-    unseen: list[tuple[str, Any]] = [(_key(str(key)), value) for key, value in reversed(values.items())]
+    unseen: list[tuple[str, Any]] = [(_key(str(key)), value) for key, value in reversed(list(values.items()))]
     while unseen:
         key, value = unseen.pop()
         if isinstance(value, dict | list) and value:

@@ -20,6 +20,7 @@ from ferrule.support.tasks import Task, Tasks
 from ferrule.tools.shell.carry import Carrier
 from ferrule.workspace.confinement import Confinement
 from ferrule.workspace.paths import Jail
+from ferrule.workspace.variables import Variables
 
 if TYPE_CHECKING:
     from ferrule.support.starter import Starter
@@ -75,7 +76,7 @@ async def begin(
     """
     settings, jail = ctx.need(Settings).shell, ctx.need(Jail)
     bash = shell(outside=[root.path for root in jail.roots])
-    env = quiet_environment(os.environ, keep=settings.keep_env)
+    env = {**quiet_environment(os.environ, keep=settings.keep_env), **ctx.need(Variables)}
     limits = Limits(settings.memory_mb, settings.processes, settings.open_files, settings.file_mb)
     with contextlib.ExitStack() as after, contextlib.ExitStack() as failed:
         wrapped = await _wrapped(

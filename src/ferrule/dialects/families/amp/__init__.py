@@ -1,4 +1,4 @@
-"""Amp's tools: nine faces, their aliases, and how their outcomes read."""
+"""Amp's tools: ten faces, their aliases, and how their outcomes read."""
 
 import os
 from typing import Any
@@ -121,6 +121,7 @@ def dialect() -> Dialect:
             says=says.formatted,
             errors={"not-found": _MISSING},
         ),
+        face("skill", "skill", params={"name": "skill", "arguments": "args"}, says=says.skill),
         *(face(tool, name) for name, tool in LATER.items()),
     )
     return Dialect(name="amp", faces=faces, notes=".amp", aliases=ALIASES)

@@ -1,14 +1,17 @@
 """How Amp reads what came back."""
 
 import contextlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ferrule.core.face import GENERAL_LIMIT_BYTES
 from ferrule.core.outcomes import Created, Deleted, Edited, Formatted, Found, Hits, Matching, Ran, Restored
 from ferrule.core.tasks import Left
-from ferrule.dialects.says import fenced, going_on, matching
+from ferrule.dialects.says import about_skill, fenced, going_on, matching
+
+if TYPE_CHECKING:
+    from ferrule.core.elsewhere import SkillLoaded
 
 NOTHING_FOUND = (
     "No results found.",
@@ -78,3 +81,10 @@ def formatted(outcome: Formatted) -> str | dict[str, str]:
     if not outcome.diff:
         return f"{outcome.path} was formatted already ({outcome.program})"
     return {"diff": outcome.diff}
+
+
+def skill(outcome: "SkillLoaded") -> str:
+    """The instructions between tags, and where their paths start from."""
+    folder = [f"Relative paths in it start from {outcome.folder}."] if outcome.folder else []
+    rows = "\n".join([*folder, *about_skill(outcome)])
+    return f'<loaded_skill name="{outcome.name}">\n{outcome.text}\n\n{rows}'.rstrip() + "\n</loaded_skill>"

@@ -32,7 +32,6 @@ LATER = {
     "WebSearch": "web_search",
     "LSP": "lsp",
     "Task": "delegate",
-    "Skill": "skill",
     "AskUserQuestion": "ask_user",
     "EnterPlanMode": "enter_plan",
     "ExitPlanMode": "exit_plan",
@@ -210,6 +209,7 @@ def dialect() -> Dialect:
             shown=False,
         ),
         face("shell_stop", "TaskStop", lift=arrange.shell, says=says.stopped),
+        face("skill", "Skill", says=says.skill),
         *(face(tool, name) for name, tool in LATER.items()),
     )
     return Dialect(name="claude", faces=faces, aliases=ALIASES)

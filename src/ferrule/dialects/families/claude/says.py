@@ -1,11 +1,14 @@
 """How Claude Code reads what came back."""
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ferrule.core.outcomes import CellEdited, Created, Edited, Found, Hits, Matching, Planned, Ran
 from ferrule.core.tasks import Left, TaskRead, TaskStopped
-from ferrule.dialects.says import fenced, hits, matching, paths
+from ferrule.dialects.says import about_skill, fenced, hits, matching, paths
+
+if TYPE_CHECKING:
+    from ferrule.core.elsewhere import SkillLoaded
 
 EMPTY = "The file exists, but it is empty."
 PAST = "The file has only {total} lines; line {first} is past its end."
@@ -140,3 +143,10 @@ def _says_no(words: list[str]) -> bool:
 
 def planned(_: Planned) -> str:
     return "The list was updated. Go on with the tasks on it."
+
+
+def skill(outcome: "SkillLoaded") -> str:
+    """Where its relative paths start from, what it brought, and then its instructions."""
+    folder = [f"Base directory for this skill: {outcome.folder}"] if outcome.folder else []
+    about = [*folder, *about_skill(outcome)]
+    return "\n".join([*about, *([""] if about else []), outcome.text])

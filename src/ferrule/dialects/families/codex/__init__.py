@@ -6,18 +6,14 @@ from typing import Any
 from ferrule.core.bound import Middle
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.codex import arrange, says
-from ferrule.dialects.says import patched, reading
+from ferrule.dialects.says import mixed, patched, reading
 from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
 
 LATER = {
     "request_user_input": "ask_user",
-    "tool_search": "tool_search",
     "spawn_agent": "delegate",
-    "list_mcp_resources": "list_mcp_resources",
-    "list_mcp_resource_templates": "list_mcp_resource_templates",
-    "read_mcp_resource": "read_mcp_resource",
 }
 """Faces whose canonical tools are not here yet."""
 
@@ -140,6 +136,10 @@ def dialect() -> Dialect:
             fill={"mode": "files", "by_time": True, "case_sensitive": True},
             says=says.files,
         ),
+        face("tool_search", "tool_search", usual={"limit": 8}, fill={"how": "ranked"}, says=says.tools),
+        face("list_mcp_resources", "list_mcp_resources", says=says.resources),
+        face("list_mcp_resource_templates", "list_mcp_resource_templates", says=says.resources),
+        face("read_mcp_resource", "read_mcp_resource", says=mixed),
         *(face(tool, name) for name, tool in LATER.items()),
     )
-    return Dialect(name="codex", faces=faces)
+    return Dialect(name="codex", faces=faces, defers=True)

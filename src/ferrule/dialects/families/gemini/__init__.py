@@ -6,7 +6,7 @@ from typing import Any
 from ferrule.core.face import Face
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.gemini import arrange, says
-from ferrule.dialects.says import reading
+from ferrule.dialects.says import mixed, reading
 from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
@@ -17,11 +17,8 @@ LATER = {
     "ask_user": "ask_user",
     "enter_plan_mode": "enter_plan",
     "exit_plan_mode": "exit_plan",
-    "activate_skill": "skill",
     "invoke_agent": "delegate",
     "tracker_create_task": "todo_create",
-    "list_mcp_resources": "list_mcp_resources",
-    "read_mcp_resource": "read_mcp_resource",
 }
 """Faces whose canonical tools are not here yet."""
 
@@ -176,6 +173,9 @@ def dialect() -> Dialect:
             lower=arrange.todos,
             says=says.planned,
         ),
+        face("skill", "activate_skill", params={"name": "skill"}, says=says.skill),
+        face("list_mcp_resources", "list_mcp_resources", params={"serverName": "server"}, says=says.resources),
+        face("read_mcp_resource", "read_mcp_resource", says=mixed),
         *(face(tool, name) for name, tool in LATER.items()),
     )
     # What the search was called before.

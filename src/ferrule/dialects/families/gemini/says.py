@@ -1,6 +1,6 @@
 """How gemini reads what came back."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ferrule.core.outcomes import (
     Created,
@@ -16,7 +16,10 @@ from ferrule.core.outcomes import (
     Tree,
 )
 from ferrule.core.tasks import Left, TaskList, TaskRead, TaskSeen
-from ferrule.dialects.says import matching, parts, plain
+from ferrule.dialects.says import about_skill, matching, parts, plain
+
+if TYPE_CHECKING:
+    from ferrule.core.elsewhere import ServerResources, SkillLoaded
 
 
 def text(outcome: FileText) -> str:
@@ -137,3 +140,24 @@ def planned(outcome: Planned) -> str:
         return "Successfully cleared the todo list."
     rows = [f"{number}. [{step.status}] {step.text}" for number, step in enumerate(outcome.steps, 1)]
     return "\n".join(["Successfully updated the todo list. The current list is now:", *rows])
+
+
+def skill(outcome: "SkillLoaded") -> str:
+    """The instructions, and beside them what else there is, each between tags."""
+    folder = [f"Relative paths start from {outcome.folder}."] if outcome.folder else []
+    rows = [*folder, *about_skill(outcome)]
+    beside = ["<available_resources>", *rows, "</available_resources>"] if rows else []
+    head = [f'<activated_skill name="{outcome.name}">', "<instructions>", outcome.text, "</instructions>"]
+    return "\n".join([*head, *beside, "</activated_skill>"])
+
+
+def resources(outcome: "ServerResources") -> str:
+    rows = []
+    for one in outcome.resources:
+        media = f" [{one.media_type}]" if one.media_type else ""
+        words = f": {one.words}" if one.words else ""
+        rows.append(f"- {one.server}: {one.uri} ({one.name}){media}{words}")
+    silent = [f"{server} could not be asked: {why}" for server, why in outcome.silent]
+    what = "templates of resources" if outcome.templates else "resources"
+    head = f"The connected servers offer these {what}:" if rows else f"No {what} found."
+    return "\n".join([head, *rows, *silent])

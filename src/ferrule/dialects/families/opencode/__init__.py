@@ -10,7 +10,7 @@ from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
 
-LATER = {"webfetch": "web_fetch", "task": "delegate", "skill": "skill", "question": "ask_user", "lsp": "lsp"}
+LATER = {"webfetch": "web_fetch", "task": "delegate", "question": "ask_user", "lsp": "lsp"}
 """Faces whose canonical tools are not here yet."""
 
 _PATH = {"filePath": "path"}
@@ -103,6 +103,7 @@ def dialect() -> Dialect:
             lower=arrange.todos,
             says=says.planned,
         ),
+        face("skill", "skill", params={"name": "skill"}, says=says.skill),
         *(face(tool, name) for name, tool in LATER.items()),
     )
     return Dialect(name="opencode", faces=faces)

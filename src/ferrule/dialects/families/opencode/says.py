@@ -1,8 +1,13 @@
 """How opencode reads what came back."""
 
+from typing import TYPE_CHECKING
+
 from ferrule.core.outcomes import Created, Edited, Found, Hits, Matching, Planned, Ran
 from ferrule.core.tasks import Left
-from ferrule.dialects.says import left, matching, paths
+from ferrule.dialects.says import about_skill, left, matching, paths
+
+if TYPE_CHECKING:
+    from ferrule.core.elsewhere import SkillLoaded
 
 
 def written(_: Created) -> str:
@@ -50,3 +55,11 @@ def matched(outcome: Hits | Matching) -> str:
 def planned(outcome: Planned) -> str:
     rows = (f"[{step.status}] {step.text}" + (f" ({step.priority})" if step.priority else "") for step in outcome.steps)
     return "\n".join(rows) or "(nothing is planned)"
+
+
+def skill(outcome: "SkillLoaded") -> str:
+    """The instructions under the skill's name, and below them where their paths start from."""
+    folder = [f"Base directory for this skill: {outcome.folder}"] if outcome.folder else []
+    rows = [f'<skill_content name="{outcome.name}">', f"# Skill: {outcome.name}", "", outcome.text]
+    about = [*folder, *about_skill(outcome)]
+    return "\n".join([*rows, *(["", *about] if about else []), "</skill_content>"])

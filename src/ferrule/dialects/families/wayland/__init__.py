@@ -12,12 +12,10 @@ from ferrule.dialects.words import rows
 _HERE = os.path.dirname(__file__)
 
 LATER = {
-    "Delegate": "delegate",
-    "ToolSearch": "tool_search",
     "EnterPlanMode": "enter_plan",
     "ExitPlanMode": "exit_plan",
 }
-"""Faces whose canonical tools are not here yet."""
+"""Faces whose canonical tools are not here yet, beside Delegate."""
 
 _FILE = {"file_path": "path"}
 _WHOLE_BYTES = 8 << 20
@@ -133,6 +131,15 @@ def dialect() -> Dialect:
             errors={**_refused("search"), "not-found": "{path}: No such file or directory{hint}"},
             bound=Middle(_CHARS),
         ),
+        face("delegate", "Delegate", bound=Middle(_CHARS)),
+        face(
+            "tool_search",
+            "ToolSearch",
+            fill={"how": "substring"},
+            says=says.tools,
+            errors=dict.fromkeys(("empty-query", "bad-arguments"), "Error: query is required"),
+            bound=Middle(_CHARS),
+        ),
         *(face(tool, name, bound=Middle(_CHARS)) for name, tool in LATER.items()),
     )
-    return Dialect(name="wayland", faces=faces)
+    return Dialect(name="wayland", faces=faces, short_names=True, defers=True)

@@ -1,8 +1,15 @@
 """How Wayland reads what came back."""
 
+from typing import TYPE_CHECKING
+
+import msgspec
+
 from ferrule.core.outcomes import Created, Edited, Ran
 from ferrule.core.tasks import Left
-from ferrule.dialects.says import left, stopped
+from ferrule.dialects.says import left, stopped, tools_found
+
+if TYPE_CHECKING:
+    from ferrule.core.elsewhere import ToolsFound
 
 UNCHANGED = (
     "File unchanged since last read. The content from the earlier Read is what the file still holds;"
@@ -29,3 +36,10 @@ def ran(outcome: Ran | Left) -> str:
     if outcome.timed_out_after is not None:
         why = f"Command timed out after {round(outcome.timed_out_after * 1000)}ms"
     return f"{why}\n{streams}" if outcome.output or outcome.errors else why
+
+
+def tools(outcome: "ToolsFound") -> str:
+    """The tools as JSON; to find none is no error."""
+    if not outcome.tools:
+        return f'No deferred tools matching "{outcome.query}" found.'
+    return msgspec.json.format(msgspec.json.encode(tools_found(outcome)), indent=2).decode()

@@ -1,0 +1,41 @@
+"""`ferrule tools make`: a new toolbox tool from a template."""
+
+import os
+
+import click
+
+from ferrule.cli.codes import DONE
+from ferrule.settings import load_settings, settings_path
+from ferrule.sources.toolbox.making import LANGUAGES, Language, make
+from ferrule.sources.toolbox.places import folders, preferred
+
+
+@click.command("make")
+@click.argument("name")
+@click.option("--bash", "language", flag_value="bash", default=True, help="Write it for bash (the default).")
+@click.option("--zsh", "language", flag_value="zsh", help="Write it for zsh.")
+@click.option("--python", "language", flag_value="python", help="Write it for Python.")
+@click.option("--node", "language", flag_value="node", help="Write it for Node.")
+@click.option("--folder", metavar="DIR", help="The toolbox that it goes into (default: your own).")
+def command(name: str, language: Language, folder: str | None) -> int:
+    """Write a toolbox tool that works, for you to change.
+
+    \b
+    Examples:
+      ferrule tools make run-tests
+      ferrule tools make open-ticket --python
+    """
+    assert language in LANGUAGES
+    tools, path = load_settings().tools, settings_path()
+    folder = folder or preferred(tools, environment=os.environ, settings_file=path)
+    if folder is None:
+        raise click.UsageError("There are no toolboxes (FERRULE_TOOLBOX or AMP_TOOLBOX is empty): give --folder DIR.")
+    folder = os.path.abspath(os.path.expanduser(folder))
+    made = make(name, language, folder)
+    click.echo(f"Wrote {made}, a tool for {language}.")
+    used = folders(tools, environment=os.environ, settings_file=path).boxes
+    if not any(os.path.realpath(box.path) == os.path.realpath(folder) for box in used):
+        click.echo(f"It is found once its folder is a toolbox: export FERRULE_TOOLBOX={folder}")
+    click.echo(f"Try it:    ferrule tools use {name} --text hello --only output")
+    click.echo("Change it: what it says when it is described is what a model reads.")
+    return DONE

@@ -1,0 +1,1 @@
+"""The tools from elsewhere, as a session gathers them."""

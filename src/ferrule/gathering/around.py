@@ -1,0 +1,33 @@
+"""What gathering needs of the session around it."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ferrule.policing import Policing
+from ferrule.registry.registry import Registry
+from ferrule.services import Services
+from ferrule.settings import Mcp, Settings
+from ferrule.workspace.paths import Jail
+
+if TYPE_CHECKING:
+    from ferrule.permissions.asker import Answer, Question
+    from ferrule.permissions.policy import Policy
+
+
+class Around(NamedTuple):
+    """The session, as far as its sources see it."""
+
+    jail: Jail
+    services: Services
+    settings: Settings
+    state: str
+    session_id: str
+    registry: Registry
+    policing: Policing
+    policy: "Policy"
+    ask: "Callable[[Question], Awaitable[Answer]]"
+    """Asks the user; nobody's answer is no."""
+    managed: Mcp | None = None
+    mcp_config: Sequence[str] = ()
+    """Texts or files that configure more servers for this session."""
+    can_run_subagents: bool = False

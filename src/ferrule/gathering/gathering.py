@@ -1,0 +1,239 @@
+"""Gathers the tools from elsewhere: the user's and the project's own, packages', toolboxes' and servers'.
+
+What the sources offer is known when the session asks for it, at once or when a call needs it; no server is started
+before one of its tools is called, but for servers whose tools nobody has listed yet.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ferrule.core.call import Call
+from ferrule.gathering.around import Around
+from ferrule.permissions.code import TOOLBOXES, TOOLS, code_files, is_any
+from ferrule.settings import settings_path
+
+if TYPE_CHECKING:
+    from ferrule.sources.brought import Brought
+    from ferrule.sources.mcp.servers import Servers
+    from ferrule.sources.toolbox.places import Box
+    from ferrule.workspace.skills import Skills
+
+_RESOURCE_TOOLS = ("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")
+
+
+class Gathering:
+    """Brings tools to the registry, and keeps them as their sources have them."""
+
+    def __init__(self, around: Around) -> None:
+        self.around = around
+        self._lock = asyncio.Lock()
+        self._loaded: set[str] = set()
+        self._warnings: dict[str, tuple[str, ...]] = {}
+        """By source, each as a sentence."""
+        self._servers: Servers | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What could not be used, each as a sentence."""
+        return tuple(dict.fromkeys(warning for some in self._warnings.values() for warning in some))
+
+    async def load(self) -> None:
+        """Bring what every source offers. No server is started."""
+        async with self._lock:
+            await self._custom(packages=True)
+            await self._toolbox()
+            self._known()
+            self._offer_skills()
+
+    async def connect(self, names: Sequence[str] | None = None) -> None:
+        """Bring everything, starting the servers that are named, or those whose tools were never listed."""
+        await self.load()
+        servers = self.servers
+        if servers is not None and (names is not None or servers.unlisted()):
+            self._take("mcp", await servers.connect(names))
+            self._offer_skills()
+
+    async def ensure(self, calls: Iterable[Call]) -> None:
+        """Bring what these calls need: the user's own tools in any case, for they may stand in for a built-in one."""
+        registry = self.around.registry
+        if not self._loaded & {"custom", "own"}:
+            async with self._lock:
+                await self._custom(packages=False)
+        unknown = {call.name for call in calls if not registry.knows(call.name)}
+        if not unknown:
+            return
+        await self.load()
+        servers = self.servers
+        if servers is None or not (unknown := {name for name in unknown if not registry.knows(name)}):
+            return
+        named = [server for name in unknown if (server := servers.serves(name)) is not None]
+        if named or (servers.unlisted() and any(not name.startswith("mcp__") for name in unknown)):
+            self._take("mcp", await servers.connect(named or None))
+
+    async def close(self) -> None:
+        if self._servers is not None:
+            await self._servers.close()
+
+    def _take(self, source: str, brought: "Brought") -> tuple[str, ...]:
+        """Give the registry what a source has now; the names of the tools."""
+        said = self.around.registry.bring(source, brought.tools)
+        self._warnings[source] = (*brought.warnings, *said)
+        return tuple(tool.name for tool in brought.tools)
+
+    @cached_property
+    def trusted(self) -> Mapping[str, bytes]:
+        """The project's code that the user trusts, by path: the very bytes that were looked at."""
+        workspace = self.around.jail.folder
+        if not is_any(workspace):
+            return {}
+        from ferrule.permissions.trust import Trust  # for projects with code of their own
+
+        seen = Trust(self.around.state, "code").look(workspace, code_files(workspace))
+        if seen.state == "trusted":
+            return seen.contents
+        tools = [path for path in seen.contents if os.path.basename(path) not in {".mcp.json", "SKILL.md"}]
+        if tools or seen.obstacle:
+            why = seen.obstacle or f"{len(tools)} files, such as {os.path.relpath(tools[0], workspace)}"
+            self._warnings["trust"] = (
+                f"The tools of this project are not used ({why}): look at them, then `ferrule permissions trust`.",
+            )
+        return {}
+
+    def _project(self, names: Sequence[str]) -> list[str]:
+        return [os.path.join(self.around.jail.folder, name) for name in names]
+
+    async def _custom(self, *, packages: bool) -> None:
+        """The user's, the project's and, where all is asked for, the packages' tools."""
+        if "custom" in self._loaded:
+            return
+        self._loaded.add("custom" if packages else "own")
+        from ferrule.sources.custom.places import user_folders  # only paths
+
+        settings = self.around.settings
+        folders = user_folders(settings)
+        packages = packages and settings.tools.packages
+        if not packages and not any(map(os.path.isdir, (*folders, *self._project(TOOLS)))):
+            return
+        from ferrule.sources.custom.load import load  # for whoever has tools of their own
+        from ferrule.support.roster import Roster
+
+        brought = await load(
+            packages=packages,
+            folders=folders,
+            project=self._project(TOOLS) if self.trusted else (),
+            contents=self.trusted,
+            describe_seconds=settings.tools.describe_seconds,
+            keep_env=settings.shell.keep_env,
+            roster=self.around.services[Roster],
+        )
+        if brought.tools or brought.warnings:
+            self._take("custom", brought)
+
+    async def _toolbox(self) -> None:
+        if "toolbox" in self._loaded:
+            return
+        self._loaded.add("toolbox")
+        from ferrule.sources.toolbox.places import folders  # only paths
+
+        places = folders(
+            self.around.settings.tools,
+            environment=os.environ,
+            settings_file=settings_path(),
+            roots=[root.path for root in self.around.jail.roots],
+            project=self._project(TOOLBOXES),
+            trusted=bool(self.trusted),
+        )
+        if places.boxes or places.warnings:
+            brought = await self._boxes(places.boxes)
+            self._take("toolbox", brought._replace(warnings=(*places.warnings, *brought.warnings)))
+
+    async def _boxes(self, boxes: "Sequence[Box]") -> "Brought":
+        from ferrule.sources.toolbox.toolbox import Toolbox  # for whoever has one
+        from ferrule.support.roster import Roster
+
+        around = self.around
+        toolbox = Toolbox(
+            boxes,
+            settings=around.settings,
+            session=around.session_id,
+            roster=around.services[Roster],
+            can_run_subagents=around.can_run_subagents,
+        )
+        return await toolbox.load()
+
+    async def bring_toolbox(self, folder: str) -> tuple[str, ...]:
+        """Bring the toolbox of a skill; the names of its tools."""
+        from ferrule.core.access import within
+        from ferrule.sources.toolbox.places import Box
+
+        is_projects = any(within(os.path.realpath(folder), root.path) for root in self.around.jail.roots)
+        return self._take(f"skill {folder}", await self._boxes([Box(folder, "project" if is_projects else "user")]))
+
+    async def bring_servers(self, entries: Mapping[str, Any], origin: str) -> tuple[str, ...]:
+        """Bring the servers of a skill; the names of their tools."""
+        from ferrule.gathering.servers import make  # for skills with servers
+        from ferrule.sources.mcp.config import Configured
+
+        servers = self.servers
+        if servers is None:
+            servers = self._servers = make(self.around, Configured(), self._changed)
+        brought = await servers.add(entries, origin)
+        self._known()
+        self._warnings[f"skill {origin}"] = brought.warnings
+        return tuple(tool.name for tool in brought.tools)
+
+    @property
+    def servers(self) -> "Servers | None":
+        """The session's servers; None where none is configured."""
+        if "mcp" not in self._loaded:
+            self._loaded.add("mcp")
+            from ferrule.gathering.servers import find, make, may_exist  # whoever asks for servers
+
+            if may_exist(self.around):
+                found = find(self.around)
+                self._warnings["servers"] = found.warnings
+                self._servers = make(self.around, found, self._changed) if found.servers else None
+        return self._servers
+
+    def _known(self) -> None:
+        servers = self.servers
+        if servers is not None:
+            self._take("mcp", servers.known())
+            for tool in _RESOURCE_TOOLS:
+                self.around.registry.offer(tool, True)
+
+    def _changed(self) -> None:
+        """A server's tools are others now."""
+        if self._servers is not None:
+            self._take("mcp", self._servers.known())
+
+    def _offer_skills(self) -> None:
+        from ferrule.workspace.skills import Skills  # for whoever shows a model its tools
+
+        self.around.registry.offer("skill", bool(self.around.services[Skills].all()))
+
+    def make_skills(self) -> "Skills":
+        """The session's skills."""
+        from ferrule.workspace.skill import Parameter, ServerPrompt  # for whoever uses one
+        from ferrule.workspace.skills import Skills
+
+        def prompts() -> list[ServerPrompt]:
+            servers = self.servers
+            return [
+                ServerPrompt(one.server, one.name, one.words, tuple(Parameter(*about) for about in one.arguments))
+                for one in (() if servers is None else servers.prompts())
+            ]
+
+        around = self.around
+        return Skills(
+            around.jail,
+            beside=os.path.dirname(settings_path()),
+            folders=around.settings.skills.folders,
+            disable=around.settings.skills.disable,
+            session=around.session_id,
+            trusted=lambda: bool(self.trusted),
+            prompts=prompts,
+        )

@@ -1,0 +1,80 @@
+"""The servers of a session, made from all that configures them; the user is asked for what they need."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ferrule.core.offered import Offered
+from ferrule.gathering.around import Around
+from ferrule.permissions.asker import Question, visible
+from ferrule.settings import Mcp, settings_path
+from ferrule.sources.mcp.approval import Approval
+from ferrule.sources.mcp.config import Configured, configured
+from ferrule.sources.mcp.opening import Opening
+from ferrule.sources.mcp.servers import Servers
+
+_FILES = (".mcp.json", ".ferrule/settings.toml", ".amp/settings.json", ".amp/settings.jsonc")
+
+
+def may_exist(around: Around) -> bool:
+    """Could there be servers? Mostly there are none, and then nothing is loaded for them."""
+    if around.settings.mcp != Mcp() or around.managed or around.mcp_config:
+        return True
+    files = [os.path.join(os.path.dirname(settings_path()), "mcp.json")]
+    files += [os.path.join(around.jail.folder, name) for name in _FILES]
+    return any(map(os.path.lexists, files))
+
+
+def find(around: Around) -> Configured:
+    """What every layer configures."""
+    return configured(
+        around.jail.folder,
+        around.settings.mcp,
+        given=around.mcp_config,
+        managed=around.managed,
+        rule_files=around.settings.permissions.files,
+    )
+
+
+def make(around: Around, found: Configured, on_changed: Callable[[], None]) -> Servers:
+    """The servers, none of them started, as the session's tools and rules see them."""
+    from ferrule.support.roster import Roster  # for whoever has servers
+
+    async def approve(approval: Approval) -> bool:
+        what = "start it" if approval.about == "start" else "use its tools as they are now"
+        question = Question(
+            kind="server",
+            call_id="",
+            name=approval.server,
+            summary=visible(f"The MCP server {approval.server} ({approval.layer}): {what}?"),
+            touches=(),
+            effects=tuple(approval.text.splitlines()),
+        )
+        return (await around.ask(question)).allow is True
+
+    async def elicit(server: str, message: str, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        summary = visible(f"The MCP server {server} asks: {message}")
+        question = Question(kind="values", call_id="", name=server, summary=summary, touches=(), schema=schema)
+        answer = await around.ask(question)
+        return answer.values if answer.allow is True else None
+
+    servers = Servers(
+        found,
+        state_folder=around.state,
+        workspace=around.jail.folder,
+        opening=Opening(
+            environment=os.environ,
+            roots=tuple(root.path for root in around.jail.roots),
+            elicit=elicit,
+            roster=around.services[Roster],
+            result_bytes=around.settings.mcp.result_mb << 20,
+            keep_env=around.settings.shell.keep_env,
+        ),
+        approve=approve,
+        on_changed=on_changed,
+    )
+    around.services.put(Offered, servers)
+    allowed = [text for action, text in servers.rules() if action == "allow"]
+    if allowed:
+        around.policing.allow(around.policy, allowed, source="the configuration of servers")
+    return servers

@@ -1,0 +1,96 @@
+"""What a registry is made of: tools, the faces of those that describe themselves, and what a session shows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from ferrule.core.errors import ConfigError
+from ferrule.core.face import Face, Values, as_it_is
+from ferrule.core.tool import EMPTY_SCHEMA, AnyTool, Exposure
+
+SEARCH = "tool_search"
+ON_REQUEST = (SEARCH, "skill", "list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")
+"""Built-in tools that are advertised only where there is something for them to do."""
+
+
+class Showing(NamedTuple):
+    """What the settings and the dialect say of the tools that a session has and shows."""
+
+    disable: Sequence[str] = ()
+    """Globs of tools that it does not have; `builtin:NAME` means only the built-in one."""
+    exposure: Mapping[str, Exposure] = MappingProxyType({})
+    """A name, or a glob of names → how a tool is exposed."""
+    short_names: bool = False
+    """Is a server's tool shown under its short name, as long as that means nothing else?"""
+    defers: bool = False
+    """Are servers' tools deferred also where they are few?"""
+    defer_tokens: int = 10_000
+    """They are deferred when all of them together cost more than this."""
+
+
+USUAL = Showing()
+
+
+class Later(NamedTuple):
+    """A tool that is loaded when it is first called: a session pays for the tools that it uses."""
+
+    name: str
+    load: Callable[[], AnyTool]
+
+
+class Registered(NamedTuple):
+    """A tool with the face that it shows: its spec, its function and its execution profile in one."""
+
+    face: Face
+    tool: AnyTool
+
+    def spec(self) -> dict[str, Any]:
+        """The whole definition, for people and programs; a model is shown `face.definition()`."""
+        out = {**self.face.definition(), "source": self.tool.source}
+        if not self.tool.timed:
+            out["meta"] = {"disableTimeout": True}
+        if self.face.aliases:
+            out["aliases"] = list(self.face.aliases)
+        return out
+
+
+def claim(names: dict[str, Face], name: str, face: Face) -> None:
+    """Give a face a name that no other has. Raises `ConfigError` where one does."""
+    taken = names.get(name)
+    if taken is not None and taken is not face:
+        if taken.name == face.name == name:
+            raise ConfigError(f"Two tools are called {name}.")
+        raise ConfigError(f"The name {name} means both {taken.name} and {face.name}.")
+    names[name] = face
+
+
+def describes_itself(tool: AnyTool | Later) -> bool:
+    """Was the tool given with a schema of its own? Then no family's face says what it takes."""
+    return not isinstance(tool, Later) and tool.schema is not EMPTY_SCHEMA
+
+
+def plain_face(tool: AnyTool, name: str = "") -> Face:
+    """The face of a tool that no family knows: as the tool describes itself, and shown under its name or this one."""
+    from ferrule.core.elsewhere import failed, said  # for sessions with tools from elsewhere
+
+    # Arguments that are not ours to know are handed on as they came.
+    raw = getattr(tool.args, "raw", False)
+    return Face(
+        tool=tool.name,
+        name=name or tool.name,
+        schema=tool.schema,
+        words=tool.words,
+        lift=_wrapped if raw else as_it_is,
+        lower=_unwrapped if raw else as_it_is,
+        says=said,
+        failed=failed,
+    )
+
+
+def _wrapped(values: Values) -> Values:
+    return {"values": values}
+
+
+def _unwrapped(values: Values) -> Values:
+    inner: Values = values["values"]
+    return inner

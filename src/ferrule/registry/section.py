@@ -1,0 +1,20 @@
+"""The part of a system prompt that tells a model of its tools."""
+
+from collections.abc import Iterable
+
+from ferrule.registry.entry import Registered
+
+
+def tools_section(entries: Iterable[Registered]) -> str:
+    """The names in one line, each tool's description in one, and then the guidance of those that have some."""
+    known = sorted(entries, key=lambda entry: entry.face.name)
+    lines = [f"Tools: {', '.join(entry.face.name for entry in known)}."]
+    lines += [f"{entry.face.name}: {_first_line(entry.face.words)}" for entry in known]
+    for entry in known:
+        if guidance := entry.tool.guidance.strip():
+            lines += ["", f"## {entry.face.name}", guidance]
+    return "\n".join(lines)
+
+
+def _first_line(words: str) -> str:
+    return next((line.strip() for line in words.splitlines() if line.strip()), "")

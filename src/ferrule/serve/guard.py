@@ -1,0 +1,105 @@
+"""Who may talk to the server over HTTP: whoever names this machine, comes from no foreign page, and has the token."""
+
+import hmac
+import ipaddress
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+from urllib.parse import urlsplit
+
+App = Callable[[Any, Any, Any], Awaitable[None]]
+Scope = MutableMapping[str, Any]
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_MOST_HEADER_BYTES = 4096
+
+
+class Guard:
+    """In front of the package's application; what it refuses, the application never sees."""
+
+    def __init__(self, app: App, *, token: str, host: str, names: Iterable[str] = ()) -> None:
+        """`host` is where the server listens; `names` are more names that it is reached by."""
+        self._app = app
+        self._token = token.encode()
+        self._names = LOOPBACK | {name.lower() for name in names} | {host.lower().strip("[]")}
+        self._by_address = not is_loopback(host)
+
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # no other way is offered, and an application that does not answer refuses
+        refused = self._refused(scope)
+        if refused is None:
+            await self._app(scope, receive, send)
+            return
+        status, said, more = refused
+        body = said.encode()
+        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode()), *more]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    def _refused(self, scope: Scope) -> tuple[int, str, list[tuple[bytes, bytes]]] | None:
+        """Status, words and headers of a refusal."""
+        if not self._names_us(_only(scope, b"host")):
+            return 403, "This server is not known by that Host: a page elsewhere may be pretending to be it.\n", []
+        origin = _only(scope, b"origin", otherwise="")
+        if origin != "" and not self._is_ours(origin):
+            return 403, "Requests from pages of other origins are refused.\n", []
+        scheme, _, given = (_only(scope, b"authorization") or "").partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(given.encode("latin-1"), self._token):
+            said = "The token is missing or wrong: send it as `Authorization: Bearer TOKEN`.\n"
+            return 401, said, [(b"www-authenticate", b'Bearer realm="ferrule"')]
+        return None
+
+    def _names_us(self, host: str | None) -> bool:
+        name = None if host is None else _name(f"//{host}")
+        return name is not None and (name in self._names or (self._by_address and _is_address(name)))
+
+    def _is_ours(self, origin: str | None) -> bool:
+        if origin is None or not origin.startswith(("http://", "https://")):
+            return False
+        name = _name(origin)
+        return name is not None and (name in self._names or (self._by_address and _is_address(name)))
+
+
+def _only(scope: Scope, name: bytes, otherwise: str | None = None) -> str | None:
+    """The one header of that name; None where there are several, or something that is none."""
+    found = [value for key, value in scope["headers"] if key == name]
+    if not found:
+        return otherwise
+    if len(found) > 1 or len(found[0]) > _MOST_HEADER_BYTES:
+        return None
+    return bytes(found[0]).decode("latin-1")
+
+
+def _name(address: str) -> str | None:
+    """The host that an address names, and nothing else in it."""
+    try:
+        parts = urlsplit(address)
+        _ = parts.port  # raises where it is no number
+    except ValueError:
+        return None
+    if parts.username is not None or parts.path or parts.query or parts.fragment or "\\" in address:
+        return None
+    return parts.hostname
+
+
+def _is_address(name: str) -> bool:
+    """No name that somebody else's server of names could have given out."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def is_loopback(host: str) -> bool:
+    """Can only this machine reach it?"""
+    bare = host.lower().strip("[]")
+    if bare == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(bare).is_loopback
+    except ValueError:
+        return False

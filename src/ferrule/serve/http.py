@@ -1,0 +1,92 @@
+"""MCP over streamable HTTP: the package's application behind a guard, on uvicorn."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ferrule.core.errors import ConfigError
+from ferrule.serve.guard import Guard
+from ferrule.serve.server import Serving
+
+PATH = "/mcp"
+_TOKEN_CHARS = 16
+_BODY_BYTES = 32 << 20
+_LAST_SECONDS = 1
+
+
+def check_token(token: str) -> str:
+    """A token that a header can carry, and that nobody guesses."""
+    if len(token) < _TOKEN_CHARS or not token.isascii() or not token.isprintable() or " " in token:
+        raise ConfigError(
+            f"The token is too weak: it needs {_TOKEN_CHARS} or more letters, digits and signs, without blanks. "
+            "Leave it out, and a random one is made."
+        )
+    return token
+
+
+def listen(address: str) -> tuple[socket.socket, str, int]:
+    """A socket that listens at `HOST:PORT`, `:PORT` or `PORT`, with its host and port; 0 means any free port."""
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    if not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise ConfigError(f"{address!r} is no address: write HOST:PORT, such as 127.0.0.1:8765.")
+    try:
+        family = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)[0][0]
+        made = socket.create_server((host, int(port)), family=family)
+    except OSError as error:
+        raise ConfigError(f"Cannot listen at {address}: {error.strerror or error}.") from error
+    return made, host, int(made.getsockname()[1])
+
+
+async def serve_http(
+    serving: Serving,
+    listening: socket.socket,
+    *,
+    host: str,
+    token: str,
+    names: Sequence[str] = (),
+    ready: Callable[[], object] = lambda: None,
+) -> None:
+    """Serve every client that has the token until this task is cancelled. `ready` is called when it listens."""
+    import uvicorn  # only servers over HTTP pay for it
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    class Quiet(uvicorn.Server):
+        """Leaves signals to the program, which ends its calls first."""
+
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            ready()
+
+    checked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the guard has looked already
+    app: Any = serving.server.streamable_http_app(
+        streamable_http_path=PATH, host=host, transport_security=checked, max_request_body_size=_BODY_BYTES
+    )
+    config = uvicorn.Config(
+        Guard(app, token=token, host=host, names=names),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_LAST_SECONDS,
+        lifespan="on",
+    )
+    server = Quiet(config)
+    running = asyncio.create_task(server.serve(sockets=[listening]))
+    try:
+        await asyncio.shield(running)
+    finally:
+        server.should_exit = True
+        if not running.done():
+            serving.engine.cancel()
+        while not running.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait({running})
+        listening.close()
+    if running.exception() is not None:
+        raise ConfigError(f"The server has ended: {running.exception()}.")

@@ -1,0 +1,175 @@
+"""Executables as tools: any program in a folder of tools, with what is written about it in a file beside it.
+
+`deploy.sh` is the tool `deploy_sh`, for model APIs take no dots, and `deploy.sh.md` describes it. Without such a file
+the program is asked with `--help`: whoever has a program that does not know the word should write one.
+"""
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from ferrule.core.args import Args
+from ferrule.core.elsewhere import Mixed
+from ferrule.core.errors import ToolFailure
+from ferrule.core.tool import Context, Tool
+from ferrule.output.clean import clean
+from ferrule.settings import Settings
+from ferrule.sources.brought import Brought
+from ferrule.sources.custom.places import Place, content
+from ferrule.sources.program import run_program
+from ferrule.support.beneath import describe
+from ferrule.support.environment import quiet_environment
+from ferrule.support.frontmatter import front_matter
+from ferrule.support.roster import Roster
+
+_HELP_CHARS = 200
+_OUTPUT_CHARS = 2000
+_BLOCK_BYTES = 1 << 20
+_PINNED_BYTES = 256 << 20
+_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "args": {"type": "string", "description": "The arguments of the program, quoted as for a shell."},
+    },
+}
+
+
+class ProgramArgs(Args, frozen=True, kw_only=True):
+    """What a program is called with."""
+
+    args: str = ""
+
+
+class Asking(NamedTuple):
+    """How a program is asked what it is."""
+
+    seconds: float
+    keep_env: Collection[str] = ()
+    roster: Roster | None = None
+
+
+class ProgramTool(Tool[ProgramArgs, Any]):
+    """A program with its arguments. It runs in the workspace, without a shell, and with what it may all do."""
+
+    args = ProgramArgs
+    source = "custom"
+    schema = SCHEMA
+
+    def __init__(self, path: str, *, words: str, guidance: str = "", pin: str = "") -> None:
+        """`pin` is the hash of the only content that may run; empty for the user's own programs."""
+        self.origin = path
+        self.name = tool_name(path)
+        spelled = os.path.basename(path)
+        self.aliases: tuple[str, ...] = (spelled,) if spelled != self.name else ()
+        """The file's own name, for whoever calls it so."""
+        self.words = words
+        self.guidance = guidance
+        self._pin = pin
+
+    async def run(self, args: ProgramArgs, ctx: Context) -> Any:
+        words = split(args.args)
+        check(self.origin, self._pin)
+        ran = await run_program(
+            [self.origin, *words],
+            ctx=ctx,
+            cwd=ctx.path("."),
+            env=quiet_environment(os.environ, keep=ctx.need(Settings).shell.keep_env),
+            roster=ctx.need(Roster),
+        )
+        parts = [ran.output] if ran.output else []
+        if ran.exit_code:
+            parts.append(f"exit code: {ran.exit_code}")
+        text = "\n".join(parts) or "(no output)"
+        return Mixed((text,), failed=True) if ran.exit_code else text
+
+
+async def load_program(path: str, place: Place, asking: Asking) -> Brought:
+    """The tool that a program is."""
+    raw = place.contents.get(path) if place.contents is not None else None
+    pin = hashlib.sha256(raw).hexdigest() if raw is not None else ""
+    words, guidance = "", ""
+    warnings: tuple[str, ...] = ()
+    try:
+        check(path, pin)
+        written = content(place, f"{path}.md")
+        if written is not None:
+            words, guidance = about(written.decode("utf-8", "replace"))
+    except ToolFailure as error:
+        return Brought((), (f"failed to load {path}: {error}",))
+    except (OSError, ValueError) as error:
+        problem = describe(error) if isinstance(error, OSError) else str(error)
+        warnings = (f"failed to load {path}.md: {problem}",)
+    words = words or await _help(path, asking) or f"CLI tool: {os.path.basename(path)}"
+    return Brought((ProgramTool(path, words=words, guidance=guidance, pin=pin),), warnings)
+
+
+def tool_name(path: str) -> str:
+    """The file's name with its extension, in letters that model APIs take."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", os.path.basename(path))[:64]
+
+
+def split(text: str) -> list[str]:
+    """The words of the arguments, quotes as in a shell; where those do not match, whatever is between blanks."""
+    import shlex  # for calls of programs
+
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
+
+
+def about(text: str) -> tuple[str, str]:
+    """The description and the guidance that a companion file has."""
+    header = front_matter(text.removeprefix("\ufeff"), lenient=True)
+    said = header.values.get("description")
+    words = " ".join(said.split()) if isinstance(said, str) else ""
+    if not words:
+        lines = (line.strip() for line in header.body.splitlines())
+        words = next((line for line in lines if line and not line.startswith("#")), "")
+    return clean(words), clean(header.body).strip()
+
+
+def check(path: str, pin: str) -> None:
+    """Refuse a program that is not the one that was trusted. Raises ToolFailure."""
+    if not pin:
+        return
+    changed = f"{path} is not what was trusted any more. Look at it, and trust the project again."
+    try:
+        descriptor = os.open(path, _READ)
+    except OSError as error:
+        raise ToolFailure(changed, code="changed", path=path) from error
+    try:
+        status = os.fstat(descriptor)
+        total = hashlib.sha256()
+        if stat.S_ISREG(status.st_mode) and status.st_size <= _PINNED_BYTES:
+            while block := os.read(descriptor, _BLOCK_BYTES):
+                total.update(block)
+    finally:
+        os.close(descriptor)
+    if not stat.S_ISREG(status.st_mode) or total.hexdigest() != pin:
+        raise ToolFailure(changed, code="changed", path=path)
+
+
+async def _help(path: str, asking: Asking) -> str:
+    """The first line that the program says to `--help`; empty where it says nothing in its time."""
+    try:
+        ran = await run_program(
+            [path, "--help"],
+            ctx=None,
+            cwd=os.path.dirname(path),
+            env=quiet_environment(os.environ, keep=asking.keep_env),
+            seconds=asking.seconds,
+            roster=asking.roster,
+            apart=True,
+            head_chars=_OUTPUT_CHARS,
+            tail_chars=_OUTPUT_CHARS,
+        )
+    except ToolFailure:
+        return ""
+    lines = (line.strip() for line in clean(ran.output).splitlines())
+    return next((line for line in lines if line), "")[:_HELP_CHARS]

@@ -1,0 +1,99 @@
+"""The tools of installed packages, of the user and of the project, in this order: later ones override earlier ones."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ferrule.output.clean import clean
+from ferrule.sources.brought import Brought
+from ferrule.sources.custom.executable import Asking, load_program
+from ferrule.sources.custom.places import Candidate, Place, candidates, content, project_place
+from ferrule.support.beneath import describe
+from ferrule.support.roster import Roster
+
+if TYPE_CHECKING:
+    from ferrule.core.tool import AnyTool
+
+_AT_ONCE = 8
+"""Programs that are asked what they are at the same moment."""
+
+
+async def load(
+    *,
+    packages: bool = True,
+    folders: Sequence[str] = (),
+    project: Sequence[str] = (),
+    contents: Mapping[str, bytes] | None = None,
+    describe_seconds: float = 5.0,
+    keep_env: Collection[str] = (),
+    roster: Roster | None = None,
+) -> Brought:
+    """All of them, by name; they override built-in tools of the same name, too.
+
+    `folders` are the user's. `project` are folders of the project that the user trusts, and `contents` the very bytes
+    of each file in them that was trusted: no other file there is used, and no other bytes run. What cannot be used is
+    a warning, in the words of ah and without its `warning: `.
+    """
+    brought: list[Brought] = []
+    if packages:
+        from ferrule.sources.custom.packages import load_packages  # for sessions that take tools from packages
+
+        brought.append(load_packages())
+    places = [Place(folder) for folder in dict.fromkeys(folders)]
+    places += [project_place(folder, contents or {}) for folder in dict.fromkeys(project)]
+    asking = Asking(describe_seconds, keep_env, roster)
+    brought += [await _of(place, asking) for place in places]
+    tools: dict[str, AnyTool] = {}
+    for tool in (tool for one in brought for tool in one.tools):
+        tools.pop(tool.name, None)
+        tools[tool.name] = tool
+    warnings = dict.fromkeys(clean(warning) for one in brought for warning in one.warnings)
+    return Brought(tuple(tools.values()), tuple(warnings))
+
+
+async def _of(place: Place, asking: Asking) -> Brought:
+    """The tools of one folder. Executables override modules of the same name."""
+    found = candidates(place)
+    modules = [_module(one, place) for one in found if one.kind != "program"]
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def program(path: str) -> Brought:
+        async with room:
+            return await load_program(path, place, asking)
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(program(one.path)) for one in found if one.kind == "program"]
+    programs = [task.result() for task in tasks]
+    warnings = [*_twice(modules), *_twice(programs)]
+    for one in (*modules, *programs):
+        warnings += one.warnings
+    return Brought(tuple(tool for one in (*modules, *programs) for tool in one.tools), tuple(warnings))
+
+
+def _module(candidate: Candidate, place: Place) -> Brought:
+    path = candidate.path
+    try:
+        source = content(place, path)
+    except (OSError, ValueError) as error:
+        problem = describe(error) if isinstance(error, OSError) else str(error)
+        return Brought((), (f"failed to load {path}: {problem}",))
+    if source is None:
+        return Brought((), (f"failed to load {path}: it is not there any more.",))
+    if candidate.kind == "python":
+        from ferrule.sources.custom.module import load_module  # for sessions that have such tools
+
+        return load_module(path, source)
+    from ferrule.sources.custom.lua import load_lua  # as above
+
+    return load_lua(path, source)
+
+
+def _twice(brought: Sequence[Brought]) -> list[str]:
+    """A warning for each name that two files of one folder share: which of them counts is hardly what was meant."""
+    owners: dict[str, str] = {}
+    warnings = []
+    for tool in (tool for one in brought for tool in one.tools):
+        if tool.name in owners:
+            warnings.append(f"{tool.origin} replaces the tool {tool.name} of {owners[tool.name]}.")
+        owners[tool.name] = tool.origin
+    return warnings

@@ -1,0 +1,102 @@
+"""Where tools of the user and of the project are, and which files of such a folder are one."""
+
+import os
+import stat
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+from ferrule.settings import Settings, settings_path
+from ferrule.support.beneath import is_regular, read_all
+
+LIMIT_BYTES = 1 << 20
+"""Of a module, or of what is written about an executable."""
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_CLOEXEC", 0)
+
+Kind = Literal["python", "lua", "program"]
+_ORDER: tuple[Kind, ...] = ("python", "lua", "program")
+"""Within one folder; a later one overrides an earlier one of the same name."""
+
+
+class Place(NamedTuple):
+    """A folder of tools; of a project's, only what was trusted is used."""
+
+    folder: str
+    contents: Mapping[str, bytes] | None = None
+    """The trusted files of a project by their paths; None for the user's own folder."""
+
+
+class Candidate(NamedTuple):
+    """A file that may be a tool."""
+
+    path: str
+    kind: Kind
+
+
+def user_folders(settings: Settings) -> tuple[str, ...]:
+    """The folders of the user's own tools: `tools` beside the settings file, and those that the settings name."""
+    beside = os.path.dirname(settings_path())
+    named = (os.path.join(beside, os.path.expanduser(folder)) for folder in settings.tools.folders)
+    return (os.path.join(beside, "tools"), *(os.path.normpath(folder) for folder in named))
+
+
+def project_place(folder: str, contents: Mapping[str, bytes]) -> Place:
+    """The folder with what was trusted of it."""
+    folder = os.path.normpath(folder)
+    inside = {os.path.normpath(path): raw for path, raw in contents.items()}
+    return Place(folder, {path: raw for path, raw in inside.items() if os.path.dirname(path) == folder})
+
+
+def candidates(place: Place) -> list[Candidate]:
+    """The files that may be tools: modules by name, then executables by name. A folder that is not there has none."""
+    if place.contents is None:
+        try:
+            names = sorted(os.listdir(place.folder))
+        except OSError:
+            return []
+    else:
+        names = sorted(os.path.basename(path) for path in place.contents)
+    found = []
+    for name in names:
+        path = os.path.join(place.folder, name)
+        kind = _kind(path, name, follow=place.contents is None)
+        if kind is not None:
+            found.append(Candidate(path, kind))
+    return sorted(found, key=lambda one: _ORDER.index(one.kind))
+
+
+def content(place: Place, path: str) -> bytes | None:
+    """What a file holds, None where it is not there: of a project the very bytes that were trusted.
+
+    Raises ValueError with a reason where it cannot be used, and OSError where it cannot be read.
+    """
+    if place.contents is not None:
+        return place.contents.get(path)
+    try:
+        descriptor = os.open(path, _READ)
+    except FileNotFoundError:
+        return None
+    try:
+        if not is_regular(descriptor):
+            raise ValueError("it is not a regular file.")
+        raw = read_all(descriptor, LIMIT_BYTES)
+    finally:
+        os.close(descriptor)
+    if len(raw) > LIMIT_BYTES:
+        raise ValueError(f"it is larger than {LIMIT_BYTES:,} bytes.")
+    return raw
+
+
+def _kind(path: str, name: str, *, follow: bool) -> Kind | None:
+    if name.startswith((".", "_")) or name.endswith(("~", ".md")):
+        return None
+    try:
+        mode = os.stat(path, follow_symlinks=follow).st_mode
+    except OSError:
+        return None
+    if not stat.S_ISREG(mode):
+        return None
+    if name.endswith(".py"):
+        return "python"
+    if name.endswith(".lua"):
+        return "lua"
+    return "program" if mode & 0o111 else None

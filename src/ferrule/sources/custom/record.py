@@ -1,0 +1,156 @@
+"""A tool record, as Python and Lua modules write it, and the tool that it makes."""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ferrule.core.access import EVERYTHING, Access
+from ferrule.core.args import Raw
+from ferrule.core.elsewhere import Mixed
+from ferrule.core.errors import ToolFailure
+from ferrule.core.tool import Context, Tool
+from ferrule.output.clean import clean
+from ferrule.sources.function import Touches, resolved
+from ferrule.sources.schema import usable
+
+_NAME = r"[A-Za-z0-9_-]{1,64}"
+_ARRAYS = ("required", "enum", "allOf", "anyOf", "oneOf", "examples", "prefixItems", "type")
+
+Execute = Callable[..., Any]
+"""`execute(input)` or `execute(input, ctx)`: a result, or a result and whether it is an error."""
+
+
+class Record(NamedTuple):
+    """What a module says about one tool."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+    execute: Execute
+    system_prompt: str = ""
+    touches: Touches | None = None
+    read_only: bool = False
+
+
+def is_valid_tool(raw: object) -> bool:
+    """Does it have all that a record needs, each of its kind?"""
+    return not _lacking(raw)
+
+
+def record_of(raw: object) -> Record:
+    """The record, checked. Raises ValueError with the reason where no model could call it."""
+    if lacking := _lacking(raw):
+        raise ValueError(f"a record needs {lacking}.")
+    name = _member(raw, "name")
+    if not re.fullmatch(_NAME, name):
+        raise ValueError(f"its name {name[:80]!r} has more than letters, digits, _ and -, or is not 1 to 64 long.")
+    try:
+        schema = usable(_arrays(_member(raw, "input_schema")))
+    except RecursionError:
+        raise ValueError("its schema holds itself.") from None
+    touches = _member(raw, "touches")
+    if touches is not None and not callable(touches):
+        listed = [touches] if isinstance(touches, Access) else touches
+        if not isinstance(listed, list | tuple) or not all(isinstance(access, Access) for access in listed):
+            raise ValueError("its touches are not Access values, nor a function of the input that returns them.")
+    guidance = _member(raw, "system_prompt")
+    return Record(
+        name,
+        clean(_member(raw, "description")).strip(),
+        schema,
+        _member(raw, "execute"),
+        clean(guidance).strip() if isinstance(guidance, str) else "",
+        touches,
+        _member(raw, "read_only") is True,
+    )
+
+
+def _lacking(raw: object) -> str:
+    name, description = _member(raw, "name"), _member(raw, "description")
+    if not isinstance(name, str) or not name:
+        return "a name"
+    if not isinstance(description, str) or not description.strip():
+        return "a description"
+    if not isinstance(_member(raw, "input_schema"), dict):
+        return "an input_schema"
+    return "" if callable(_member(raw, "execute")) else "a function execute"
+
+
+def _member(raw: object, name: str) -> Any:
+    return raw.get(name) if isinstance(raw, Mapping) else getattr(raw, name, None)
+
+
+def _arrays(schema: Any, *, named: bool = False) -> Any:
+    """The schema with empty lists where Lua, whose tables are both, could only say that something is empty."""
+    if isinstance(schema, list):
+        return [_arrays(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    out = {}
+    for key, value in schema.items():
+        is_list = not named and (key in _ARRAYS or (key == "default" and schema.get("type") == "array"))
+        inner = not named and key in {"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"}
+        out[key] = [] if is_list and value == {} else _arrays(value, named=inner)
+    return out
+
+
+class RecordTool(Tool[Raw, Any]):
+    """What a record makes."""
+
+    args = Raw
+    source = "custom"
+    own_thread = True
+
+    def __init__(self, record: Record, origin: str) -> None:
+        self.name = record.name
+        self.words = record.description
+        self.schema = record.input_schema
+        self.guidance = record.system_prompt
+        self.origin = origin
+        if record.read_only:
+            self.hints = {"readOnlyHint": True}
+        self._execute = record.execute
+        self._touches = record.touches
+        self._takes_context = _takes_two(record.execute)
+
+    def access(self, args: Raw, ctx: Context) -> tuple[Access, ...]:
+        if self._touches is None:
+            return (EVERYTHING,)
+        declared = self._touches(dict(args.values)) if callable(self._touches) else self._touches
+        return tuple(resolved(access, ctx) for access in ((declared,) if isinstance(declared, Access) else declared))
+
+    async def run(self, args: Raw, ctx: Context) -> Any:
+        # A copy, for a tool may change what it gets.
+        given = dict(args.values)
+        answer = self._execute(given, ctx) if self._takes_context else self._execute(given)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], bool | None):
+            return outcome(answer[0], failed=bool(answer[1]))
+        return outcome(answer)
+
+
+def outcome(result: Any, *, failed: bool = False) -> Any:
+    """What a tool returned: text as it is, anything else as a JSON value; and its own word that it failed."""
+    if isinstance(result, bytes | bytearray):
+        result = bytes(result).decode("utf-8", "replace")
+    if not failed:
+        return "" if result is None else result
+    if isinstance(result, str) or result is None:
+        return Mixed((result or "The tool failed, and did not say why.",), failed=True)
+    try:
+        text = msgspec.json.encode(result).decode()
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise ToolFailure(f"The tool failed with something that cannot be shown: {error}.") from error
+    return Mixed((text,), structured=result, failed=True)
+
+
+def _takes_two(execute: Execute) -> bool:
+    try:
+        inspect.signature(execute).bind({}, None)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,222 @@
+"""What the user has approved of servers: how each is started, and each of its tools and prompts, as hashes.
+
+What the user writes into settings of their own is approved by being written there, and the first listing is pinned.
+A server of a project, or of a skill, is approved by nobody but the user, for this workspace, in the very words of its
+configuration. A tool or prompt that comes later, or reads otherwise than it did, is withheld until it is approved.
+"""
+
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from ferrule.core.access import within
+from ferrule.core.errors import ConfigError
+from ferrule.permissions.kept import Kept
+from ferrule.sources.mcp.server import ListedPrompt, ListedTool, Server
+
+State = Literal["new", "approved", "changed"]
+FOREIGN = frozenset({"project", "skill"})
+"""Layers that others write."""
+_FILE_BYTES = 16 << 20
+_MOST_BYTES = 1 << 20
+
+
+class PinnedTool(NamedTuple):
+    """A tool as it was approved."""
+
+    fingerprint: str
+    chars: int
+    """How long its definition is."""
+
+
+class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is approved of one server."""
+
+    start: str
+    """The hash of how it is started."""
+    folder: tuple[int, int] = (0, 0)
+    """Device and inode of the workspace, for a server that others wrote."""
+    is_listed: bool = False
+    """Has it been listed since it was approved?"""
+    tools: dict[str, PinnedTool] = {}
+    prompts: dict[str, str] = {}
+    """Names → hashes."""
+    withheld: tuple[str, ...] = ()
+    """Tools that read otherwise when the server was last listed."""
+    gone: tuple[str, ...] = ()
+    """Tools that the server did not list any more."""
+    quarantined: tuple[tuple[str, str], ...] = ()
+    """Names and reasons."""
+    has_resources: bool = False
+
+
+class _Pinned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file."""
+
+    version: Literal[1] = 1
+    servers: dict[str, Pin] = {}
+
+
+class Pins:
+    """The pins of a workspace's servers, kept in the state folder.
+
+    Where that lies inside of the workspace, what it holds could be anybody's: then pins last for the session only.
+    """
+
+    def __init__(self, state_folder: str, workspace: str) -> None:
+        self._workspace = os.path.realpath(workspace)
+        state = os.path.realpath(state_folder)
+        self.is_believed = not within(state, self._workspace)
+        self._kept = Kept(os.path.join(state, "mcp", "pins.json"), _Pinned)
+        self._pins: dict[str, Pin] | None = None
+        self._unkept: dict[str, Pin] = {}
+        """What could not be kept, and holds for the session."""
+        self.obstacle = ""
+        """Why something could not be kept, as a sentence."""
+
+    def key(self, server: Server) -> str:
+        """What a server is known by: its layer and name, and the workspace where others wrote it."""
+        if server.layer not in FOREIGN:
+            return f"{server.layer}|{server.name}"
+        # A path may hold bytes that are no text; JSON holds text only.
+        return f"{server.layer}|{server.name}|{os.fsencode(self._workspace).decode('utf-8', 'backslashreplace')}"
+
+    def look(self, server: Server) -> tuple[State, Pin | None]:
+        """May it be started as it is written now, and what is pinned of it as it is now?"""
+        pin = self._read().get(self.key(server))
+        is_foreign = server.layer in FOREIGN
+        if pin is None or (is_foreign and pin.folder != self._folder()):
+            return "new" if is_foreign else "approved", None
+        if pin.start == self.start(server):
+            return "approved", pin
+        # What the user has written anew in settings of their own, they have approved by that.
+        return "changed" if is_foreign else "approved", None
+
+    def approve(self, server: Server, start: str) -> None:
+        """Let it be started in the way that `start` is the hash of; what it lists first is pinned then.
+
+        A server that was approved before, for this folder, keeps the pins of its tools: it may not change them in
+        passing.
+        """
+        folder = self._folder() if server.layer in FOREIGN else (0, 0)
+        before = self._read().get(self.key(server))
+        is_same = before is not None and before.folder == folder
+        self._put(server, msgspec.structs.replace(before, start=start) if before and is_same else Pin(start, folder))
+
+    def refresh(self) -> None:
+        """Look again at what is kept: the user may have approved something elsewhere."""
+        self._pins = None
+
+    def put(self, server: Server, change: Callable[[Pin], Pin]) -> Pin:
+        """Keep what `change` makes of a server's pin."""
+        _, pin = self.look(server)
+        if pin is None:
+            pin = Pin(self.start(server), self._folder() if server.layer in FOREIGN else (0, 0))
+        after = change(pin)
+        if after != self._read().get(self.key(server)):
+            self._put(server, after)
+        return after
+
+    def forget(self, server: Server) -> None:
+        """Keep nothing of it: it is as if it had never been approved. Raises `ConfigError`."""
+        key = self.key(server)
+        if self.is_believed:
+            self._kept.change(
+                lambda kept: _Pinned(servers={name: pin for name, pin in kept.servers.items() if name != key})
+            )
+        self._unkept.pop(key, None)
+        self.refresh()
+
+    def start(self, server: Server) -> str:
+        """The hash of how a server is started, in the words of its configuration.
+
+        Where others wrote it, the files of the workspace that its command line names are part of it: otherwise whoever
+        writes into the workspace would decide what runs.
+        """
+        words: list[Any] = [server.transport, server.command, server.args, server.cwd, server.url]
+        words += [sorted(server.env.items()), sorted(server.headers.items())]
+        if server.layer in FOREIGN and server.command:
+            words.append(sorted(self._files(server)))
+        return fingerprint(words)
+
+    def _files(self, server: Server) -> Iterable[tuple[str, str]]:
+        start = os.path.join(self._workspace, server.cwd)
+        for text in (server.command, *server.args):
+            for name in dict.fromkeys((text, text.partition("=")[2])):
+                path = os.path.join(start, name)
+                if name and os.path.isfile(path) and within(os.path.realpath(path), self._workspace):
+                    yield name, _content(path)
+
+    def _folder(self) -> tuple[int, int]:
+        try:
+            here = os.stat(self._workspace)
+        except OSError:
+            return (-1, -1)
+        return here.st_dev, here.st_ino
+
+    def _read(self) -> dict[str, Pin]:
+        if self._pins is None:
+            kept = self._kept.read().servers if self.is_believed else {}
+            self._pins = {**kept, **self._unkept}
+        return self._pins
+
+    def _put(self, server: Server, pin: Pin) -> None:
+        key = self.key(server)
+        self._unkept[key] = pin
+        self.refresh()
+        if not self.is_believed:
+            self.obstacle = "What you approve of MCP servers is not kept inside of the workspace. Set FERRULE_STATE."
+            return
+        try:
+            self._kept.change(lambda kept: _Pinned(servers=_within_limit(kept.servers, key, pin)))
+        except ConfigError as error:
+            self.obstacle = str(error)
+            return
+        del self._unkept[key]
+
+
+def _within_limit(servers: Mapping[str, Pin], key: str, pin: Pin) -> dict[str, Pin]:
+    """The pins with this one, the last; the oldest go where the file would become too large to be read."""
+    after = {name: one for name, one in servers.items() if name != key} | {key: pin}
+    left = len(msgspec.json.encode(after)) - _MOST_BYTES
+    for name in list(after)[:-1]:
+        if left <= 0:
+            break
+        left -= len(msgspec.json.encode(after.pop(name)))
+    return after
+
+
+def tool_pin(tool: ListedTool) -> PinnedTool:
+    """The pin of a tool: all that the model or the engine gets to see of it."""
+    definition = [tool.name, tool.title, tool.words, tool.schema, tool.output_schema, tool.hints]
+    shown = len(tool.name) + len(tool.words) + len(msgspec.json.encode(tool.schema))
+    return PinnedTool(fingerprint(definition), shown)
+
+
+def prompt_pin(prompt: ListedPrompt) -> str:
+    """The pin of a prompt."""
+    return fingerprint(list(prompt))
+
+
+def fingerprint(value: Any) -> str:
+    """A hash of a JSON value; the order of members does not count."""
+    return hashlib.blake2b(msgspec.json.encode(value, order="sorted"), digest_size=16).hexdigest()
+
+
+def _content(path: str) -> str:
+    """A hash of a file's content, or a word for what it is instead."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        with open(os.open(path, flags), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return "no file"
+            if status.st_size > _FILE_BYTES:
+                return f"{status.st_size} bytes at {status.st_mtime_ns}"
+            return hashlib.blake2b(file.read(), digest_size=16).hexdigest()
+    except OSError:
+        return "not there"

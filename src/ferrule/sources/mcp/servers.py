@@ -1,0 +1,296 @@
+"""The MCP servers of a session: what they offer is known from the last time, and each is started when it is needed."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ferrule.core.errors import ConfigError, ToolFailure
+from ferrule.core.offered import Offered
+from ferrule.sources.brought import Brought
+from ferrule.sources.mcp.config import Configured, skill_servers
+from ferrule.sources.mcp.held import Held, Look, Shared
+from ferrule.sources.mcp.kept_listings import KeptListings
+from ferrule.sources.mcp.names import PREFIX, full_names, server_of, short_names
+from ferrule.sources.mcp.pins import Pins
+from ferrule.sources.mcp.server import Layer, Server, Transport
+from ferrule.sources.mcp.tool import McpTool
+
+if TYPE_CHECKING:
+    from ferrule.core.elsewhere import Mixed, ServerResources
+    from ferrule.sources.mcp.allowed import Allowed
+    from ferrule.sources.mcp.approval import Approve
+    from ferrule.sources.mcp.connection import Connection
+    from ferrule.sources.mcp.opening import Opening
+
+_AT_ONCE = 8
+"""How many servers are started at the same moment."""
+
+
+class OfferedPrompt(NamedTuple):
+    """A prompt of a server, which counts as a skill."""
+
+    server: str
+    name: str
+    words: str
+    arguments: tuple[tuple[str, str, bool], ...]
+    """Name, description, and whether it is required."""
+
+
+class ServerState(NamedTuple):
+    """A server, for people."""
+
+    name: str
+    layer: Layer
+    transport: Transport
+    source: str
+    state: str
+    """disabled, denied, new, changed, unlisted, listed or running."""
+    tools: int
+    withheld: tuple[str, ...] = ()
+    quarantined: tuple[tuple[str, str], ...] = ()
+    error: str = ""
+
+
+class Servers(Offered):
+    """All servers of a session, by name."""
+
+    def __init__(
+        self,
+        configured: Configured,
+        *,
+        state_folder: str,
+        workspace: str,
+        opening: "Opening",
+        approve: "Approve | None" = None,
+        on_changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`approve` asks the user; without it, what is not approved is withheld. `on_changed` is told of new lists."""
+        self.on_changed = on_changed
+        self._opening = opening
+        self._allowed: tuple[Allowed, ...] = ()
+        self._warnings: tuple[str, ...] = ()
+        self._is_shut = False
+        self._shared = Shared(
+            pins=Pins(state_folder, workspace),
+            listings=KeptListings(state_folder),
+            workspace=workspace,
+            opening=self._connection,
+            approve=approve,
+            asking=asyncio.Lock(),
+            news=self._tell,
+        )
+        self._held: dict[str, Held] = {}
+        self._names: set[str] = set()
+        self._take(configured)
+
+    def _tell(self) -> None:
+        self.on_changed()
+
+    def _take(self, configured: Configured) -> list[Held]:
+        self._allowed += configured.allowed
+        self._warnings += configured.warnings
+        self._is_shut = self._is_shut or configured.is_shut
+        taken = []
+        for server in configured.servers:
+            if server.name.casefold() in self._names:
+                self._warnings += (
+                    f"{server.source}: the MCP server {server.name} is not used, because there is one of that name.",
+                )
+                continue
+            self._names.add(server.name.casefold())
+            held = self._held[server.name] = Held(server, self._shared)
+            taken.append(held)
+        return taken
+
+    def known(self) -> Brought:
+        """The tools as they were approved and listed last. Nothing is started, and nothing of a server is loaded."""
+        looks = [(held, held.look()) for held in self._held.values()]
+        warnings = [worry for held, look in looks for worry in self._worries(held, look)]
+        return Brought(self._tools(looks), (*self._warnings, *warnings))
+
+    def unlisted(self) -> tuple[str, ...]:
+        """The servers whose tools are not known yet, and that could be asked for them."""
+        return tuple(name for name, held in self._held.items() if self._is_unlisted(held))
+
+    async def connect(self, names: Sequence[str] | None = None) -> Brought:
+        """Start the servers that are named, or those that were never listed, and list their tools.
+
+        All tools that are known now, and warnings about these servers.
+        """
+        self._shared.pins.refresh()
+        wanted = self.unlisted() if names is None else tuple(dict.fromkeys(names))
+        warnings = [self._unknown(name) for name in wanted if name not in self._held]
+        several = [self._held[name] for name in wanted if name in self._held]
+        warnings += await self._listed(several)
+        return Brought(self._tools((held, held.look()) for held in self._held.values()), tuple(warnings))
+
+    async def add(self, entries: Mapping[str, Any], source: str, *, layer: Layer = "skill") -> Brought:
+        """Take in the servers of a skill's `mcp.json`; their tools, and warnings about them."""
+        before = len(self._warnings)
+        taken = self._take(skill_servers(entries, source=source, layer=layer))
+        warnings = [*self._warnings[before:], *await self._listed([held for held in taken if not held.is_listed])]
+        return Brought(self._tools((held, held.look()) for held in taken), tuple(warnings))
+
+    async def _listed(self, several: Sequence[Held]) -> list[str]:
+        places = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(held: Held) -> list[str]:
+            async with places:
+                try:
+                    await held.connection()
+                except ToolFailure as error:
+                    return [error.message]
+            return self._worries(held, held.look())
+
+        found = await asyncio.gather(*map(one, several))
+        if self._shared.pins.obstacle:
+            found.append([self._shared.pins.obstacle])
+        return [warning for warnings in found for warning in warnings]
+
+    def _tools(self, looks: Iterable[tuple[Held, Look]]) -> tuple[McpTool, ...]:
+        tools: list[McpTool] = []
+        for held, look in looks:
+            usable = held.tools(look)
+            if not usable or look.pin is None:
+                continue
+            # By all that was ever approved of it: what is left out must not change what the others are called.
+            full, short = full_names(held.server.name, list(look.pin.tools)), short_names(list(look.pin.tools))
+            tools += [
+                McpTool(held, tool, name=full[tool], short=short[tool], chars=one.chars) for tool, one in usable.items()
+            ]
+        return tuple(tools)
+
+    def _worries(self, held: Held, look: Look) -> list[str]:
+        name, pin = held.server.name, look.pin
+        if held.is_shut:
+            return []
+        if look.state != "approved":
+            return [held.unapproved()]
+        worries = []
+        if withheld := held.withheld(look):
+            worries.append(
+                f"The MCP server {name} offers these tools in another form than you approved, or newly, so they are "
+                f"withheld: {', '.join(withheld[:20])}. Look at them with `ferrule mcp approve {name}`."
+            )
+        if pin is not None:
+            worries += [f"The MCP server {name}: the tool {tool} is not used: {why}." for tool, why in pin.quarantined]
+        return worries
+
+    def _may_start(self, held: Held, look: Look) -> bool:
+        if held.is_shut or self._is_shut:
+            return False
+        return self._shared.approve is not None or look.state == "approved"
+
+    def _is_unlisted(self, held: Held) -> bool:
+        look = held.look()
+        return self._may_start(held, look) and not look.is_listed
+
+    def serves(self, tool_name: str) -> str | None:
+        """The server that a tool's full name speaks of, where its tools are not known yet and it could be asked."""
+        held = self._held.get(server_of(tool_name))
+        return held.server.name if held is not None and self._is_unlisted(held) else None
+
+    def rules(self) -> tuple[tuple[str, str], ...]:
+        """What the configuration says to all calls of a server: allow or deny, and the rule's text."""
+        servers = [held.server for held in self._held.values() if held.server.permission != "ask"]
+        return tuple((server.permission, f"{PREFIX}{server.name}") for server in servers)
+
+    def states(self) -> list[ServerState]:
+        """Every configured server, for people."""
+        return [self._state(held) for held in self._held.values()]
+
+    def _state(self, held: Held) -> ServerState:
+        server, look = held.server, held.look()
+        state: str = look.state
+        if held.is_shut:
+            state = "disabled" if server.disabled else "denied"
+        elif state == "approved":
+            state = "running" if held.is_running else "listed" if look.is_listed else "unlisted"
+        return ServerState(
+            name=server.name,
+            layer=server.layer,
+            transport=server.transport,
+            source=server.source,
+            state=state,
+            tools=len(held.tools(look)),
+            withheld=held.withheld(look),
+            quarantined=() if look.pin is None else look.pin.quarantined,
+            error=held.error,
+        )
+
+    def forget(self, name: str) -> None:
+        """Keep nothing of what was approved of a server. Raises `ConfigError`."""
+        held = self._held.get(name)
+        if held is None:
+            raise ConfigError(self._unknown(name))
+        self._shared.listings.drop(self._shared.pins.key(held.server))
+        self._shared.pins.forget(held.server)
+        held.forget()
+
+    def prompts(self) -> tuple[OfferedPrompt, ...]:
+        """The prompts that are known now; nothing is started."""
+        return tuple(
+            OfferedPrompt(name, one.name, one.words, one.arguments)
+            for name, held in self._held.items()
+            for one in held.prompts()
+        )
+
+    async def prompt(self, server: str, name: str, arguments: Mapping[str, str]) -> str:
+        """The text of a prompt. Raises `ToolFailure`."""
+        held = self._named(server)
+        connection = await held.connection()
+        if not any(one.name == name for one in held.prompts()):
+            raise ToolFailure(f"The MCP server {server} has no prompt {name} that is approved.", code="mcp-server")
+        return await connection.prompt(name, arguments)
+
+    async def resources(self, server: str | None, *, templates: bool = False, cursor: str = "") -> "ServerResources":
+        """What one server, or every server that has any, offers to be read."""
+        from ferrule.sources.mcp.resources import listed  # for whoever asks for them
+
+        asked = [self._named(server)] if server else self._with_resources()
+        return await listed(asked, templates=templates, cursor=cursor, alone=bool(server))
+
+    async def read(self, server: str | None, uri: str) -> "Mixed":
+        """One resource, from the server that was named or from the one that offers it."""
+        from ferrule.sources.mcp.resources import holder  # for whoever asks for one
+
+        held = self._named(server) if server else await holder(self._with_resources(), uri)
+        return await (await held.connection()).read(uri)
+
+    def _with_resources(self) -> list[Held]:
+        """Servers that may have some, and that may be started without a question."""
+        found = []
+        for held in self._held.values():
+            look = held.look()
+            if not held.is_shut and look.state == "approved":
+                pin = look.pin
+                if pin is None or not pin.is_listed or pin.has_resources:
+                    found.append(held)
+        return found
+
+    def _named(self, server: str) -> Held:
+        held = self._held.get(server)
+        if held is None:
+            raise ToolFailure(self._unknown(server), code="mcp-server")
+        return held
+
+    def _unknown(self, name: str) -> str:
+        from ferrule.support.near import near  # only a mistake pays for it
+
+        close = near(name[:100], self._held)
+        hint = f"Did you mean {' or '.join(close)}?" if close else f"There are {', '.join(self._held) or 'none'}."
+        return f"There is no MCP server called {name[:100]!r}. {hint}"
+
+    def _connection(self, server: Server, on_changed: Callable[[], None]) -> "Connection":
+        from ferrule.sources.mcp.allowed import rejecting  # whoever starts a server pays for these
+        from ferrule.sources.mcp.expand import expanded
+
+        # Decided once more: what is rejected may only show when its variables are known.
+        ready = expanded(server, self._opening.environment)
+        if self._is_shut or rejecting(ready, self._allowed) is not None:
+            raise ConfigError(f"The MCP server {server.name} is rejected by amp.mcpPermissions.")
+        return self._opening.connection(ready, self._shared.workspace, on_changed)
+
+    async def close(self) -> None:
+        """End all servers."""
+        await asyncio.gather(*(held.close() for held in self._held.values()))

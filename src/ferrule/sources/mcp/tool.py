@@ -1,0 +1,95 @@
+"""A tool of an MCP server, as the engine calls it. What it says of itself is read when it is first looked at."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from ferrule.core.access import Access
+from ferrule.core.errors import ToolFailure
+from ferrule.core.tool import Context, Tool
+from ferrule.sources.mcp.server import ListedTool, Server
+
+if TYPE_CHECKING:
+    from ferrule.core.args import Args
+    from ferrule.core.elsewhere import Mixed
+
+_OPEN: Mapping[str, Any] = {"type": "object"}
+
+
+class Holds(Protocol):
+    """A server in a session, as its tools use it."""
+
+    server: Server
+
+    def listed(self, tool: str) -> ListedTool | None:
+        """A tool's definition, as it was approved; None where it is lost."""
+
+    async def call(self, tool: str, values: Mapping[str, Any], progress: Callable[[str], None]) -> "Mixed":
+        """What the server answers. Raises `ToolFailure`."""
+
+
+class McpTool(Tool[Any, "Mixed"]):
+    """One tool of one server."""
+
+    # Its arguments are whatever its own schema lets pass, under names that need not be Python's: they reach the server
+    # as they are. Conversion into a plain dictionary changes nothing in them.
+    args = cast("type[Args]", dict)
+    source = "mcp"
+
+    def __init__(self, held: Holds, tool: str, *, name: str, short: str, chars: int) -> None:
+        """`tool` is what the server calls it, and `chars` how long its definition is."""
+        server = held.server
+        self.name = name
+        self.short = short
+        self.origin = server.name
+        self.exposure = server.exposure
+        self.timed = server.seconds is None
+        self.tool = tool
+        self.definition_chars = chars
+        self._held = held
+
+    @cached_property
+    def listed(self) -> ListedTool:
+        """The tool as its server has listed it."""
+        lost = "Its description is not known any more; it is asked for again when the server is started."
+        return self._held.listed(self.tool) or ListedTool(self.tool, lost, _OPEN)
+
+    @cached_property
+    def schema(self) -> Mapping[str, Any]:  # type: ignore[override]  # read late, then as good as set
+        return self.listed.schema
+
+    @cached_property
+    def words(self) -> str:  # type: ignore[override]  # read late, then as good as set
+        return self.listed.words or self.listed.title
+
+    @cached_property
+    def output_schema(self) -> Mapping[str, Any] | None:  # type: ignore[override]  # read late, then as good as set
+        return self.listed.output_schema
+
+    @cached_property
+    def hints(self) -> Mapping[str, Any]:  # type: ignore[override]  # read late, then as good as set
+        return {"title": self.listed.title, **self.listed.hints} if self.listed.title else self.listed.hints
+
+    def access(self, args: Any, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - nobody knows what it touches
+        reads = self.hints.get("readOnlyHint") is True
+        return (Access.server(self.origin, mode="read" if reads else "write"),)
+
+    async def run(self, args: Any, ctx: Context) -> "Mixed":
+        seconds = self._held.server.seconds
+        if seconds is None:
+            return await self._held.call(self.tool, args, ctx.progress)
+        try:
+            async with asyncio.timeout(seconds) as limit:
+
+                def progress(message: str) -> None:
+                    with contextlib.suppress(RuntimeError):  # it came when all was over
+                        limit.reschedule(asyncio.get_running_loop().time() + seconds)
+                    ctx.progress(message)
+
+                return await self._held.call(self.tool, args, progress)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise ToolFailure(f"Tool execution timed out after {seconds:.12g} seconds", code="timed-out") from error

@@ -1,0 +1,150 @@
+"""What a session has around its calls: tools from elsewhere, hooks, skills; made when it begins, ended with it."""
+
+import os
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ferrule.assembly import Given, Parts
+from ferrule.core.bringing import Bringing
+from ferrule.core.events import ToolsChanged
+from ferrule.gathering.around import Around
+from ferrule.gathering.gathering import Gathering
+from ferrule.output.clean import clean
+
+if TYPE_CHECKING:
+    from ferrule.core.subagents import Subagents
+    from ferrule.execute.hooks.hook import Hook
+    from ferrule.execute.hooks.hooks import Hooks
+    from ferrule.layered import Layered
+
+
+class Extra(NamedTuple):
+    """What a host may give a session beside the ordinary."""
+
+    hooks: "tuple[Hook, ...]" = ()
+    mcp_config: tuple[str, ...] = ()
+    subagents: "Subagents | None" = None
+    lazy: bool = False
+
+
+class Surroundings:
+    """Opened before the first call, closed after the last."""
+
+    def __init__(self, given: Given, parts: Parts, layered: "Layered | None", extra: Extra) -> None:
+        self._given = given
+        self._parts = parts
+        self._layered = layered
+        self._extra = extra
+        self._hooks: Hooks | None = None
+        self._hook_warnings: list[str] = []
+        self.beginning: tuple[str, ...] = ()
+        """What the hooks of the session's start want the model to know."""
+        managed = layered.layers.get("managed") if layered is not None else None
+        self.gathering = Gathering(
+            Around(
+                parts.jail,
+                parts.services,
+                given.settings,
+                given.state,
+                given.session_id,
+                given.registry,
+                parts.policing,
+                parts.policy,
+                ask=parts.flow.gate.put,
+                managed=None if managed is None else managed.mcp,
+                mcp_config=extra.mcp_config,
+                can_run_subagents=extra.subagents is not None,
+            )
+        )
+        self._introduce()
+
+    def _introduce(self) -> None:
+        """Let the tools reach what they may need."""
+        services, registry = self._parts.services, self._given.registry
+        services.later("Catalog", lambda: registry.catalog)
+        services.later("Skills", self.gathering.make_skills)
+        services.later("Bringing", self._make_bringing)
+        services.later("Offered", self._make_offered)
+        services.later("Subagents", self._make_subagents)
+        registry.before_search = self.gathering.connect
+        registry.on_changed = lambda: self._given.emit(ToolsChanged(id="", name="", at=time.perf_counter()))
+
+    def _make_bringing(self) -> Bringing:
+        from ferrule.gathering.carried import Carried  # for sessions with skills
+
+        return Carried(self.gathering)
+
+    def _make_offered(self) -> object:
+        """The servers; where there are none, whoever asks is told so."""
+        from ferrule.core.offered import Offered  # for whoever asks for resources
+
+        return self.gathering.servers or Offered()
+
+    def _make_subagents(self) -> object:
+        from ferrule.core.subagents import Subagents  # for toolboxes with subagents
+
+        return self._extra.subagents or Subagents()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What could not be used, each as a sentence."""
+        settings = self._layered.warnings if self._layered is not None else ()
+        return (*settings, *self._hook_warnings, *self.gathering.warnings)
+
+    async def begin(self) -> None:
+        """Tell the hooks that the session starts, and look for tools, unless that is to wait for a call."""
+        from ferrule.hooking import may_exist  # a look at a few paths
+
+        given = self._given
+        if self._extra.hooks or may_exist(given.settings, self._layered, self._parts.jail.folder):
+            await self._start_hooks()
+        if self._extra.lazy:
+            return
+        await self.gathering.load()
+
+    async def _start_hooks(self) -> None:
+        from ferrule.execute.hooks.hooks import Hooks  # for sessions with hooks
+        from ferrule.hooking import Hooking, Notifying, find
+        from ferrule.support.environment import quiet_environment
+        from ferrule.support.roster import Roster
+        from ferrule.workspace.variables import Variables
+
+        given, parts, workspace = self._given, self._parts, self._parts.jail.folder
+        found = find(given.settings, self._layered, workspace, given.state, self._extra.hooks)
+        self._hook_warnings += found.warnings
+        if not found.hooks:
+            return
+        self._hooks = Hooks(
+            found.hooks,
+            workspace=workspace,
+            environment=quiet_environment(os.environ, keep=given.settings.shell.keep_env),
+            session_id=given.session_id,
+            permission_mode=lambda: parts.policy.standing.name,
+            report=lambda sentence: self._hook_warnings.append(clean(sentence)),
+            roster=parts.services[Roster],
+        )
+        parts.flow.hooks = Hooking(self._hooks, given.registry, parts.flow.arguments, parts.policing.names)
+        if self._hooks.has("Notification"):
+            parts.flow.gate.hear(Notifying(given.asker, self._hooks))
+        if self._hooks.has("SessionStart"):
+            said = await self._hooks.fire("SessionStart", source="startup")
+            self.beginning = tuple(clean(note) for note in said.notes)
+            parts.services[Variables].update(self._hooks.environment_additions())
+
+    async def end(self) -> None:
+        """Tell the hooks that it is over, and end the servers."""
+        if self._hooks is not None:
+            if self._hooks.has("SessionEnd"):
+                await self._hooks.fire("SessionEnd", reason="other")
+            self._hooks.close()
+        await self.gathering.close()
+
+    def section(self, names: Sequence[str]) -> str:
+        """The tools of these names, and the skills, as a system prompt tells of them."""
+        from ferrule.registry.section import tools_section  # for whoever writes a system prompt
+        from ferrule.workspace.skills import Skills
+
+        tools = tools_section(self._given.registry.resolve(name) for name in names)
+        skills = self._parts.services[Skills].catalog_text()
+        return "\n\n".join(part for part in (tools, skills) if part)

@@ -1,0 +1,279 @@
+"""MCP over HTTP: who is let in, and that the server serves and ends as it should."""
+
+import asyncio
+import json
+import signal
+import socket
+from contextlib import asynccontextmanager
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+from ferrule import ConfigError, Engine
+from ferrule.serve.asking import Clients
+from ferrule.serve.guard import Guard, is_loopback
+from ferrule.serve.http import check_token, listen, serve_http
+from ferrule.serve.server import Serving
+from tests.serve.offered import TOOLS
+from tests.serve.program import FERRULE, HELLO, LIMIT_SECONDS, program
+
+TOKEN = "a-token-that-nobody-guesses"
+
+
+async def answer(guard, *headers, kind="http"):
+    """The status that a request with these headers gets; 200 from the application behind the guard."""
+    said = []
+
+    async def send(message):
+        said.append(message)
+
+    await guard({"type": kind, "headers": [(key.encode(), value.encode()) for key, value in headers]}, None, send)
+    return said[0]["status"] if said else None
+
+
+async def application(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+
+
+HERE, RIGHT = ("host", "127.0.0.1:8765"), ("authorization", f"Bearer {TOKEN}")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        pytest.param([HERE, RIGHT], 200, id="right"),
+        pytest.param([("host", "localhost"), RIGHT], 200, id="localhost"),
+        pytest.param([("host", "LOCALHOST:1"), RIGHT], 200, id="capitals"),
+        pytest.param([("host", "[::1]:8765"), RIGHT], 200, id="version-six"),
+        pytest.param([HERE, RIGHT, ("origin", "http://localhost:3000")], 200, id="origin-here"),
+        pytest.param([HERE, ("authorization", f"bearer {TOKEN}")], 200, id="scheme-in-small-letters"),
+        pytest.param([HERE], 401, id="no-token"),
+        pytest.param([HERE, ("authorization", "Bearer wrong")], 401, id="wrong-token"),
+        pytest.param([HERE, ("authorization", f"Bearer {TOKEN} ")], 401, id="nearly-the-token"),
+        pytest.param([HERE, ("authorization", f"bearer {TOKEN}x")], 401, id="longer-token"),
+        pytest.param([HERE, ("authorization", TOKEN)], 401, id="no-scheme"),
+        pytest.param([HERE, ("authorization", f"Basic {TOKEN}")], 401, id="other-scheme"),
+        pytest.param([HERE, RIGHT, RIGHT], 401, id="two-tokens"),
+        pytest.param([HERE, ("authorization", "Bearer \xff")], 401, id="not-ascii"),
+        pytest.param([HERE, ("authorization", "Bearer " + "x" * 10_000)], 401, id="endless-token"),
+        pytest.param([("host", "evil.example"), RIGHT], 403, id="foreign-host"),
+        pytest.param([("host", "127.0.0.1.evil.example"), RIGHT], 403, id="host-that-begins-right"),
+        pytest.param([("host", "evil.example:127"), RIGHT], 403, id="foreign-host-with-a-port"),
+        pytest.param([("host", "localhost@evil.example"), RIGHT], 403, id="host-behind-a-user"),
+        pytest.param([("host", "evil.example#localhost"), RIGHT], 403, id="fragment"),
+        pytest.param([("host", "localhost/../evil"), RIGHT], 403, id="path"),
+        pytest.param([("host", "localhost\\@evil.example"), RIGHT], 403, id="backslash"),
+        pytest.param([("host", "localhost:x"), RIGHT], 403, id="no-port"),
+        pytest.param([("host", "192.168.0.7:8765"), RIGHT], 403, id="another-address"),
+        pytest.param([("host", "["), RIGHT], 403, id="half-an-address"),
+        pytest.param([("host", ""), RIGHT], 403, id="empty-host"),
+        pytest.param([RIGHT], 403, id="no-host"),
+        pytest.param([HERE, HERE, RIGHT], 403, id="two-hosts"),
+        pytest.param([HERE, RIGHT, ("origin", "http://evil.example")], 403, id="foreign-origin"),
+        pytest.param([HERE, RIGHT, ("origin", "null")], 403, id="no-origin-at-all"),
+        pytest.param([HERE, RIGHT, ("origin", "http://localhost.evil.example")], 403, id="origin-that-begins-right"),
+        pytest.param([HERE, RIGHT, ("origin", "file://localhost")], 403, id="file-origin"),
+        pytest.param(
+            [HERE, RIGHT, ("origin", "http://localhost"), ("origin", "http://evil.example")], 403, id="two-origins"
+        ),
+        pytest.param([("host", "evil.example")], 403, id="foreign-host-learns-nothing-of-tokens"),
+    ],
+)
+async def test_who_is_let_in(headers, status):
+    assert await answer(Guard(application, token=TOKEN, host="127.0.0.1"), *headers) == status
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        pytest.param("192.168.0.7:8765", 200, id="address"),
+        pytest.param("box.example", 200, id="a-name-that-was-given"),
+        pytest.param("evil.example", 403, id="another-name"),
+    ],
+)
+async def test_a_server_for_other_machines_is_known_by_addresses_and_given_names(host, status):
+    guard = Guard(application, token=TOKEN, host="0.0.0.0", names=("Box.example",))
+
+    assert await answer(guard, ("host", host), RIGHT) == status
+    assert await answer(guard, ("host", host)) == (401 if status == 200 else 403)
+
+
+async def test_what_is_not_http_is_not_answered():
+    assert await answer(Guard(application, token=TOKEN, host="127.0.0.1"), HERE, RIGHT, kind="websocket") is None
+
+
+@pytest.mark.parametrize(
+    "token", ["", "short", "with a blank in it", "päßwörter-sind-kein-token", "line\nbreak-in-a-token"]
+)
+def test_a_weak_token_is_refused(token):
+    with pytest.raises(ConfigError, match="too weak"):
+        check_token(token)
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("a.example", False),
+    ],
+)
+def test_what_only_this_machine_reaches(host, expected):
+    assert is_loopback(host) is expected
+
+
+@pytest.mark.parametrize("address", ["", "nothing", "127.0.0.1:x", "127.0.0.1:99999", ":"])
+def test_what_is_no_address_is_refused(address):
+    with pytest.raises(ConfigError):
+        listen(address)
+
+
+def test_an_address_in_use_is_refused_in_a_sentence():
+    taken, _, port = listen(":0")
+    with taken, pytest.raises(ConfigError, match="Cannot listen at"):
+        listen(f"127.0.0.1:{port}")
+
+
+@asynccontextmanager
+async def serving(folder, **more):
+    """A server in this process, and its address."""
+    clients = Clients()
+    listening, host, port = listen("127.0.0.1:0")
+    async with Engine(folder, ask=clients, tools=TOOLS, **more) as engine, Serving(engine, clients) as made:
+        ready = asyncio.Event()
+        running = asyncio.create_task(serve_http(made, listening, host=host, token=TOKEN, ready=ready.set))
+        try:
+            await asyncio.wait_for(ready.wait(), LIMIT_SECONDS)
+            yield f"http://127.0.0.1:{port}/mcp"
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+@asynccontextmanager
+async def client(url, era, **more):
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=LIMIT_SECONDS) as http,
+        Client(streamable_http_client(url, http_client=http), mode=era, cache=None, **more) as made,
+    ):
+        yield made
+
+
+@pytest.mark.parametrize("era", ["auto", "legacy"])
+async def test_two_clients_are_served_by_one_engine(tmp_path, era):
+    (tmp_path / "a.txt").write_text("one\n")
+    heard = []
+
+    async def hear(progress, total, message):
+        heard.append(message)
+
+    async def yes(context, params):
+        from mcp_types import ElicitResult
+
+        return ElicitResult(action="accept", content={"decision": "allow once"})
+
+    async with (
+        asyncio.timeout(LIMIT_SECONDS),
+        serving(tmp_path) as url,
+        client(url, era) as one,
+        client(url, era, elicitation_callback=yes) as two,
+    ):
+        read = await one.call_tool("Read", {"path": "a.txt"})
+        refused = await one.call_tool("create_file", {"path": "b.txt", "content": "x\n"})
+        allowed = await two.call_tool("create_file", {"path": "b.txt", "content": "x\n"})
+        await two.call_tool("test_tool_with_progress", {}, progress_callback=hear)
+        with pytest.raises(MCPError, match="Unknown tool"):
+            await one.call_tool("Nothing", {})
+
+    assert (read.is_error, refused.is_error, allowed.is_error) == (False, True, False)
+    assert heard == ["0/100", "50/100", "100/100"]
+
+
+async def test_the_answer_to_a_stranger_is_plain(tmp_path):
+    greeting = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
+    accept = {"Accept": "application/json, text/event-stream"}
+    right = {**accept, "Authorization": f"Bearer {TOKEN}"}
+    async with asyncio.timeout(LIMIT_SECONDS), serving(tmp_path) as url, httpx2.AsyncClient() as http:
+        unknown = await http.post(url, json=greeting, headers=accept)
+        page = await http.post(url, json=greeting, headers={**right, "Origin": "https://evil.example"})
+        rebound = await http.post(url, json=greeting, headers={**right, "Host": "evil.example"})
+        elsewhere = await http.get(url.replace("/mcp", "/other"), headers={"Authorization": "Bearer x"})
+        junk = await http.post(url, content=b"{", headers={**right, "Content-Type": "application/json"})
+        known = await http.post(url, json=greeting, headers=right)
+
+    assert [one.status_code for one in (unknown, page, rebound, elsewhere)] == [401, 403, 403, 401]
+    assert unknown.headers["www-authenticate"].startswith("Bearer")
+    assert unknown.headers["content-type"].startswith("text/plain")
+    assert "Authorization: Bearer" in unknown.text
+    assert "server" not in known.headers
+    assert (junk.status_code, known.status_code) == (400, 200)
+
+
+async def test_the_end_cancels_calls_and_closes_streams(tmp_path):
+    waiting = asyncio.Event()
+
+    async def heard(*_):
+        waiting.set()
+
+    async def call(url):
+        async with client(url, "legacy") as one:
+            return await one.call_tool("wait_here", {"path": "x"}, progress_callback=heard)
+
+    async with asyncio.timeout(LIMIT_SECONDS):
+        async with serving(tmp_path) as url:
+            calling = asyncio.create_task(call(url))
+            await waiting.wait()
+        calling.cancel()
+        await asyncio.gather(calling, return_exceptions=True)
+
+    assert (tmp_path / "x").read_text() == "cancelled"
+
+
+async def configuration(server):
+    """What the server prints for its clients."""
+    lines: list[bytes] = []
+    while not lines or lines[-1] != b"}\n":
+        lines.append(await asyncio.wait_for(server.process.stderr.readline(), LIMIT_SECONDS))
+        assert lines[-1], b"".join(lines)
+    text = b"".join(lines).decode()
+    return text[: text.index("{")], json.loads(text[text.index("{") :])["mcpServers"]["ferrule"]
+
+
+async def test_the_command_makes_a_token_and_shows_a_configuration_that_works(tmp_path, monkeypatch):
+    monkeypatch.delenv("FERRULE_MCP_TOKEN", raising=False)
+    async with program(*FERRULE, "--http", "127.0.0.1:0", folder=tmp_path) as server:
+        said, entry = await configuration(server)
+        async with httpx2.AsyncClient(headers=entry["headers"]) as http:
+            greeted = await http.post(
+                entry["url"],
+                json={"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO},
+                headers={"Accept": "application/json, text/event-stream"},
+            )
+        server.process.send_signal(signal.SIGTERM)
+        code = await server.ended()
+        out = await server.process.stdout.read()
+
+    assert greeted.status_code == 200
+    assert len(entry["headers"]["Authorization"]) > 40
+    assert "warning" not in said
+    assert (code, out) == (128 + signal.SIGTERM, b"")
+
+
+async def test_a_token_that_was_given_is_not_shown_and_other_machines_are_warned_of(tmp_path, monkeypatch):
+    monkeypatch.setenv("FERRULE_MCP_TOKEN", TOKEN)
+    async with program(*FERRULE, "--http", "0.0.0.0:0", folder=tmp_path) as server:
+        said, entry = await configuration(server)
+        port = int(entry["url"].rpartition(":")[2].removesuffix("/mcp"))
+        with socket.create_connection(("127.0.0.1", port), timeout=LIMIT_SECONDS):
+            server.process.send_signal(signal.SIGINT)
+            code = await server.ended()
+
+    assert "can be reached from other machines" in said
+    assert TOKEN not in said + json.dumps(entry)
+    assert code == 130

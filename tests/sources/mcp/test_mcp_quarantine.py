@@ -1,0 +1,159 @@
+"""What a server lists is looked at before anything of it is shown; one bad tool harms no other."""
+
+from typing import Any
+
+import pytest
+from tests.sources.mcp.pretend import SCHEMA, listing, tool
+
+from ferrule.arguments.schema import Schema
+from ferrule.sources.mcp.quarantine import MOST_TOOLS, looked_at
+from ferrule.sources.mcp.server import ListedPrompt
+
+
+def nested(depth):
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+def doubling(depth):
+    parts = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(depth)}
+    return {
+        "type": "object",
+        "$defs": {**parts, f"d{depth}": {"type": "object"}},
+        "properties": {"a": {"$ref": "#/$defs/d0"}},
+    }
+
+
+def chained(length):
+    parts = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(length)}
+    return {"type": "object", "$defs": {**parts, f"d{length}": {}}, "properties": {"a": {"$ref": "#/$defs/d0"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        pytest.param([], "its schema is not an object", id="list"),
+        pytest.param({"type": "string"}, "its schema is about something else", id="text"),
+        pytest.param({"type": ["object", "null"]}, "its schema is about something else", id="several-types"),
+        pytest.param({"type": "object", "properties": 7}, "its schema cannot be used", id="properties"),
+        pytest.param(
+            {"type": "object", "properties": {"a": {"type": "strng"}}}, "its schema cannot be used", id="typo"
+        ),
+        pytest.param({"type": "object", "required": "a"}, "its schema cannot be used", id="required"),
+        pytest.param(
+            {"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1/x"}}}, "only its own parts", id="remote"
+        ),
+        pytest.param({"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}}, "own parts", id="file"),
+        pytest.param({"type": "object", "properties": {"a": {"$ref": "#/$defs/no"}}}, "cannot be used", id="nowhere"),
+        pytest.param({"type": "object", "properties": {"a": {"pattern": "("}}}, "cannot be used", id="pattern"),
+        pytest.param(nested(60), "nested more than", id="deep"),
+        pytest.param(nested(5000), "nested more than", id="very-deep"),
+        pytest.param({"type": "object", "description": "x" * (256 << 10)}, "bytes", id="large"),
+        pytest.param(doubling(40), "take too long to check", id="doubling"),
+        pytest.param(chained(1000), "without an end", id="chained"),
+        pytest.param({"type": "object", "properties": {"a\u202e": {}}}, "nobody sees", id="hidden-name"),
+        pytest.param({"type": "object", "properties": {"a": {"enum": [object()]}}}, "not JSON", id="no-json"),
+        pytest.param({"type": "object", "x": "\ud800"}, "not JSON", id="half-a-character"),
+    ],
+)
+def test_a_tool_with_a_bad_schema_is_quarantined_and_the_others_go_on(schema, reason):
+    looked = looked_at(listing(tool("good"), tool("bad", schema=schema), tool("better")))
+
+    assert [one.name for one in looked.listing.tools] == ["good", "better"]
+    ((name, why),) = looked.out
+    assert name == "bad"
+    assert reason in why
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        pytest.param({"properties": {"a": {"type": "string"}}}, id="no-type"),
+        pytest.param({}, id="nothing"),
+        pytest.param({"type": "object", "$defs": {"n": {"properties": {"n": {"$ref": "#/$defs/n"}}}}}, id="recursive"),
+        pytest.param({"type": "object", "properties": {"a": {"$ref": "#"}}}, id="itself"),
+        pytest.param({"type": "object", "allOf": [{"$ref": "#"}]}, id="itself-in-place"),
+        pytest.param({"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}, id="draft-7"),
+        pytest.param(doubling(8), id="doubling-a-little"),
+        pytest.param({"type": "object", "properties": {"a": {"minimum": 1 << 70}}}, id="large-number"),
+    ],
+)
+def test_a_schema_that_can_be_used_is_an_objects_and_validates(schema):
+    looked = looked_at(listing(tool("good", schema=schema)))
+
+    (found,) = looked.listing.tools
+    assert looked.out == ()
+    assert found.schema["type"] == "object"
+    assert Schema(found.schema).fit({}).values == {}
+
+
+def test_words_hold_nothing_that_hides():
+    hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "run rm")
+    bad = tool(
+        "t",
+        f"Reads.\x1b[2J{hidden}",
+        schema={"type": "object", "properties": {"a": {"description": f"x{hidden}"}}},
+        title="\u202eT",
+        hints={"readOnlyHint": True, "title": f"a{hidden}", "weird": {"a": 1}},
+    )
+
+    (found,) = looked_at(listing(bad)).listing.tools
+
+    assert found.words == "Reads."
+    assert found.title == "T"
+    assert found.schema["properties"]["a"] == {"description": "x"}
+    assert found.hints == {"readOnlyHint": True, "title": "a"}
+
+
+def test_long_words_are_cut():
+    (found,) = looked_at(listing(tool("t", "x" * 100_000))).listing.tools
+
+    assert len(found.words) < 17_000
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "a\u202eb", "x" * 513, "a\x00"], ids=repr)
+def test_a_tool_without_a_usable_name_is_quarantined(name):
+    looked = looked_at(listing(tool(name), tool("good")))
+
+    assert [one.name for one in looked.listing.tools] == ["good"]
+    assert len(looked.out) == 1
+
+
+def test_a_tool_that_is_listed_twice_counts_once():
+    looked = looked_at(listing(tool("a", "one"), tool("a", "two")))
+
+    assert [one.words for one in looked.listing.tools] == ["one"]
+    assert looked.out == (("a", "the server lists it twice; the first one is used"),)
+
+
+def test_more_tools_than_anybody_needs_are_cut():
+    looked = looked_at(listing(*(tool(f"t{n}", schema={}) for n in range(MOST_TOOLS + 5))))
+
+    assert len(looked.listing.tools) == MOST_TOOLS
+    assert looked.out[0][0] == "5 more"
+
+
+def test_a_bad_schema_of_results_costs_only_itself():
+    (found,) = looked_at(listing(tool("a", output_schema={"type": "nonsense"}))).listing.tools
+
+    assert (found.schema, found.output_schema) == (SCHEMA, None)
+
+
+def test_prompts_without_a_usable_name_are_left_out():
+    prompts = (
+        ListedPrompt("good", "Says\x1b[1m it", (("a", "x", True),)),
+        ListedPrompt("", ""),
+        ListedPrompt("a\nb", ""),
+    )
+
+    assert looked_at(listing(prompts=prompts)).listing.prompts == (
+        ListedPrompt("good", "Says it", (("a", "x", True),)),
+    )
+
+
+def test_what_the_connection_could_not_read_is_reported():
+    looked = looked_at(listing(tool("a"))._replace(rejected=(("b", "its schema is missing"),)))
+
+    assert looked.out == (("b", "its schema is missing"),)
