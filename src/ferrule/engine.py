@@ -1,6 +1,5 @@
 """The engine: settings and tools become something that answers calls. This is what a library user builds and closes."""
 
-import functools
 import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -13,25 +12,22 @@ from ferrule.core.events import Event, EventStream
 from ferrule.core.reply import Reply
 from ferrule.core.tool import AnyTool
 from ferrule.dialects.dialect import FAMILIES, Dialect, load_dialect
-from ferrule.flow import Ready
-from ferrule.given import check, chosen, family, settled
+from ferrule.given import check, check_folders, chosen, family, new_session_id, registry_of, settled
 from ferrule.permissions.asker import Asker, Callback, Listener, Nobody
 from ferrule.permissions.modes import ModeConfig, includes
 from ferrule.registry.foreign import Family
-from ferrule.registry.registry import Later, Registry, Showing
 from ferrule.settings import Settings, state_folder
 from ferrule.support.threads import Threads
 from ferrule.surroundings import Extra, Surroundings
-from ferrule.tools import BUILTIN, load
 from ferrule.workspace.ledger import Ledger
 
 if TYPE_CHECKING:
     from ferrule.core.outcomes import Planned
     from ferrule.core.subagents import Subagents
     from ferrule.execute.hooks.hook import Hook
+    from ferrule.gathering.gathering import Gathering
     from ferrule.output.store import Store, Stored
     from ferrule.permissions.decision import Decision
-    from ferrule.sources.mcp.servers import ServerState
     from ferrule.workspace.guidance import Guide
     from ferrule.workspace.journal import Entry
     from ferrule.workspace.undo import Undone
@@ -70,28 +66,16 @@ class Engine:
             os.fspath(workspace),
             (*self.settings.files.add_dirs, *(os.fspath(folder) for folder in add_dirs)),
         )
-        for folder in (self._folders[0], *self._folders[1]):
-            if not os.path.isdir(os.path.expanduser(folder)):
-                raise ConfigError(f"{folder} is not a folder.")
+        check_folders(self._folders[0], *self._folders[1])
         self.dialect = chosen(dialect, model, self.settings)
-        known = (Later(name, functools.partial(load, name)) for name in BUILTIN)
-        about = self.settings.tools
-        showing = Showing(
-            disable=about.disable,
-            exposure=about.exposure,
-            short_names=self.dialect.short_names,
-            defers=self.dialect.defers,
-            defer_tokens=self.settings.mcp.defer_tokens,
-        )
-        self.registry = Registry((*known, *tools), self.dialect.faces, self.dialect.aliases, self._foreign, showing)
+        self.registry = registry_of(self.dialect, self.settings, tools, self._foreign)
         self._asker: Asker = Nobody() if ask is None else ask if hasattr(ask, "ask") else Listener(ask)
         self._mode = mode or ModeConfig(allow_mcp=True, allow_toolbox=True)
         for name in self._mode.include_tools or ():
             if not self.registry.knows(name):
                 raise ConfigError(f"The mode includes {name!r}, but there is no such tool.")
         self._permissions = (permission_mode, None if rules is None else os.fspath(rules))
-        raw = os.urandom(16).hex()
-        self.session_id = f"T-{raw[:8]}-{raw[8:12]}-{raw[12:16]}-{raw[16:20]}-{raw[20:]}"
+        self.session_id = new_session_id()
         """What hooks, toolboxes and delegates are told that the session is."""
         self._extra = Extra(tuple(hooks), tuple(os.fspath(one) for one in mcp_config), subagents, lazy=lazy)
         self._on_event = on_event
@@ -188,15 +172,13 @@ class Engine:
 
         What could not be used is in `warnings`.
         """
-        self._check_open()
-        await self._surroundings.gathering.connect(servers)
+        await self.sources.connect(servers)
 
     @property
-    def servers(self) -> "list[ServerState]":
-        """The MCP servers that are configured, and how each is."""
+    def sources(self) -> "Gathering":
+        """Where tools from elsewhere come from: MCP servers, toolboxes and the user's own."""
         self._check_open()
-        servers = self._surroundings.gathering.servers
-        return [] if servers is None else servers.states()
+        return self._surroundings.gathering
 
     @property
     def beginning(self) -> tuple[str, ...]:
@@ -208,7 +190,7 @@ class Engine:
         """One message's calls, scheduled together; the replies come in the order of the calls."""
         self._check_open()
         named = [self._named(call) for call in calls]
-        await self._surroundings.gathering.ensure(named)
+        await self.sources.ensure([call.name for call in named])
         return await self._flow.run(named)
 
     async def call(self, name: str, /, **input: Any) -> Reply:  # noqa: A002 - the word of the wire
@@ -232,13 +214,9 @@ class Engine:
         Raises `ToolFailure` for a call that could not run at all.
         """
         self._check_open()
-        from ferrule.schedule.batches import batches  # only plans need it
+        from ferrule.weighing import planned  # only plans need it
 
-        looked = [(call, self._flow.look(call)) for call in map(self._named, calls)]
-        for call, ready in looked:
-            if not isinstance(ready, Ready):
-                raise ToolFailure(f"{call.id}: {ready.error}") from ready.error
-        return batches([(call, ready.touches) for call, ready in looked if isinstance(ready, Ready)])
+        return planned(self._flow, [self._named(call) for call in calls])
 
     async def decide(self, call: Call) -> "Decision":
         """What would be said about a call: allow, ask or deny, by which rule and why. Nothing runs, nobody is asked."""
@@ -246,7 +224,6 @@ class Engine:
         from ferrule.weighing import weigh  # for whoever writes rules
 
         call = self._named(call)
-        await self._surroundings.gathering.ensure([call])
         return await weigh(self._flow, call, self._policing.names())
 
     @property

@@ -1,14 +1,17 @@
 """What an engine is given: refused at once where it would only fail later, and the dialect and settings that follow."""
 
+import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ferrule.core.errors import ConfigError
-from ferrule.core.tool import Tool
+from ferrule.core.tool import AnyTool, Tool
 from ferrule.dialects.dialect import Dialect, load_dialect
 from ferrule.registry.foreign import Family
+from ferrule.registry.registry import Later, Registry, Showing
 from ferrule.settings import Settings, load_settings, managed_path, read_settings, settings_path
+from ferrule.tools import BUILTIN, load
 
 if TYPE_CHECKING:
     from ferrule.layered import Layered
@@ -61,6 +64,34 @@ def layers_of(workspace: str, state: str) -> "Layered":
             notes = (f"{path} is not trusted: only its rules that tighten count. See `ferrule permissions trust`.",)
     whole = layered(files)
     return whole._replace(warnings=(*whole.warnings, *notes))
+
+
+def registry_of(
+    dialect: Dialect, settings: Settings, tools: Sequence[AnyTool], foreign: Callable[[], Sequence[Family]]
+) -> Registry:
+    """The built-in tools and those that the program gives, with the family's faces."""
+    known = (Later(name, functools.partial(load, name)) for name in BUILTIN)
+    showing = Showing(
+        disable=settings.tools.disable,
+        exposure=settings.tools.exposure,
+        short_names=dialect.short_names,
+        defers=dialect.defers,
+        defer_tokens=settings.mcp.defer_tokens,
+    )
+    return Registry((*known, *tools), dialect.faces, dialect.aliases, foreign, showing)
+
+
+def new_session_id() -> str:
+    """An id that nobody can guess, in the form that Amp's threads have."""
+    raw = os.urandom(16).hex()
+    return f"T-{raw[:8]}-{raw[8:12]}-{raw[12:16]}-{raw[16:20]}-{raw[20:]}"
+
+
+def check_folders(*folders: str) -> None:
+    """Refuse what is no folder."""
+    for folder in folders:
+        if not os.path.isdir(os.path.expanduser(folder)):
+            raise ConfigError(f"{folder} is not a folder.")
 
 
 def check(tools: Sequence[object], ask: object, add_dirs: object, settings: object) -> None:

@@ -1,6 +1,6 @@
 """What would be said about a call, without running it: for people who write rules."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ferrule.core.access import EVERYTHING, Access
@@ -35,6 +35,17 @@ async def weigh(flow: Flow, call: Call, names: "Names") -> Decision:
         rule = _denying(flow, error.path)
         return Decision("deny", f"{call.name} is denied by {rule}: {said}", rule, fixed=True)
     return Decision("deny", f"The call cannot run: {said}")
+
+
+def planned(flow: Flow, calls: Sequence[Call]) -> list[list[Call]]:
+    """The calls in batches that could run side by side. Raises `ToolFailure` for a call that could not run at all."""
+    from ferrule.schedule.batches import batches  # only plans need it
+
+    looked = [(call, flow.look(call)) for call in calls]
+    for call, ready in looked:
+        if not isinstance(ready, Ready):
+            raise ToolFailure(f"{call.id}: {ready.error}") from ready.error
+    return batches([(call, ready.touches) for call, ready in looked if isinstance(ready, Ready)])
 
 
 def _denying(flow: Flow, path: str) -> str:

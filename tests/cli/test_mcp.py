@@ -13,7 +13,7 @@ import json, sys
 words = sys.argv[1] if len(sys.argv) > 1 else "Adds."
 tools = [
     {"name": "add", "description": words, "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}},
-    {"name": "broken", "description": "x", "inputSchema": {"type": "object", "properties": {"a": {"type": "nonsense"}}}},
+    {"name": "broken", "inputSchema": {"type": "object", "properties": {"a": {"type": "nonsense"}}}},
 ]
 info = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
 for line in sys.stdin:
@@ -136,7 +136,7 @@ def test_an_address_is_added_with_its_headers(own, capsys):
     ],
 )
 def test_wrong_use_is_told_in_a_sentence(own, capsys, monkeypatch, arguments, words):
-    monkeypatch.delenv("FERRULE_MCP_DEPTH", raising=False)
+    monkeypatch.setenv("FERRULE_MCP_DEPTH", "0")  # what is served in this process counts itself there
     code, out, err = said(capsys, *arguments)
 
     assert (code, out) == (2, "")

@@ -135,5 +135,9 @@ async def test_whatever_is_looked_for_the_answer_is_some_of_the_tools(query, how
     every = {one.name for one in await prepared().catalog.search(query, how=how)}
 
     assert every <= {"search_code", "createIssue", "list_issues", "post"}
-    if how == "substring" and query and all(query.lower() not in f"{t.name} {t.short} {t.words}".lower() for t in TOOLS):
+    if (
+        how == "substring"
+        and query
+        and all(query.lower() not in f"{t.name} {t.short} {t.words}".lower() for t in TOOLS)
+    ):
         assert not every

@@ -5,9 +5,11 @@ from typing import Any
 
 import anyio
 import mcp_types as types
+import msgspec
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from ferrule import tool
 from ferrule.core.access import Access
 from ferrule.permissions.asker import Answer, Question
 from ferrule.serve.asking import Clients, _answer, _form, _message
@@ -226,6 +228,58 @@ async def test_a_question_of_no_request_is_answered_with_no():
     question = Question(kind="call", call_id="7", name="x", summary="x", touches=())
 
     assert (await Clients().ask(question)).allow is False
+
+
+ABOUT_A_SERVER = Question(
+    kind="server",
+    call_id="",
+    name="files",
+    summary="Start it?",
+    touches=(),
+    effects=tuple(f"line {n}" for n in range(9)),
+)
+
+
+async def while_calling(folder, era, user, then):
+    """What `then` makes of the asker while a client's call runs."""
+    begun, ends = asyncio.Event(), asyncio.Event()
+
+    @tool(touches=[], inline=True)
+    async def wait() -> str:
+        """Waits for the test."""
+        begun.set()
+        await ends.wait()
+        return "done"
+
+    async with asyncio.timeout(LIMIT_SECONDS), connected(folder, era, ask=user, tools=[wait]) as (engine, _, client):
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.call_tool, "wait", {})
+            await begun.wait()
+            said = await then(engine._asker)
+            ends.set()
+        return said
+
+
+@pytest.mark.parametrize(("answer", "allowed"), [(ONCE, True), (ALWAYS, False), (DENY, False), ("decline", False)])
+async def test_a_question_about_no_call_goes_to_the_one_client_that_calls(tmp_path, answer, allowed):
+    user = User(answer)
+    said = await while_calling(tmp_path, "legacy", user, lambda asker: asker.ask(ABOUT_A_SERVER))
+
+    assert said.allow is allowed
+    assert "line 8" in user.asked[0].message
+
+
+async def test_a_question_that_cannot_be_shown_whole_is_not_asked(tmp_path):
+    long = msgspec.structs.replace(ABOUT_A_SERVER, effects=("x" * 60_000,))
+    said = await while_calling(tmp_path, "legacy", User(), lambda asker: asker.ask(long))
+
+    assert said.allow is False
+
+
+async def test_newer_clients_are_not_asked_about_anything_but_their_calls(tmp_path):
+    said = await while_calling(tmp_path, "2026-07-28", User(), lambda asker: asker.ask(ABOUT_A_SERVER))
+
+    assert said.allow is False
 
 
 QUESTION: dict[str, Any] = {"call_id": "1", "name": "x", "summary": "do x", "touches": (Access.read("/x"),)}

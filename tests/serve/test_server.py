@@ -15,6 +15,7 @@ from ferrule.dialects.dialect import FAMILIES
 from ferrule.serve.hints import HINTS
 from ferrule.serve.listing import Listing
 from ferrule.serve.results import result
+from ferrule.settings import Settings, Tools
 from ferrule.tools import BUILTIN
 from tests.serve.connected import ERAS, connected
 from tests.serve.offered import TOOLS, Answering
@@ -327,6 +328,29 @@ async def test_older_clients_are_told_that_the_tools_have_changed(folder):
         await client.list_tools()
         serving.changed()
         await heard.get()
+
+
+async def test_what_the_engine_says_of_its_tools_reaches_its_clients(folder):
+    heard: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def hear(message):
+        if isinstance(message, types.ToolListChangedNotification):
+            heard.put_nowait(message)
+
+    async with asyncio.timeout(LIMIT_SECONDS), connected(folder, tools=TOOLS, on_message=hear) as (_, _, client):
+        await client.call_tool("test_trigger_tool_change", {})
+        await heard.get()
+
+
+async def test_deferred_tools_are_listed_and_called_like_all_others(folder):
+    settings = Settings(tools=Tools(exposure={"weather": "deferred", "test_simple_text": "hidden"}))
+    async with connected(folder, tools=TOOLS, settings=settings) as (_, _, client):
+        names = [one.name for one in (await client.list_tools()).tools]
+
+        assert "weather" in names
+        assert "test_simple_text" not in names
+        assert (await client.call_tool("weather", {})).content[0].text == "12 degrees"
+        assert (await client.call_tool("test_simple_text", {})).is_error is False
 
 
 async def test_newer_clients_are_told_where_they_listen(folder):

@@ -56,5 +56,5 @@ def _hints(name: str, reply: Reply) -> list[str]:
 
 
 async def _call(call: Call, session: dict[str, Any]) -> Reply:
-    async with open_engine(**session, many=False) as engine:
+    async with open_engine(**session, many=False, lazy=True) as engine:
         return (await engine.run([call]))[0]

@@ -158,7 +158,7 @@ def _settings() -> Iterator[Finding]:
 
 async def _store(session: dict[str, Any]) -> Finding:
     try:
-        async with open_engine(**session) as engine:
+        async with open_engine(**session, lazy=True) as engine:
             kept = await engine.store.entries(1_000_000)
             warning = engine.store.warning
             _probe(engine.state)

@@ -84,7 +84,7 @@ def _words(message: str) -> str:
 
 
 async def _plan(calls: list[Call], session: dict[str, Any]) -> list[list[Call]]:
-    async with open_engine(**session) as engine:
+    async with open_engine(**session, lazy=True) as engine:
         return engine.plan(calls)
 
 
@@ -100,7 +100,7 @@ async def _run(calls: list[Call], session: dict[str, Any], *, timing: bool) -> l
                 _print({"id": waiting[0], **ended[waiting[0]].as_dict()})
                 waiting.pop(0)
 
-    async with open_engine(**session, on_event=heard) as engine:
+    async with open_engine(**session, on_event=heard, lazy=True) as engine:
         replies = await engine.run(calls)
     zero = min((reply.started for reply in replies if reply.started), default=0.0)
     for reply in replies[len(calls) - len(waiting) :]:

@@ -35,7 +35,7 @@ def command(output_id: str | None, **session: Any) -> int:
 
 
 async def _print(output_id: str | None, session: dict[str, Any]) -> None:
-    async with open_engine(**session) as engine:
+    async with open_engine(**session, lazy=True) as engine:
         if output_id is None:
             kept = await engine.store.entries(50)
             for entry in kept:

@@ -174,7 +174,7 @@ def forget(*, workspace: str, rules: tuple[str, ...]) -> int:
 
 
 def _engine(session: dict[str, Any], rules: str | None) -> Engine:
-    return open_engine(**{**session, "answer": "deny"}, rules=rules)
+    return open_engine(**{**session, "answer": "deny"}, rules=rules, lazy=True)
 
 
 def _rows(engine: Engine) -> Iterator[dict[str, str]]:

@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -13,6 +13,9 @@ from ferrule.cli.options import open_engine
 from ferrule.core.errors import ConfigError
 from ferrule.serve.asking import Clients
 from ferrule.serve.server import Serving
+
+if TYPE_CHECKING:
+    from socket import socket
 
 _DEPTH = "FERRULE_MCP_DEPTH"
 _MOST_DEPTH = 3
@@ -25,16 +28,17 @@ async def served(session: dict[str, Any], *, address: str | None, token: str | N
     _count_depth()
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="ferrule: %(message)s")
     clients = Clients()
+    at = None if address is None else _place(address, token)
     async with open_engine(**session, ask=clients) as engine:
         for warning in engine.warnings:
             click.echo(f"warning: {warning}", err=True)
         async with Serving(engine, clients) as serving:
-            if address is None:
+            if at is None:
                 from ferrule.serve.stdio import serve_stdio  # one of the two ways
 
                 await serve_stdio(serving)
             else:
-                await _over_http(serving, address, token, names)
+                await _over_http(serving, at, names)
 
 
 def _count_depth() -> None:
@@ -49,31 +53,43 @@ def _count_depth() -> None:
     os.environ[_DEPTH] = str(depth + 1)
 
 
-async def _over_http(serving: Serving, address: str, token: str | None, names: tuple[str, ...]) -> None:
+class _Place(NamedTuple):
+    """Where it listens, and what its clients must know."""
+
+    listening: "socket"
+    host: str
+    url: str
+    token: str
+    is_given: bool
+    """Is the token the user's own? Then it is not shown."""
+
+
+def _place(address: str, token: str | None) -> _Place:
+    """Wrong use is told before anything is opened."""
     import secrets  # only for this way
 
-    from ferrule.serve.guard import is_loopback
-    from ferrule.serve.http import PATH, check_token, listen, serve_http
+    from ferrule.serve.http import PATH, check_token, listen
 
-    known = token is not None
-    secret = check_token(token) if token is not None else secrets.token_urlsafe(32)
+    secret = secrets.token_urlsafe(32) if token is None else check_token(token)
     listening, host, port = listen(address)
     shown = f"[{host}]" if ":" in host else host
-    url = f"http://{shown}:{port}{PATH}"
-    header = "Bearer ${FERRULE_MCP_TOKEN}" if known else f"Bearer {secret}"
+    return _Place(listening, host, f"http://{shown}:{port}{PATH}", secret, token is not None)
+
+
+async def _over_http(serving: Serving, at: _Place, names: tuple[str, ...]) -> None:
+    from ferrule.serve.guard import is_loopback  # one of the two ways
+    from ferrule.serve.http import serve_http
 
     def ready() -> None:
-        if not is_loopback(host):
+        if not is_loopback(at.host):
             click.echo(
-                f"warning: {shown} can be reached from other machines, and what is said is not encrypted: whoever "
+                f"warning: {at.host} can be reached from other machines, and what is said is not encrypted: whoever "
                 "reads the token on the way can run commands here.",
                 err=True,
             )
-        entry = {"type": "http", "url": url, "headers": {"Authorization": header}}
-        click.echo(f"Serving MCP at {url}. For a client's configuration:", err=True)
+        header = "Bearer ${FERRULE_MCP_TOKEN}" if at.is_given else f"Bearer {at.token}"
+        entry = {"type": "http", "url": at.url, "headers": {"Authorization": header}}
+        click.echo(f"Serving MCP at {at.url}. For a client's configuration:", err=True)
         click.echo(json.dumps({"mcpServers": {"ferrule": entry}}, indent=2), err=True)
 
-    try:
-        await serve_http(serving, listening, host=host, token=secret, names=names, ready=ready)
-    finally:
-        listening.close()
+    await serve_http(serving, at.listening, host=at.host, token=at.token, names=names, ready=ready)

@@ -29,7 +29,7 @@ def step(which: str, path: str | None, session: dict[str, Any], *, listing: bool
 
 
 async def _step(which: str, path: str | None, session: dict[str, Any], *, listing: bool) -> None:
-    async with open_engine(**session) as engine:
+    async with open_engine(**session, lazy=True) as engine:
         if listing:
             await _list(engine, path)
             return

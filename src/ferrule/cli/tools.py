@@ -1,9 +1,7 @@
 """`ferrule tools`: what a model is offered, and the tools that one makes oneself."""
 
-import contextlib
-import os
-from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import click
 import msgspec
@@ -14,10 +12,6 @@ from ferrule.cli.options import open_engine, session_options
 from ferrule.core.errors import UnknownTool
 from ferrule.engine import Engine
 from ferrule.registry.registry import Registered, Registry
-
-if TYPE_CHECKING:
-    from ferrule.sources.toolbox.places import Places
-    from ferrule.sources.toolbox.toolbox import Toolbox
 
 
 class Actions(click.Command):
@@ -66,7 +60,7 @@ def command(
     if (action == "show") != (name is not None):
         raise click.UsageError("Write `ferrule tools`, or `ferrule tools show NAME`.")
     if toolbox:
-        return _show_toolboxes(session)
+        return finish(_show_toolboxes(session))
     engine, warnings = finish(_looked(session))
     if session["model"] is not None:
         click.echo(f"dialect: {engine.dialect.name}", err=True)
@@ -104,55 +98,23 @@ def _chosen(registry: Registry, name: str | None) -> list[Registered]:
         raise click.UsageError(error.message) from error
 
 
-@contextlib.asynccontextmanager
-async def connected(session: dict[str, Any], **more: Any) -> AsyncIterator[tuple[Engine, Sequence[str]]]:
-    """The engine that the options describe, open, with its tools from elsewhere, and what of those cannot be used."""
-    async with open_engine(**session, **more) as engine:
-        yield engine, await _bring(engine, session["workspace"])
-
-
 async def _looked(session: dict[str, Any]) -> tuple[Engine, Sequence[str]]:
-    """The engine with all its tools, not open: only to be looked at."""
-    engine = open_engine(**session)
-    return engine, await _bring(engine, session["workspace"])
+    """The engine with all its tools, closed again: only to be looked at."""
+    async with open_engine(**session) as engine:
+        return engine, engine.warnings
 
 
-async def _bring(engine: Engine, workspace: str) -> Sequence[str]:
-    """Give the engine its tools from elsewhere; sentences about those that cannot be used."""
-    places, toolbox = _toolboxes(workspace, engine.session_id)
-    if toolbox is None:
-        return places.warnings
-    brought = await toolbox.load()
-    return (*places.warnings, *brought.warnings, *engine.registry.bring("toolbox", brought.tools))
-
-
-def _toolboxes(workspace: str, session: str = "") -> "tuple[Places, Toolbox | None]":
-    from ferrule.settings import load_settings, settings_path
-    from ferrule.sources.toolbox.places import folders
-
-    settings = load_settings()
-    places = folders(settings.tools, environment=os.environ, settings_file=settings_path(), roots=[workspace])
-    if not places.boxes:
-        return places, None
-    from ferrule.sources.toolbox.toolbox import Toolbox  # for who has toolboxes
-
-    return places, Toolbox(places.boxes, settings=settings, session=session)
-
-
-def _show_toolboxes(session: dict[str, Any]) -> int:
+async def _show_toolboxes(session: dict[str, Any]) -> int:
     """Every file of every toolbox with its status, and the reason for it."""
     from ferrule.output.clean import clean
 
-    places, toolbox = _toolboxes(session["workspace"])
-    for warning in places.warnings:
-        click.echo(f"warning: {warning}", err=True)
-    if toolbox is not None:
-        finish(toolbox.load())
-    for entry in toolbox.entries if toolbox is not None else ():
+    async with open_engine(**session) as engine:
+        entries = engine.sources.toolbox
+    for entry in entries:
         click.echo(clean(f"{entry.status:<10}  {entry.path}  {entry.name or entry.reason}"))
         if entry.name and entry.reason:
             click.echo(clean(f"{'':<10}  {entry.reason}"))
-    if toolbox is None or not toolbox.entries:
+    if not entries:
         click.echo("There are no toolbox tools. `ferrule tools make NAME` writes one.")
     return DONE
 

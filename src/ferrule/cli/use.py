@@ -8,9 +8,8 @@ import msgspec
 
 from ferrule.cli.codes import DONE, FAILED
 from ferrule.cli.loop import finish
-from ferrule.cli.options import as_text, exit_code, session_options
+from ferrule.cli.options import as_text, exit_code, open_engine, session_options
 from ferrule.cli.show import plain
-from ferrule.cli.tools import connected
 from ferrule.core.call import Call
 from ferrule.core.reply import Reply
 from ferrule.sources.toolbox.naming import PREFIX
@@ -65,10 +64,11 @@ def command(ctx: click.Context, /, name: str, *, only: str | None, as_json: bool
 
 async def _used(name: str, given: Sequence[tuple[str, str | None]], session: dict[str, Any]) -> tuple[Reply, int]:
     """The reply, and the exit code: the tool's own, where it is a program and has failed."""
-    async with connected(session, many=False) as (engine, warnings):
-        for warning in warnings:
-            click.echo(f"warning: {warning}", err=True)
+    async with open_engine(**session, many=False, lazy=True) as engine:
         registry = engine.registry
+        await engine.sources.ensure([name])
+        if not registry.knows(name):
+            await engine.sources.ensure([PREFIX + name])
         if not registry.knows(name) and registry.knows(PREFIX + name):
             name = PREFIX + name
         entry = registry.resolve(name) if registry.knows(name) else None

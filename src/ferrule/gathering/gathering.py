@@ -6,19 +6,19 @@ before one of its tools is called, but for servers whose tools nobody has listed
 
 import asyncio
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ferrule.core.call import Call
 from ferrule.gathering.around import Around
 from ferrule.permissions.code import TOOLBOXES, TOOLS, code_files, is_any
 from ferrule.settings import settings_path
 
 if TYPE_CHECKING:
     from ferrule.sources.brought import Brought
-    from ferrule.sources.mcp.servers import Servers
+    from ferrule.sources.mcp.servers import Servers, ServerState
     from ferrule.sources.toolbox.places import Box
+    from ferrule.sources.toolbox.toolbox import Entry
     from ferrule.workspace.skills import Skills
 
 _RESOURCE_TOOLS = ("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")
@@ -34,11 +34,16 @@ class Gathering:
         self._warnings: dict[str, tuple[str, ...]] = {}
         """By source, each as a sentence."""
         self._servers: Servers | None = None
+        self.toolbox: list[Entry] = []
+        """The files of toolboxes that were looked at, and what has become of each."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What could not be used, each as a sentence."""
-        return tuple(dict.fromkeys(warning for some in self._warnings.values() for warning in some))
+        every = [warning for some in self._warnings.values() for warning in some]
+        unlisted = () if self._servers is None else self._servers.unlisted()
+        every += [f"The tools of the server {name} are not known yet: `ferrule mcp test {name}`." for name in unlisted]
+        return tuple(dict.fromkeys(every))
 
     async def load(self) -> None:
         """Bring what every source offers. No server is started."""
@@ -56,13 +61,13 @@ class Gathering:
             self._take("mcp", await servers.connect(names))
             self._offer_skills()
 
-    async def ensure(self, calls: Iterable[Call]) -> None:
-        """Bring what these calls need: the user's own tools in any case, for they may stand in for a built-in one."""
+    async def ensure(self, names: Collection[str]) -> None:
+        """Bring what calls under these names need, the user's own tools always: they may stand in for a built-in."""
         registry = self.around.registry
         if not self._loaded & {"custom", "own"}:
             async with self._lock:
                 await self._custom(packages=False)
-        unknown = {call.name for call in calls if not registry.knows(call.name)}
+        unknown = {name for name in names if not registry.knows(name)}
         if not unknown:
             return
         await self.load()
@@ -72,6 +77,10 @@ class Gathering:
         named = [server for name in unknown if (server := servers.serves(name)) is not None]
         if named or (servers.unlisted() and any(not name.startswith("mcp__") for name in unknown)):
             self._take("mcp", await servers.connect(named or None))
+
+    def states(self) -> "list[ServerState]":
+        """The MCP servers that are configured, and how each is."""
+        return [] if self.servers is None else self.servers.states()
 
     async def close(self) -> None:
         if self._servers is not None:
@@ -161,8 +170,11 @@ class Gathering:
             session=around.session_id,
             roster=around.services[Roster],
             can_run_subagents=around.can_run_subagents,
+            trusted=self.trusted,
         )
-        return await toolbox.load()
+        brought = await toolbox.load()
+        self.toolbox += toolbox.entries
+        return brought
 
     async def bring_toolbox(self, folder: str) -> tuple[str, ...]:
         """Bring the toolbox of a skill; the names of its tools."""

@@ -23,6 +23,8 @@ class Exposures:
 
     def said(self, names: Iterable[str]) -> Exposure | None:
         """How a tool of these names is exposed; None where nothing is said."""
+        if not self._globs:
+            return None
         names = tuple(names)
         exact = next((self._exact[name] for name in names if name in self._exact), None)
         return exact or next((said for fits, said in self._globs if any(map(fits, names))), None)

@@ -6,38 +6,20 @@ who came first: the family's own tools, the user's and the project's over them, 
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
 from ferrule.core.errors import ConfigError
 from ferrule.core.face import Face
-from ferrule.core.tool import AnyTool, Exposure, Tool
+from ferrule.core.tool import AnyTool, Exposure
+from ferrule.registry.accepting import PREFIXES, Accepting, checked
 from ferrule.registry.cost import Costs
 from ferrule.registry.entry import ON_REQUEST, SEARCH, Showing, plain_face
-from ferrule.registry.exposure import Disabled, Exposures, kindred
+from ferrule.registry.exposure import Disabled, Exposures
 from ferrule.registry.ground import Deferred, Ground, Grown
 from ferrule.registry.told import told
 
-_NAME = re.compile(r"[^\s\x00-\x1f\x7f/\\]{1,128}")
 _SHORT = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_PREFIXES = {"toolbox": "tb__", "mcp": "mcp__"}
-"""Of tools that never stand in another's place, in the order in which they get their names."""
-_CONFINED = frozenset({"shell", "shell_session", "skill"})
-"""Names by which the policy knows whose commands run in the sandbox: nothing from elsewhere may bear one."""
-
-
-class _Came(NamedTuple):
-    """The tools that are accepted, by name, and what is said of the others."""
-
-    own: dict[str, AnyTool]
-    """The user's and the project's."""
-    elsewhere: dict[str, AnyTool]
-    """Those of toolboxes and servers."""
-    warnings: tuple[str, ...]
-
-    def every(self) -> dict[str, AnyTool]:
-        return {**self.own, **self.elsewhere}
 
 
 class Growth:
@@ -52,9 +34,10 @@ class Growth:
         self._ground = ground
         self._showing = showing
         self._exposures = Exposures(showing.exposure)
-        self._disabled = Disabled(showing.disable)
-        self._made: dict[tuple[str, str], Face] = {}
+        self._accepting = Accepting(ground, Disabled(showing.disable) if showing.disable else None)
+        self._made: dict[tuple[str, str], tuple[AnyTool, Face]] = {}
         """By tool and shown name: an unchanged tool keeps its face, for schemas are compiled by identity."""
+        self._plain: dict[str, Face] = {}
         self._searching: Face | None = None
         self._costs = Costs()
 
@@ -62,6 +45,10 @@ class Growth:
         """Remember a built-in tool that has been loaded."""
         if name in self._ground.tools:
             self._ground.tools[name] = tool
+
+    def with_more(self, sources: Mapping[str, Iterable[AnyTool]]) -> Mapping[str, tuple[AnyTool, ...]]:
+        """The sources with these in the place of what they brought before."""
+        return {**self.sources, **{source: checked(tools) for source, tools in sources.items()}}
 
     def offer(self, tool: str, *, offered: bool) -> bool:
         """Remember whether a tool is of use; does that change anything?"""
@@ -74,14 +61,13 @@ class Growth:
         """Everything as the sources make it now; with others, these are the session's from here on."""
         if sources is None:
             sources = self.sources
-        ground, came = self._ground, self._accepted(sources)
+        ground, came = self._ground, self._accepting.accepted(sources)
         every = came.every()
         longer = _longer(came.elsewhere)
         faces = {name: self._face(tool, self._called(tool, every, longer)) for name, tool in every.items()}
-        always = {key: face for key, face in self._made.items() if key[0] in ON_REQUEST}
-        self._made = {**always, **{(name, face.name): face for name, face in faces.items()}}
+        self._made = {(name, face.name): (every[name], face) for name, face in faces.items()}
         exposed = self._exposed(every, faces)
-        replaced = {tool: faces[name] for name in came.own for tool in self._behind(name)}
+        replaced = {tool: faces[name] for name in came.own for tool in self._accepting.behind(name)}
         names = {name: replaced.get(face.tool, face) for name, face in ground.names.items()}
         names.update((tool, face) for tool, face in replaced.items() if tool not in names)
         for name, face in faces.items():
@@ -93,7 +79,7 @@ class Growth:
             own={*ground.own, *every, *(face.name for face in faces.values())},
             given=ground.given.union(every),
             answers={**ground.answers, **replaced, **faces},
-            kin={**ground.kin, **{name: self._stands_for(name) for name in came.own if self._behind(name)}},
+            kin={**ground.kin, **{name: self._stands_for(name) for name in came.own if self._accepting.behind(name)}},
             replaced=replaced,
             waiting={},
             deferred={},
@@ -104,52 +90,6 @@ class Growth:
         self._show(grown, every, exposed)
         self.sources = sources
         return grown
-
-    def _accepted(self, sources: Mapping[str, tuple[AnyTool, ...]]) -> _Came:
-        own: dict[str, AnyTool] = {}
-        elsewhere: dict[str, AnyTool] = {}
-        warnings: list[str] = []
-        brought = [tool for tools in sources.values() for tool in tools]
-        for tool in sorted(brought, key=lambda tool: tuple(_PREFIXES).index(tool.source) if _is_far(tool) else -1):
-            if self._disabled.has((tool.name, tool.short) if tool.short else (tool.name,)):
-                continue
-            fault = self._fault(tool, own, elsewhere)
-            if fault:
-                origin = f" ({tool.origin})" if tool.origin else ""
-                warnings.append(f"The tool {tool.name[:128]!r}{origin} is left out: {fault}.")
-            elif _is_far(tool):
-                elsewhere[tool.name] = tool
-            else:
-                own[tool.name] = tool
-        return _Came(own, elsewhere, tuple(warnings))
-
-    def _fault(self, tool: AnyTool, own: Mapping[str, AnyTool], elsewhere: Mapping[str, AnyTool]) -> str:
-        """Why a tool cannot be taken; empty where it can."""
-        name, ground = tool.name, self._ground
-        if not _NAME.fullmatch(name):
-            return "it needs a name of up to 128 characters without blanks and slashes"
-        if _is_far(tool):
-            if not name.startswith(_PREFIXES[tool.source]):
-                return f"names of its kind begin with {_PREFIXES[tool.source]}"
-            if name in own or name in elsewhere or name in ground.names or name in ground.tools:
-                return "another tool has that name; change one of the two"
-            return ""
-        if name.startswith(tuple(_PREFIXES.values())):
-            return "names that begin so belong to servers and toolboxes"
-        if name in _CONFINED:
-            return f"no other tool can be called {name}; give it another name"
-        if any(behind in ground.given for behind in self._behind(name)):
-            return "the program that runs this session has a tool of that name"
-        return ""
-
-    def _behind(self, name: str) -> frozenset[str]:
-        """The tools of the session that a name means: what one of the user's own tools takes the place of."""
-        ground = self._ground
-        faces = [ground.names[name], *ground.older.get(name, ())] if name in ground.names else []
-        behind = {face.tool for face in faces} | ({name} if name in ground.tools else set())
-        # Another family's tool for the same is no way around what took this one's place.
-        alike = {one for tool in behind for one in kindred(tool) if one in ground.tools and one not in ground.answers}
-        return frozenset(behind | alike)
 
     def _stands_for(self, name: str) -> str:
         face = self._ground.names.get(name)
@@ -164,16 +104,20 @@ class Growth:
             return tool.name
         is_free = (
             len(longer[short]) == 1
-            and not short.startswith(tuple(_PREFIXES.values()))
+            and not short.startswith(tuple(PREFIXES.values()))
             and not any(short in known for known in (every, ground.names, ground.tools, ground.taken))
             and not ground.foreign(short)
         )
         return short if is_free else tool.name
 
     def _face(self, tool: AnyTool, name: str) -> Face:
-        made, before = plain_face(tool, name), self._made.get((tool.name, name))
-        same = before is not None and (before.words, before.schema, before.lift) == (made.words, made.schema, made.lift)
-        return before if before is not None and same else made
+        before = self._made.get((tool.name, name))
+        if before is not None and before[0] is tool:
+            return before[1]
+        made = plain_face(tool, name)
+        if before is not None and _same(before[1], made) and before[1].lift is made.lift:
+            return before[1]
+        return made
 
     def _exposed(self, every: Mapping[str, AnyTool], faces: Mapping[str, Face]) -> dict[str, Exposure]:
         """How each tool from elsewhere is exposed: by the settings, by itself, or by what all servers' tools cost."""
@@ -243,8 +187,9 @@ class Growth:
         faced = {face.tool for face in self._ground.faces}
         for tool in ON_REQUEST:
             if tool in self._ground.tools and tool not in faced and self._is_offered(tool, grown):
-                face = self._ground.borrowed(tool) or self._face(self._ground.load(tool), tool)
-                self._made[tool, face.name] = face
+                if tool not in self._plain:
+                    self._plain[tool] = self._ground.borrowed(tool) or plain_face(self._ground.load(tool))
+                face = self._plain[tool]
                 if self._said(face) != "hidden":
                     self._put(grown, face)
 
@@ -266,20 +211,6 @@ class Growth:
             grown.own.add(face.name)
 
 
-def checked(tools: Iterable[AnyTool]) -> tuple[AnyTool, ...]:
-    """The tools of a source, once it is certain that they are tools."""
-    every = tuple(tools)
-    for one in every:
-        given: object = one
-        if not isinstance(given, Tool):
-            raise ConfigError(f"A source brings tools, not {given!r:.80}.")
-    return every
-
-
-def _is_far(tool: AnyTool) -> bool:
-    return tool.source in _PREFIXES
-
-
 def _longer(tools: Mapping[str, AnyTool]) -> dict[str, list[str]]:
     out: dict[str, list[str]] = {}
     for name, tool in tools.items():
@@ -292,7 +223,7 @@ def _group(tool: AnyTool) -> str:
     """The server that a tool is from; for others the kind of their source."""
     if tool.source != "mcp":
         return tool.source
-    return tool.name.removeprefix(_PREFIXES["mcp"]).partition("__")[0]
+    return tool.name.removeprefix(PREFIXES["mcp"]).partition("__")[0]
 
 
 def _same(one: Face, other: Face) -> bool:

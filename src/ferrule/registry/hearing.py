@@ -44,7 +44,7 @@ class Hearing:
     ) -> None:
         """`answers` gives the face that answers a tool's calls; `older` the older arrangements behind a name.
 
-        `without` names tools that no words may lead to.
+        `without` names the tools whose place another has taken: no words may lead to them.
         """
         self._faces = [face for face in faces if face.tool not in without]
         self._answers = answers

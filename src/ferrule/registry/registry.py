@@ -154,8 +154,7 @@ class Registry:
         behind = self._promised.get(name) or self._foreign.behind(name)
         raise unknown(
             name,
-            names=self._names,
-            waiting=self._waiting,
+            known={**self._waiting, **self._names},
             shown=self._shown,
             instead=self._aliases.get(name),
             behind=behind,
@@ -197,7 +196,6 @@ class Registry:
     def _hearing(self) -> "Hearing":
         from ferrule.registry.hearing import Hearing  # for calls that are not in this family's words
 
-        # Nobody's words lead to a built-in tool whose place another has taken.
         return Hearing(self._faces, self._answers, self._older, self._foreign, self._load, without=self._replaced)
 
     def shown(self) -> Sequence[Face]:
@@ -243,10 +241,12 @@ class Registry:
 
         What the user's own tools share a name with, they replace; tools of toolboxes and servers replace nothing.
         """
-        from ferrule.registry.growing import checked  # for sessions with tools from elsewhere
+        return self.bring_all({source: tools})
 
+    def bring_all(self, sources: Mapping[str, Iterable[AnyTool]]) -> list[str]:
+        """The same for several sources at once, which is quicker than one after the other."""
         known = set(self._warnings)
-        self._grow({**self._growth.sources, source: checked(tools)})
+        self._grow(self._growth.with_more(sources))
         return [warning for warning in self._warnings if warning not in known]
 
     def drop(self, source: str) -> None:

@@ -1,9 +1,10 @@
 """Searching the deferred tools: by a part of their words, or by how well the words fit."""
 
-import heapq
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import cached_property, lru_cache
 
 from ferrule.core.catalog import Catalog, How
 from ferrule.core.elsewhere import ToolFound
@@ -14,6 +15,7 @@ from ferrule.registry.registry import Registry
 RANKED = 8
 """How many are found where nobody says how many."""
 _QUERY_CHARS = 1_000
+_PLAIN = re.compile(r"[^\W_]+")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_]+")
 _NAME_COUNTS = 3
 """A word of a tool's name counts as often as this."""
@@ -27,13 +29,15 @@ class Search(Catalog):
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._index: Index | None = None
+        self._counted = Counted()
 
     async def search(self, query: str, *, how: How, limit: int | None = None) -> list[ToolFound]:
         registry = self._registry
         if registry.before_search is not None:
             await registry.before_search()
         if self._index is None or self._index.made_of is not registry.deferred:
-            self._index = Index(registry.deferred)
+            self._counted.keep(one.face for one in registry.deferred.values())
+            self._index = Index(registry.deferred, self._counted)
         query = query[:_QUERY_CHARS]
         found = self._index.holding(query) if how == "substring" else self._index.ranked(query)
         permits = registry.permits
@@ -47,67 +51,78 @@ class Search(Catalog):
 class Index:
     """The words of the tools; made once for each change of them."""
 
-    def __init__(self, tools: Mapping[str, Deferred]) -> None:
+    def __init__(self, tools: Mapping[str, Deferred], counted: "Counted") -> None:
         self.made_of = tools
         self.tools = tuple(tools.values())
-        self._texts: list[str] | None = None
-        self._scores: dict[str, list[tuple[int, float]]] | None = None
+        self._counted = counted
+        # The whole name too: whoever looks for a server finds its tools.
+        self._texts = [f"{one.face.name}\n{one.face.tool}\n{one.face.words}".lower() for one in self.tools]
 
     def holding(self, query: str) -> list[Deferred]:
         """The tools whose name or description holds the query, whatever its case, in their order."""
-        if self._texts is None:
-            # The whole name too: whoever looks for a server finds its tools.
-            self._texts = [f"{one.face.name}\n{one.face.tool}\n{one.face.words}".lower() for one in self.tools]
         wanted = query.lower()
         return [one for one, text in zip(self.tools, self._texts, strict=True) if wanted in text]
 
     def ranked(self, query: str) -> list[Deferred]:
         """The tools that share words with the query, the best first and ties by name (BM25)."""
-        if self._scores is None:
-            self._scores = _scores([_counted(one.face) for one in self.tools])
+        texts, tools = self._whole, self.tools
+        usual = sum(map(len, texts)) / len(texts) if texts else 1.0
         sums: dict[int, float] = {}
         for word in dict.fromkeys(_words(query)):
-            for at, score in self._scores.get(word, ()):
-                sums[at] = sums.get(at, 0.0) + score
+            # Only what holds the letters at all is taken apart into words.
+            likely = [(at, self._counted.of(tools[at].face).get(word, 0)) for at, t in enumerate(texts) if word in t]
+            found = [(at, times) for at, times in likely if times]
+            rarity = math.log(1 + (len(texts) - len(found) + 0.5) / (len(found) + 0.5))
+            for at, times in found:
+                damped = _SATURATION * (1 - _BY_LENGTH + _BY_LENGTH * len(texts[at]) / usual)
+                sums[at] = sums.get(at, 0.0) + rarity * times * (_SATURATION + 1) / (times + damped)
         if not sums:
             return self.holding(query) if query.strip() else []
-        tools = self.tools
-        return [tools[at] for at in heapq.nsmallest(len(sums), sums, key=lambda at: (-sums[at], tools[at].face.name))]
+        return [tools[at] for at in sorted(sums, key=lambda at: (-sums[at], tools[at].face.name))]
+
+    @cached_property
+    def _whole(self) -> list[str]:
+        """What each tool says of itself, its parameters too; how long that is stands for how many words it has."""
+        named = (" ".join(_parameters(one.face)).lower() for one in self.tools)
+        return [f"{text}\n{names}" for text, names in zip(self._texts, named, strict=True)]
 
 
-def _scores(documents: Sequence[dict[str, int]]) -> dict[str, list[tuple[int, float]]]:
-    """Each word → the tools that have it, with what the word counts for them."""
-    having: dict[str, list[int]] = {}
-    for at, words in enumerate(documents):
-        for word in words:
-            having.setdefault(word, []).append(at)
-    lengths = [sum(words.values()) for words in documents]
-    usual = sum(lengths) / len(lengths) if any(lengths) else 1.0
-    damped = [_SATURATION * (1 - _BY_LENGTH + _BY_LENGTH * length / usual) for length in lengths]
-    out = {}
-    for word, places in having.items():
-        rarity = math.log(1 + (len(documents) - len(places) + 0.5) / (len(places) + 0.5))
-        out[word] = [
-            (at, rarity * (times := documents[at][word]) * (_SATURATION + 1) / (times + damped[at])) for at in places
-        ]
-    return out
+class Counted:
+    """The words of each face, counted once: one more server does not mean that all are read again."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Face, dict[str, int]]] = {}
+
+    def of(self, face: Face) -> dict[str, int]:
+        known = self._known.get(id(face))
+        if known is None:
+            known = self._known[id(face)] = (face, _counted(face))
+        return known[1]
+
+    def keep(self, faces: Iterable[Face]) -> None:
+        """Forget all others."""
+        kept = {id(face) for face in faces}
+        self._known = {key: known for key, known in self._known.items() if key in kept}
 
 
 def _counted(face: Face) -> dict[str, int]:
     """The words of a tool: those of its name, of its description and of its parameters, and how often each is there."""
-    out: dict[str, int] = {}
+    named = _words(" ".join(_parameters(face)))
+    return Counter(_words(face.tool) * _NAME_COUNTS + named + list(map(_stem, _PLAIN.findall(face.words.lower()))))
+
+
+def _parameters(face: Face) -> Iterable[str]:
     properties = face.schema.get("properties")
-    named = " ".join(properties) if isinstance(properties, dict) else ""
-    for text, counts in ((face.tool, _NAME_COUNTS), (face.words, 1), (named, 1)):
-        for word in _words(text):
-            out[word] = out.get(word, 0) + counts
-    return out
+    return properties if isinstance(properties, Mapping) else ()
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text, also of `createIssue` and `create_issue`; an s at the end makes no difference."""
-    return [_stem(word.lower()) for word in _WORD.findall(text)]
+    """The words of a text, also of `createIssue` and `create_issue`."""
+    return [_stem(word) for word in _WORD.findall(text)]
 
 
+@lru_cache(maxsize=16_384)
 def _stem(word: str) -> str:
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+    """A word, whatever its case; an s at its end makes no difference."""
+    low = word.lower()
+    return low[:-1] if len(low) > 3 and low.endswith("s") and not low.endswith("ss") else low

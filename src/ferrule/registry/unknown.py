@@ -19,8 +19,7 @@ _SCHEMA_CHARS = 60_000
 def unknown(
     name: str,
     *,
-    names: Mapping[str, Face],
-    waiting: Mapping[str, Face],
+    known: Mapping[str, Face],
     shown: Collection[str],
     instead: str | None,
     behind: str | None,
@@ -44,7 +43,6 @@ def unknown(
         return UnknownTool(f"{said} means {instead}, which is not among this session's tools: {listed(shown)}.")
     if behind is not None:
         return UnknownTool(f"{said} is a tool that this version does not have yet. The tools are {listed(shown)}.")
-    known = {**waiting, **names}
     meant = dict.fromkeys(known[one].name for one in near(said, known))
     hint = f" Did you mean {' or '.join(meant)}?" if meant else f" The tools are {listed(shown)}."
     return UnknownTool(f"There is no tool called {said!r}.{hint}")

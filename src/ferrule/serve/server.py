@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Self
 
 from ferrule.core.call import Call
@@ -89,20 +90,20 @@ class Serving:
         self._listing.forget()
         from mcp.server.subscriptions import ToolsListChanged  # loaded already
 
-        self._tell(self._bus.publish(ToolsListChanged()))
+        self._tell(self._bus.publish, ToolsListChanged())
         for session in self._sessions.values():
-            self._tell(session.send_tool_list_changed())
+            self._tell(session.send_tool_list_changed)
 
-    def _tell(self, saying: Any) -> None:
+    def _tell(self, say: Callable[..., Awaitable[None]], *what: Any) -> None:
         """Say it without waiting for whoever does not listen."""
-        task = asyncio.create_task(_quietly(saying))
+        task = asyncio.create_task(_quietly(say, *what))
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
 
     async def __aenter__(self) -> Self:
         self._load_deferred()
         self._heard = self.engine.events()
-        self._tell(self._watch(self._heard))
+        self._tell(self._watch, self._heard)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -168,7 +169,7 @@ class Serving:
         if self._outputs.note(reply):
             from mcp.server.subscriptions import ResourcesListChanged  # loaded already
 
-            self._tell(self._bus.publish(ResourcesListChanged()))
+            self._tell(self._bus.publish, ResourcesListChanged())
         return result(reply, ctx.protocol_version)
 
     async def _run(self, call: Call, ctx: "Ctx") -> Reply:
@@ -177,7 +178,7 @@ class Serving:
         stream = self.engine.events() if wants_progress else None
         running = asyncio.create_task(self.engine.run([call]))
         telling = (
-            None if stream is None else asyncio.create_task(_quietly(_tell_progress(stream, call.id, ctx.session)))
+            None if stream is None else asyncio.create_task(_quietly(_tell_progress, stream, call.id, ctx.session))
         )
         try:
             await asyncio.wait({running})
@@ -203,7 +204,7 @@ async def _tell_progress(stream: EventStream, call_id: str, session: "ServerSess
             await session.report_progress(told, None, clean(event.message)[-_MOST_PROGRESS_CHARS:])
 
 
-async def _ended(tasks: Any) -> None:
+async def _ended(tasks: "Iterable[asyncio.Task[Any]]") -> None:
     """Cancel what still runs and wait for it, however often the request is cancelled meanwhile."""
     pending = {task for task in tasks if not task.done()}
     if not pending:
@@ -219,11 +220,12 @@ async def _ended(tasks: Any) -> None:
                 _, pending = await asyncio.wait(pending)
 
 
-async def _quietly(saying: Any) -> None:
+async def _quietly(say: Callable[..., Awaitable[None]], *what: Any) -> None:
+    """Who is told may be gone."""
     import anyio  # loaded already
 
     with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-        await saying
+        await say(*what)
 
 
 def _refuse_unknown(reply: Reply) -> None:

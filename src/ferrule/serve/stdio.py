@@ -74,28 +74,31 @@ class Lines:
         self._descriptor = descriptor
         self._limit = limit_bytes
         self._loop = asyncio.get_running_loop()
-        self._pieces: asyncio.Queue[bytes] = asyncio.Queue(1)
+        self._pieces: asyncio.Queue[bytes] = asyncio.Queue()
+        self._room = threading.Semaphore(1)
+        """Nothing is read before the last piece is looked at: a client cannot fill our memory."""
 
     def start(self) -> None:
         threading.Thread(target=self._read, name="ferrule-stdin", daemon=True).start()
 
     def _read(self) -> None:
-        while True:
+        piece = b"first"
+        while piece:
             try:
                 piece = os.read(self._descriptor, _CHUNK_BYTES)
             except OSError:
                 piece = b""
+            self._room.acquire()
             try:
-                asyncio.run_coroutine_threadsafe(self._pieces.put(piece), self._loop).result()
-            except (RuntimeError, asyncio.CancelledError):  # the loop is gone
-                return
-            if not piece:
+                self._loop.call_soon_threadsafe(self._pieces.put_nowait, piece)
+            except RuntimeError:  # the loop is gone
                 return
 
     async def __aiter__(self) -> AsyncIterator[bytes | None]:
         held: list[bytes] = []
         size = 0
         while piece := await self._pieces.get():
+            self._room.release()
             *whole, rest = piece.split(b"\n")
             for end in whole:
                 yield b"".join((*held, end)) if size + len(end) <= self._limit else None

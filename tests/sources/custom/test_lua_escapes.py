@@ -1,11 +1,11 @@
 """What a Lua tool cannot do: reach files, programs, Python or the interpreter, and go on after its time or memory."""
 
 import pytest
+from tests.sources.custom.conftest import Calls
+from tests.sources.custom.test_lua import tool
 
 from ferrule.sources.custom import sandbox
 from ferrule.sources.custom.sandbox import LuaFailed, State
-from tests.sources.custom.conftest import Calls
-from tests.sources.custom.test_lua import tool
 
 NOTHING_THERE = [
     *("io", "package", "require", "debug", "dofile", "loadfile", "loadstring", "python", "warn", "jit", "ffi"),
@@ -70,7 +70,7 @@ REFUSED = [
         id="index-recursion",
     ),
     pytest.param(
-        "return string.rep('a', 3e7 // 1 | 0):find(string.rep('a', 2e7 // 1 | 0) .. 'b', 1, true)",
+        "return string.rep('a', 9e6 // 1 | 0):find(string.rep('a', 8e6 // 1 | 0) .. 'b', 1, true)",
         "too long",
         id="plain",
     ),
@@ -118,7 +118,8 @@ ENDLESS = [
     pytest.param("coroutine.wrap(function() while true do end end)()", id="coroutine"),
     pytest.param("while true do pcall(coroutine.wrap(function() while true do end end)) end", id="coroutine-pcall"),
     pytest.param(
-        "local c = coroutine.create(function() while true do coroutine.yield() end end) while true do coroutine.resume(c) end",
+        "local c = coroutine.create(function() while true do coroutine.yield() end end)"
+        " while true do coroutine.resume(c) end",
         id="resume",
     ),
     pytest.param(
@@ -127,7 +128,7 @@ ENDLESS = [
     pytest.param("table.sort({1, 2, 3}, function() while true do end end)", id="sort"),
     pytest.param("string.gsub('aaa', 'a', function() while true do end end)", id="gsub-function"),
     pytest.param(
-        "setmetatable({}, {__index = function() while true do end end}).x = nil; local y = setmetatable({}, {__index = function() while true do end end}).x",
+        "local y = setmetatable({}, {__index = function() while true do end end}).x",
         id="metamethod",
     ),
     pytest.param(

@@ -6,12 +6,12 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.sources.custom.conftest import Calls
 
 from ferrule.core.access import EVERYTHING, Access
 from ferrule.core.args import Raw
 from ferrule.sources.custom.module import load_module
 from ferrule.sources.custom.record import is_valid_tool
-from tests.sources.custom.conftest import Calls
 
 RECORD = """
 TOOL = {

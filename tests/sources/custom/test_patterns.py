@@ -13,7 +13,9 @@ ASK = b"""
 local ours, theirs, decide = ...
 local function packed(...)
   local out = table.pack(...)
-  for index = 1, out.n do out[index] = math.type(out[index]) == "integer" and "#" .. out[index] or tostring(out[index]) end
+  for index = 1, out.n do
+    out[index] = (math.type(out[index]) == "integer" and "#" or "") .. tostring(out[index])
+  end
   return table.concat(out, "\\0")
 end
 local function all(of, name, text, pattern, with)

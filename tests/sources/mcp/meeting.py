@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+from tests.support.test_process import living
+
 from ferrule.core.elsewhere import Mixed
 from ferrule.core.errors import ToolFailure
 from ferrule.sources.mcp.connection import Connection
 from ferrule.sources.mcp.server import Server
-from tests.support.test_process import living
 
 __all__ = ["SECONDS", "echoed", "living", "met", "quiet", "refused", "said", "scripted"]
 

@@ -127,6 +127,9 @@ def test_every_key_is_understood(places, entry, fields):
         pytest.param({"url": "file:///etc/passwd"}, "its url begins with http:// or https://", id="file-address"),
         pytest.param({"command": "a", "timeout": -1}, "timeout is a number above 0", id="time"),
         pytest.param({"command": "a", "seconds": True}, "seconds is a number above 0", id="time-flag"),
+        pytest.param({"command": "a", "seconds": 10**400}, "seconds is a number above 0", id="time-huge"),
+        pytest.param({"command": "a", "seconds": float("nan")}, "seconds is a number above 0", id="time-none"),
+        pytest.param({"command": "a", "args": ["\ud800"]}, "args holds something", id="half-a-character"),
         pytest.param({"command": "a", "permission": "yes"}, "permission is one of allow, ask, deny", id="permission"),
     ],
 )

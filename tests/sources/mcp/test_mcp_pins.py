@@ -95,7 +95,7 @@ async def test_a_server_that_would_start_otherwise_is_not_started(world, change)
     servers = world.session()
 
     assert servers.known().tools == ()
-    assert "has changed since you approved it" in servers.known().warnings[0]
+    assert "has changed since it was approved" in servers.known().warnings[0]
     assert (await servers.connect(["x"])).tools == ()
     assert len(script.starts) == starts
 
@@ -114,7 +114,7 @@ async def test_a_file_of_the_workspace_that_the_command_line_names_is_part_of_th
     world.scripts["x"].die()
     asked.answer = False
 
-    with pytest.raises(ToolFailure, match="has changed since you approved it"):
+    with pytest.raises(ToolFailure, match="has changed since it was approved"):
         await call(brought, "mcp__x__read")
     assert world.session().known().tools == ()
     assert world.scripts["x"].calls == []

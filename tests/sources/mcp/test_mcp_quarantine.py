@@ -2,12 +2,16 @@
 
 from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.sources.mcp.pretend import SCHEMA, listing, tool
 
 from ferrule.arguments.schema import Schema
+from ferrule.sources.mcp.pins import tool_pin
 from ferrule.sources.mcp.quarantine import MOST_TOOLS, looked_at
-from ferrule.sources.mcp.server import ListedPrompt
+from ferrule.sources.mcp.server import ListedPrompt, ListedTool, Listing
 
 
 def nested(depth):
@@ -141,16 +145,30 @@ def test_a_bad_schema_of_results_costs_only_itself():
     assert (found.schema, found.output_schema) == (SCHEMA, None)
 
 
-def test_prompts_without_a_usable_name_are_left_out():
-    prompts = (
-        ListedPrompt("good", "Says\x1b[1m it", (("a", "x", True),)),
-        ListedPrompt("", ""),
-        ListedPrompt("a\nb", ""),
-    )
+def test_prompts_without_usable_names_are_left_out():
+    good = ListedPrompt("good", "Says\x1b[1m it", (("a", "x", True),))
+    bad = (ListedPrompt("", ""), ListedPrompt("a\nb", ""), ListedPrompt("c", "", (("\ud800", "", False),)))
 
-    assert looked_at(listing(prompts=prompts)).listing.prompts == (
-        ListedPrompt("good", "Says it", (("a", "x", True),)),
-    )
+    found = looked_at(listing(prompts=(good, *bad))).listing.prompts
+
+    assert found == (ListedPrompt("good", "Says it", (("a", "x", True),)),)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+
+
+@given(st.text(), st.text(), st.dictionaries(st.sampled_from(["type", "properties", "$ref", "allOf", "x"]), VALUES))
+def test_whatever_a_server_lists_can_be_pinned_and_kept_or_stays_out(name, words, schema):
+    looked = looked_at(listing(ListedTool(name, words, schema, schema, {words: words}, words)))
+
+    assert len(looked.listing.tools) + len(looked.out) == 1
+    for one in looked.listing.tools:
+        kept = msgspec.json.decode(msgspec.json.encode(looked.listing), type=Listing)
+        assert [tool_pin(tool) for tool in kept.tools] == [tool_pin(one)]
 
 
 def test_what_the_connection_could_not_read_is_reported():

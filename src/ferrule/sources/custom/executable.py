@@ -130,7 +130,7 @@ def about(text: str) -> tuple[str, str]:
     words = " ".join(said.split()) if isinstance(said, str) else ""
     if not words:
         lines = (line.strip() for line in header.body.splitlines())
-        words = next((line for line in lines if line and not line.startswith("#")), "")
+        words = next((line for line in lines if line.strip("-") and not line.startswith("#")), "")
     return clean(words), clean(header.body).strip()
 
 

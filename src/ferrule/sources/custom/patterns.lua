@@ -149,7 +149,8 @@ local function search(text, items)
     if number < 1 or number > level or lengths[number] == OPEN then
       error("invalid capture index %" .. number, 0)
     end
-    local length = max(lengths[number], 0)
+    local length = lengths[number]
+    if length == PLACE then return nil end
     local caught = sub(text, starts[number], starts[number] + length - 1)
     return sub(text, at, at + length - 1) == caught and at + length or nil
   end

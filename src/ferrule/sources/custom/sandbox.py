@@ -107,8 +107,10 @@ class State:
             ok, said = function(*given)
         except self._errors as error:
             # What the sandbox itself could not finish: out of time or out of memory.
-            message = "the tool was stopped: its time is up" if is_over() else f"the tool was stopped: {error}"
-            raise LuaFailed(message, is_broken=True) from error
+            why = "not enough memory" if isinstance(error, MemoryError) else str(error)
+            raise LuaFailed(
+                f"the tool was stopped: {'its time is up' if is_over() else why}", is_broken=True
+            ) from error
         finally:
             self._runtime.set_max_memory(_UNBOUND)
             self._is_over = bool

@@ -173,7 +173,9 @@ class _Entry:
         value = self._entry.get(key)
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < number(value) <= _MOST_SECONDS:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        # Before it is converted: an integer of JSON may be larger than any float.
+        if not is_number or not 0 < value <= 1000 * _MOST_SECONDS or not number(value) <= _MOST_SECONDS:
             raise self.wrong(f"{key} is a number above 0, of at most a day")
         return number(value)
 
@@ -182,9 +184,14 @@ class _Entry:
         return self.seconds(key, lambda count: count / 1000)
 
     def _is_text(self, value: Any, key: str) -> str:
-        if not isinstance(value, str) or "\0" in value or len(value) > _MOST_CHARS:
+        if not isinstance(value, str) or "\0" in value or len(value) > _MOST_CHARS or _has_half_a_character(value):
             raise self.wrong(f"{key} holds something that is no text of at most {_MOST_CHARS:,} characters")
         return value
+
+
+def _has_half_a_character(text: str) -> bool:
+    """JSON can spell half of a surrogate pair, which no program can be given."""
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _worded(value: object) -> object:

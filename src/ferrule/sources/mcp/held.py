@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,7 +23,7 @@ _BACKSTOP = 2
 """A connection keeps its own time limit; this many times that, it is not waited for any more."""
 
 
-class Shared(NamedTuple):
+class Shared(msgspec.Struct, frozen=True):
     """What the servers of a session have in common."""
 
     pins: Pins
@@ -38,7 +38,7 @@ class Shared(NamedTuple):
     """Told that what is offered has changed."""
 
 
-class Look(NamedTuple):
+class Look(msgspec.Struct, frozen=True):
     """What is approved of a server."""
 
     state: State
@@ -210,7 +210,7 @@ class Held:
     def unapproved(self) -> str:
         """Why it is not used, where it is not approved."""
         name, state = self.server.name, self.look().state
-        why = "has changed since you approved it" if state == "changed" else "has not been approved"
+        why = "has changed since it was approved" if state == "changed" else "has not been approved"
         return (
             f"The MCP server {name} of {self.server.source} {why}, so nothing of it is started. Look at it with "
             f"`ferrule mcp approve {name}`."

@@ -78,9 +78,7 @@ class HttpTransport:
 
         async with (
             self._http() as http,
-            streamable_http_client(
-                self._server.url, http_client=http, max_sse_event_size=self._body_bytes
-            ) as streams,
+            streamable_http_client(self._server.url, http_client=http, max_sse_event_size=self._body_bytes) as streams,
         ):
             yield streams
 

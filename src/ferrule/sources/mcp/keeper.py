@@ -90,8 +90,8 @@ class Keeper:
         """End it and wait for its end, however it comes."""
         self.closing = True
         self._stop()
-        if self._scope is not None and not self.ready:
-            self._scope.cancel()
+        if self._scope is not None and not self.was_ready:
+            self._scope.cancel()  # a start is given up; an end that has begun is not
         await asyncio.wait([self._task])
 
     @property
@@ -106,7 +106,7 @@ class Keeper:
     def _stop(self) -> None:
         self._stopped.set()
         if self._scope is not None:
-            if self.ready:
+            if self.was_ready:
                 self._scope.deadline = asyncio.get_running_loop().time() + _CLOSE_SECONDS
             elif self.transport is not None and self.transport.why:
                 self._scope.cancel()

@@ -9,7 +9,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
@@ -25,7 +25,7 @@ _FILE_BYTES = 16 << 20
 _MOST_BYTES = 1 << 20
 
 
-class PinnedTool(NamedTuple):
+class PinnedTool(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A tool as it was approved."""
 
     fingerprint: str

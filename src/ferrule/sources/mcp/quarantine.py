@@ -44,9 +44,8 @@ def looked_at(listing: Listing) -> Looked:
             out.append((name, _line(str(error))))
     if len(listing.tools) > MOST_TOOLS:
         out.append((f"{len(listing.tools) - MOST_TOOLS} more", f"a server has at most {MOST_TOOLS} tools"))
-    prompts = {
-        prompt.name: _cleaned(prompt) for prompt in reversed(listing.prompts[:MOST_TOOLS]) if _is_name(prompt.name)
-    }
+    sayable = [prompt for prompt in listing.prompts[:MOST_TOOLS] if _is_sayable(prompt)]
+    prompts = {prompt.name: _cleaned(prompt) for prompt in reversed(sayable)}
     kept = Listing(
         title=_words(listing.title[:_NAME_CHARS]),
         version=_words(listing.version[:_NAME_CHARS]),
@@ -183,6 +182,10 @@ def _hints(hints: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in hints.items()
         if isinstance(value, bool) or (isinstance(value, str) and len(value) <= _NAME_CHARS)
     }
+
+
+def _is_sayable(prompt: ListedPrompt) -> bool:
+    return _is_name(prompt.name) and all(_is_name(name) for name, _, _ in prompt.arguments)
 
 
 def _cleaned(prompt: ListedPrompt) -> ListedPrompt:

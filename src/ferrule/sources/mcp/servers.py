@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.core.offered import Offered
@@ -26,7 +28,7 @@ _AT_ONCE = 8
 """How many servers are started at the same moment."""
 
 
-class OfferedPrompt(NamedTuple):
+class OfferedPrompt(msgspec.Struct, frozen=True):
     """A prompt of a server, which counts as a skill."""
 
     server: str
@@ -36,7 +38,7 @@ class OfferedPrompt(NamedTuple):
     """Name, description, and whether it is required."""
 
 
-class ServerState(NamedTuple):
+class ServerState(msgspec.Struct, frozen=True):
     """A server, for people."""
 
     name: str
@@ -169,7 +171,7 @@ class Servers(Offered):
         worries = []
         if withheld := held.withheld(look):
             worries.append(
-                f"The MCP server {name} offers these tools in another form than you approved, or newly, so they are "
+                f"The MCP server {name} offers these tools in another form than was approved, or newly, so they are "
                 f"withheld: {', '.join(withheld[:20])}. Look at them with `ferrule mcp approve {name}`."
             )
         if pin is not None:

@@ -2,32 +2,21 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ferrule.core.access import Access
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Context, Tool
-from ferrule.sources.mcp.server import ListedTool, Server
+from ferrule.sources.mcp.server import ListedTool
 
 if TYPE_CHECKING:
     from ferrule.core.args import Args
     from ferrule.core.elsewhere import Mixed
+    from ferrule.sources.mcp.held import Held
 
 _OPEN: Mapping[str, Any] = {"type": "object"}
-
-
-class Holds(Protocol):
-    """A server in a session, as its tools use it."""
-
-    server: Server
-
-    def listed(self, tool: str) -> ListedTool | None:
-        """A tool's definition, as it was approved; None where it is lost."""
-
-    async def call(self, tool: str, values: Mapping[str, Any], progress: Callable[[str], None]) -> "Mixed":
-        """What the server answers. Raises `ToolFailure`."""
 
 
 class McpTool(Tool[Any, "Mixed"]):
@@ -38,7 +27,7 @@ class McpTool(Tool[Any, "Mixed"]):
     args = cast("type[Args]", dict)
     source = "mcp"
 
-    def __init__(self, held: Holds, tool: str, *, name: str, short: str, chars: int) -> None:
+    def __init__(self, held: "Held", tool: str, *, name: str, short: str, chars: int) -> None:
         """`tool` is what the server calls it, and `chars` how long its definition is."""
         server = held.server
         self.name = name

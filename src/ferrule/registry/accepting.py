@@ -1,0 +1,98 @@
+"""Which tools from elsewhere a session takes, and why it does not take the others."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ferrule.core.errors import ConfigError
+from ferrule.core.tool import AnyTool, Tool
+from ferrule.registry.exposure import Disabled, kindred
+from ferrule.registry.ground import Ground
+
+_NAME = re.compile(r"[^\s\x00-\x1f\x7f/\\]{1,128}")
+PREFIXES = {"toolbox": "tb__", "mcp": "mcp__"}
+"""Of tools that never stand in another's place, in the order in which they get their names."""
+_CONFINED = frozenset({"shell", "shell_session", "skill"})
+"""Names by which the policy knows whose commands run in the sandbox: nothing from elsewhere may bear one."""
+
+
+class Came(NamedTuple):
+    """The tools that are accepted, by name, and what is said of the others."""
+
+    own: dict[str, AnyTool]
+    """The user's and the project's."""
+    elsewhere: dict[str, AnyTool]
+    """Those of toolboxes and servers."""
+    warnings: tuple[str, ...]
+
+    def every(self) -> dict[str, AnyTool]:
+        return {**self.own, **self.elsewhere}
+
+
+class Accepting:
+    """What the names of a session leave for others to take."""
+
+    def __init__(self, ground: Ground, disable: Disabled | None) -> None:
+        """`disable` are the tools that the settings switch off, if any."""
+        self._ground = ground
+        self._disable = disable
+
+    def accepted(self, sources: Mapping[str, tuple[AnyTool, ...]]) -> Came:
+        own: dict[str, AnyTool] = {}
+        elsewhere: dict[str, AnyTool] = {}
+        warnings: list[str] = []
+        brought = [tool for tools in sources.values() for tool in tools]
+        for tool in sorted(brought, key=lambda tool: tuple(PREFIXES).index(tool.source) if is_far(tool) else -1):
+            if self._disable is not None and self._disable.has((tool.name, tool.short or tool.name)):
+                continue
+            fault = self._fault(tool, own, elsewhere)
+            if fault:
+                origin = f" ({tool.origin})" if tool.origin else ""
+                warnings.append(f"The tool {tool.name[:128]!r}{origin} is left out: {fault}.")
+            elif is_far(tool):
+                elsewhere[tool.name] = tool
+            else:
+                own[tool.name] = tool
+        return Came(own, elsewhere, tuple(warnings))
+
+    def _fault(self, tool: AnyTool, own: Mapping[str, AnyTool], elsewhere: Mapping[str, AnyTool]) -> str:
+        """Why a tool cannot be taken; empty where it can."""
+        name, ground = tool.name, self._ground
+        if not _NAME.fullmatch(name):
+            return "it needs a name of up to 128 characters without blanks and slashes"
+        if is_far(tool):
+            if not name.startswith(PREFIXES[tool.source]):
+                return f"names of its kind begin with {PREFIXES[tool.source]}"
+            if name in own or name in elsewhere or name in ground.names or name in ground.tools:
+                return "another tool has that name; change one of the two"
+            return ""
+        if name.startswith(tuple(PREFIXES.values())):
+            return "names that begin so belong to servers and toolboxes"
+        if name in _CONFINED:
+            return f"no other tool can be called {name}; give it another name"
+        if any(behind in ground.given for behind in self.behind(name)):
+            return "the program that runs this session has a tool of that name"
+        return ""
+
+    def behind(self, name: str) -> frozenset[str]:
+        """The tools of the session that a name means: what one of the user's own tools takes the place of."""
+        ground = self._ground
+        faces = [ground.names[name], *ground.older.get(name, ())] if name in ground.names else []
+        behind = {face.tool for face in faces} | ({name} if name in ground.tools else set())
+        # Another family's tool for the same is no way around what took this one's place.
+        alike = {one for tool in behind for one in kindred(tool) if one in ground.tools and one not in ground.answers}
+        return frozenset(behind | alike)
+
+
+def checked(tools: Iterable[AnyTool]) -> tuple[AnyTool, ...]:
+    """The tools of a source, once it is certain that they are tools."""
+    every = tuple(tools)
+    for one in every:
+        given: object = one
+        if not isinstance(given, Tool):
+            raise ConfigError(f"A source brings tools, not {given!r:.80}.")
+    return every
+
+
+def is_far(tool: AnyTool) -> bool:
+    return tool.source in PREFIXES
