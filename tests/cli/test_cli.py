@@ -290,7 +290,7 @@ def test_every_command_explains_itself_with_its_options(name, capsys):
     assert run([name, "--help"]) == 0
     said = capsys.readouterr().out
     assert "Usage: ferrule" in said
-    if name not in {"demo", "permissions", "tasks"}:
+    if name not in {"config", "demo", "mcp", "permissions", "skills", "tasks"}:
         for option in ("--dialect", "--workspace", "--add-dir", "--yes", "--deny"):
             assert option in said
 

@@ -1,6 +1,7 @@
 """`ferrule mcp`: adding, listing, trying, approving and removing servers, and the words of what goes wrong."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -241,6 +242,41 @@ def test_what_is_wrong_with_a_file_is_a_warning_and_the_rest_is_listed(own, work
     assert "sums" in out
     assert "warning: " in err
     assert ".mcp.json" in err
+
+
+@pytest.mark.parametrize(
+    ("package", "arguments"),
+    [pytest.param("mcp", [], id="mcp"), pytest.param("uvicorn", ["--http", ":0"], id="uvicorn")],
+)
+def test_a_package_that_is_not_there_is_named(own, capsys, monkeypatch, package, arguments):
+    monkeypatch.setitem(sys.modules, package, None)
+    code, out, err = said(capsys, "serve", *arguments)
+
+    assert (code, out) == (2, "")
+    assert f"needs the package `{package}`: pip install 'ferrule[mcp]'" in err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")
+def test_a_person_who_starts_it_by_hand_is_told_what_it_waits_for(own, workspace):
+    import pty
+
+    here, there = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "ferrule", "mcp", "serve"], stdin=there, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as started:
+        os.close(there)
+        assert started.stderr is not None
+        lines = [started.stderr.readline()]
+        while lines[-1] not in (b"Ctrl-D ends it.\n", b""):
+            lines.append(started.stderr.readline())
+        os.write(here, b"\x04")
+        out, _ = started.communicate(timeout=60)
+    os.close(here)
+    text = b"".join(lines).decode()
+    entry = json.loads(text[text.index("{") : text.rindex("}") + 1])["mcpServers"]["ferrule"]
+
+    assert (started.returncode, out) == (0, b"")
+    assert entry["args"][:4] == ["mcp", "serve", "--workspace", str(workspace)]
 
 
 def test_a_server_that_serves_itself_ends_soon(own, workspace, monkeypatch):

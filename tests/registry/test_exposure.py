@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.registry.brought import SCHEMA, Brought, mcp, names, session
 
-from ferrule import Call, Engine
+from ferrule import Call, Engine, Question
 from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.dialects.dialect import FAMILIES, load_dialect
 from ferrule.registry.cost import Costs
@@ -253,7 +253,12 @@ async def test_through_the_engine_the_second_try_works(tmp_path):
 
 async def test_rules_see_the_arguments_as_they_came(tmp_path):
     seen: list[object] = []
-    async with Engine(tmp_path, ask=lambda question: seen.append(question.input) or True) as engine:
+
+    def ask(question: Question) -> bool:
+        seen.append(question.input)
+        return True
+
+    async with Engine(tmp_path, ask=ask) as engine:
         engine.registry.bring("custom", [Brought("count")])
         (reply,) = await engine.run([Call("count", {"text": "x", "more": [1, None]})])
 

@@ -1,9 +1,9 @@
 """Rules and tools in a built-in tool's place: what refuses the one refuses the other, what allows it does not."""
 
 import pytest
-from tests.registry.brought import Brought
+from tests.registry.brought import Brought, mcp
 
-from ferrule import Engine
+from ferrule import Call, Engine, ModeConfig
 from ferrule.core.access import Access
 from ferrule.settings import Permissions, Sandbox, Settings
 
@@ -11,8 +11,6 @@ from ferrule.settings import Permissions, Sandbox, Settings
 async def decided(tmp_path, dialect: str, name: str, permissions: Permissions, tool: Brought | None = None, **more):
     async with Engine(tmp_path, dialect=dialect, settings=Settings(permissions=permissions, **more)) as engine:
         engine.registry.bring("custom", [tool or Brought(name)])
-        from ferrule import Call
-
         return (await engine.decide(Call(name, {"text": "x"}))).verdict
 
 
@@ -55,3 +53,13 @@ async def test_a_tool_that_is_denied_altogether_is_not_advertised(tmp_path):
         engine.registry.bring("custom", [Brought("Bash")])
 
         assert "Bash" not in [definition["name"] for definition in engine.definitions()]
+
+
+async def test_a_mode_without_servers_has_no_tool_of_theirs_under_its_short_name_either(tmp_path):
+    async with Engine(tmp_path, dialect="wayland", mode=ModeConfig(), ask=lambda question: True) as engine:
+        engine.registry.bring("git", [mcp("git", "log", exposure="direct")])
+        replies = [await engine.call(name, text="x") for name in ("log", "mcp__git__log")]
+        shown = [definition["name"] for definition in engine.definitions()]
+
+    assert [reply.error.error_code for reply in replies if reply.error] == ["not-in-mode"] * 2
+    assert {"log", "mcp__git__log"}.isdisjoint(shown)

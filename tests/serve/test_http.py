@@ -101,6 +101,29 @@ async def test_a_server_for_other_machines_is_known_by_addresses_and_given_names
     assert await answer(guard, ("host", host)) == (401 if status == 200 else 403)
 
 
+async def test_an_answer_that_is_ended_in_the_middle_is_ended_properly():
+    begun = asyncio.Event()
+
+    async def endless(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        begun.set()
+        await asyncio.Event().wait()
+
+    said = []
+
+    async def send(message):
+        said.append(message)
+
+    guard = Guard(endless, token=TOKEN, host="127.0.0.1")
+    headers = [(key.encode(), value.encode()) for key, value in (HERE, RIGHT)]
+    answering = asyncio.create_task(guard({"type": "http", "headers": headers}, None, send))
+    await asyncio.wait_for(begun.wait(), LIMIT_SECONDS)
+    guard.close()
+    await asyncio.wait_for(answering, LIMIT_SECONDS)
+
+    assert said[1:] == [{"type": "http.response.body", "body": b""}]
+
+
 async def test_what_is_not_http_is_not_answered():
     assert await answer(Guard(application, token=TOKEN, host="127.0.0.1"), HERE, RIGHT, kind="websocket") is None
 
@@ -249,20 +272,20 @@ async def test_the_command_makes_a_token_and_shows_a_configuration_that_works(tm
     monkeypatch.delenv("FERRULE_MCP_TOKEN", raising=False)
     async with program(*FERRULE, "--http", "127.0.0.1:0", folder=tmp_path) as server:
         said, entry = await configuration(server)
-        async with httpx2.AsyncClient(headers=entry["headers"]) as http:
-            greeted = await http.post(
-                entry["url"],
-                json={"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO},
-                headers={"Accept": "application/json, text/event-stream"},
-            )
-        server.process.send_signal(signal.SIGTERM)
-        code = await server.ended()
-        out = await server.process.stdout.read()
+        headers = entry["headers"]
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=LIMIT_SECONDS) as http,
+            Client(streamable_http_client(entry["url"], http_client=http), mode="legacy") as one,
+        ):
+            listed = await one.list_tools()
+            server.process.send_signal(signal.SIGTERM)  # while its stream of events is open
+            code = await server.ended()
+        out, rest = await server.process.stdout.read(), await server.process.stderr.read()
 
-    assert greeted.status_code == 200
-    assert len(entry["headers"]["Authorization"]) > 40
+    assert listed.tools
+    assert len(headers["Authorization"]) > 40
     assert "warning" not in said
-    assert (code, out) == (128 + signal.SIGTERM, b"")
+    assert (code, out, rest) == (128 + signal.SIGTERM, b"", b"")
 
 
 async def test_a_token_that_was_given_is_not_shown_and_other_machines_are_warned_of(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.registry.brought import SCHEMA, mcp, names
 
-from ferrule import Engine
+from ferrule import Engine, Question
 from ferrule.core.catalog import Catalog
 from ferrule.dialects.dialect import FAMILIES
 
@@ -94,9 +94,13 @@ async def test_every_family_can_search_and_then_call(tmp_path, family):
 
 
 async def test_it_touches_nothing_and_needs_no_question(tmp_path):
-    asked: list[object] = []
-    engine = Engine(tmp_path, dialect="codex", ask=lambda question: bool(asked.append(question)))
-    async with engine:
+    asked: list[Question] = []
+
+    def ask(question: Question) -> bool:
+        asked.append(question)
+        return False
+
+    async with Engine(tmp_path, dialect="codex", ask=ask) as engine:
         engine.registry.bring("github", TOOLS)
         engine._services._made["Catalog"] = engine.registry.catalog
         reply = await engine.call("tool_search", query="issue")

@@ -11,6 +11,7 @@ import click
 
 from ferrule.cli.options import open_engine
 from ferrule.core.errors import ConfigError
+from ferrule.engine import Engine
 from ferrule.serve.asking import Clients
 from ferrule.serve.server import Serving
 
@@ -25,6 +26,9 @@ async def served(session: dict[str, Any], *, address: str | None, token: str | N
     """Serve until the client goes or a signal comes; standard output is the client's alone."""
     if importlib.util.find_spec("mcp") is None:
         raise ConfigError("MCP needs the package `mcp`: pip install 'ferrule[mcp]'.")
+    if address is not None and importlib.util.find_spec("uvicorn") is None:
+        raise ConfigError("MCP over HTTP needs the package `uvicorn`: pip install 'ferrule[mcp]'.")
+    os.environ.pop("FERRULE_MCP_TOKEN", None)  # it is for clients, not for the commands that they run
     _count_depth()
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="ferrule: %(message)s")
     clients = Clients()
@@ -36,6 +40,7 @@ async def served(session: dict[str, Any], *, address: str | None, token: str | N
             if at is None:
                 from ferrule.serve.stdio import serve_stdio  # one of the two ways
 
+                _greet(engine)
                 await serve_stdio(serving)
             else:
                 await _over_http(serving, at, names)
@@ -51,6 +56,20 @@ def _count_depth() -> None:
             "Look for it with `ferrule mcp list`."
         )
     os.environ[_DEPTH] = str(depth + 1)
+
+
+def _greet(engine: Engine) -> None:
+    """A person who starts it by hand would wait in vain."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        return
+    arguments = ["mcp", "serve", "--workspace", engine.jail.folder, "--dialect", engine.dialect.name]
+    click.echo("Waiting for an MCP client here, which speaks JSON. For a client's configuration:", err=True)
+    _show({"command": "ferrule", "args": arguments})
+    click.echo("Ctrl-D ends it.", err=True)
+
+
+def _show(entry: dict[str, Any]) -> None:
+    click.echo(json.dumps({"mcpServers": {"ferrule": entry}}, indent=2), err=True)
 
 
 class _Place(NamedTuple):
@@ -88,8 +107,7 @@ async def _over_http(serving: Serving, at: _Place, names: tuple[str, ...]) -> No
                 err=True,
             )
         header = "Bearer ${FERRULE_MCP_TOKEN}" if at.is_given else f"Bearer {at.token}"
-        entry = {"type": "http", "url": at.url, "headers": {"Authorization": header}}
         click.echo(f"Serving MCP at {at.url}. For a client's configuration:", err=True)
-        click.echo(json.dumps({"mcpServers": {"ferrule": entry}}, indent=2), err=True)
+        _show({"type": "http", "url": at.url, "headers": {"Authorization": header}})
 
     await serve_http(serving, at.listening, host=at.host, token=at.token, names=names, ready=ready)

@@ -22,13 +22,17 @@ def includes(
     subagent_types: Sequence[str] | None = None,
     canonical: Callable[[str], str] = str,
 ) -> bool:
-    """Does the mode give this tool? `mcp__` and `tb__` names by their switches, all others by the list."""
-    if name.startswith("mcp__"):
+    """Does the mode give this tool? `mcp__` and `tb__` names by their switches, all others by the list.
+
+    A server's tool may be shown under a shorter name; its canonical one tells.
+    """
+    known = canonical(name)
+    if known.startswith("mcp__"):
         return mode.allow_mcp
-    if name.startswith("tb__"):
+    if known.startswith("tb__"):
         if not mode.allow_toolbox:
             return False
         if mode.subagent_type and subagent_types is not None:
             return "all" in subagent_types or mode.subagent_type in subagent_types
         return True
-    return mode.include_tools is None or canonical(name) in {canonical(known) for known in mode.include_tools}
+    return mode.include_tools is None or known in {canonical(one) for one in mode.include_tools}

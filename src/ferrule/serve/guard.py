@@ -1,5 +1,6 @@
 """Who may talk to the server over HTTP: whoever names this machine, comes from no foreign page, and has the token."""
 
+import asyncio
 import hmac
 import ipaddress
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
@@ -22,6 +23,14 @@ class Guard:
         self._token = token.encode()
         self._names = LOOPBACK | {name.lower() for name in names} | {host.lower().strip("[]")}
         self._by_address = not is_loopback(host)
+        self._open: set[asyncio.Task[Any]] = set()
+        self._is_closed = False
+
+    def close(self) -> None:
+        """End the answers that are still being given: streams of events have no end of their own."""
+        self._is_closed = True
+        for task in self._open:
+            task.cancel()
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -31,13 +40,39 @@ class Guard:
             return  # no other way is offered, and an application that does not answer refuses
         refused = self._refused(scope)
         if refused is None:
-            await self._app(scope, receive, send)
+            await self._pass(scope, receive, send)
             return
         status, said, more = refused
         body = said.encode()
         headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode()), *more]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+
+    async def _pass(self, scope: Scope, receive: Any, send: Any) -> None:
+        """Let the application answer; one that is ended in the middle is ended properly."""
+        begun = ended = False
+
+        async def told(message: MutableMapping[str, Any]) -> None:
+            nonlocal begun, ended
+            begun = True
+            ended = message["type"] == "http.response.body" and not message.get("more_body", False)
+            await send(message)
+
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        try:
+            await self._app(scope, receive, told)
+        except asyncio.CancelledError:
+            if not self._is_closed:
+                raise
+            task.uncancel()
+            if not begun:
+                await send({"type": "http.response.start", "status": 503, "headers": []})
+            if not ended:
+                await send({"type": "http.response.body", "body": b""})
+        finally:
+            self._open.discard(task)
 
     def _refused(self, scope: Scope) -> tuple[int, str, list[tuple[bytes, bytes]]] | None:
         """Status, words and headers of a refusal."""

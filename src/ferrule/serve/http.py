@@ -13,7 +13,9 @@ from ferrule.serve.server import Serving
 PATH = "/mcp"
 _TOKEN_CHARS = 16
 _BODY_BYTES = 32 << 20
-_LAST_SECONDS = 1
+_REPLY_SECONDS = 0.3
+"""So long the replies of calls that were cancelled may take on their way."""
+_LAST_SECONDS = 2
 
 
 def check_token(token: str) -> str:
@@ -68,8 +70,9 @@ async def serve_http(
     app: Any = serving.server.streamable_http_app(
         streamable_http_path=PATH, host=host, transport_security=checked, max_request_body_size=_BODY_BYTES
     )
+    guard = Guard(app, token=token, host=host, names=names)
     config = uvicorn.Config(
-        Guard(app, token=token, host=host, names=names),
+        guard,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -84,9 +87,18 @@ async def serve_http(
         server.should_exit = True
         if not running.done():
             serving.engine.cancel()
-        while not running.done():
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait({running})
+            await _done(running, seconds=_REPLY_SECONDS)
+        guard.close()
+        await _done(running)
         listening.close()
     if running.exception() is not None:
         raise ConfigError(f"The server has ended: {running.exception()}.")
+
+
+async def _done(running: "asyncio.Task[None]", seconds: float | None = None) -> None:
+    """Wait for the end of the server, however often somebody cancels meanwhile."""
+    while not running.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait({running}, timeout=seconds)
+            if seconds is not None:
+                return

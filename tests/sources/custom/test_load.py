@@ -111,6 +111,15 @@ async def test_only_what_is_a_tool_counts(tmp_path: Path):
     assert said.warnings == ()
 
 
+async def test_a_script_that_is_no_tool_is_not_run(tmp_path: Path):
+    ran = tmp_path / "ran"
+    (tmp_path / "release.py").write_text(f"import os\nglobal_tool = 'x'\nopen({str(ran)!r}, 'w').close()\n")
+    assert await brought(project=(tmp_path,), contents=held(tmp_path)) == Brought(())
+    (warning,) = (await brought(tmp_path)).warnings
+    assert warning.startswith(f"invalid tool format in {tmp_path}/release.py: it has no TOOL")
+    assert not ran.exists()
+
+
 async def test_executable_in_project_tools(tmp_path: Path, calls: Calls):
     program(tmp_path / "hello.sh", "hi")
     (made,) = (await brought(project=(tmp_path,), contents=held(tmp_path))).tools

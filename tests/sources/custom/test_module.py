@@ -10,8 +10,8 @@ from tests.sources.custom.conftest import Calls
 
 from ferrule.core.access import EVERYTHING, Access
 from ferrule.core.args import Raw
+from ferrule.sources.custom.declared import is_valid_tool
 from ferrule.sources.custom.module import load_module
-from ferrule.sources.custom.record import is_valid_tool
 
 RECORD = """
 TOOL = {
@@ -114,13 +114,19 @@ async def test_a_record_may_say_what_it_touches(calls: Calls):
     [
         pytest.param("def (", "failed to load /tools/t.py: SyntaxError: invalid syntax (line 1)", id="syntax"),
         pytest.param("x = '\0'", "failed to load /tools/t.py: ", id="nul"),
-        pytest.param("1/0", "failed to execute /tools/t.py: ZeroDivisionError: division by zero", id="raises"),
-        pytest.param("raise SystemExit(3)", "failed to execute /tools/t.py: SystemExit: 3", id="exit"),
-        pytest.param("raise KeyboardInterrupt", "failed to execute /tools/t.py: KeyboardInterrupt", id="interrupt"),
-        pytest.param("def f(): f()\nf()", "failed to execute /tools/t.py: RecursionError", id="recursion"),
-        pytest.param("import no_such_module_here", "failed to execute /tools/t.py: ModuleNotFoundError", id="import"),
         pytest.param(
-            "class E(Exception):\n def __str__(self): raise SystemExit\nraise E",
+            "1/0\nTOOL = 1", "failed to execute /tools/t.py: ZeroDivisionError: division by zero", id="raises"
+        ),
+        pytest.param("raise SystemExit(3)\nTOOL = 1", "failed to execute /tools/t.py: SystemExit: 3", id="exit"),
+        pytest.param(
+            "raise KeyboardInterrupt\nTOOL = 1", "failed to execute /tools/t.py: KeyboardInterrupt", id="interrupt"
+        ),
+        pytest.param("def f(): f()\nTOOL = f()", "failed to execute /tools/t.py: RecursionError", id="recursion"),
+        pytest.param(
+            "import no_such_module_here\nTOOL = 1", "failed to execute /tools/t.py: ModuleNotFoundError", id="import"
+        ),
+        pytest.param(
+            "class E(Exception):\n def __str__(self): raise SystemExit\nraise E\nTOOL = 1",
             "failed to execute /tools/t.py: ",
             id="error-that-raises",
         ),
@@ -158,6 +164,24 @@ def test_a_broken_module_is_a_warning(source: str, warning: str):
     assert "\n" not in brought.warnings[0]
     if "failed" in warning:
         assert not {name for name in set(sys.modules) - before if name.startswith("_ferrule_tools")}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from ferrule import tool\n@tool\ndef f() -> int:\n    'd'\n    return 1",
+        "import ferrule.sources.function as f\n@f.tool\ndef g() -> int:\n    'd'\n    return 1",
+        "if True:\n    TOOL = dict(name='t', description='d', input_schema={}, execute=print)",
+        (
+            "def main():\n    global TOOLS\n    TOOLS = [dict(name='t', description='d', input_schema={}, execute=print)]\n"
+            "main()"
+        ),
+    ],
+    ids=["imported", "module-imported", "inside-if", "inside-function"],
+)
+def test_a_tool_is_recognised_before_it_is_run(source: str):
+    brought = load(source)
+    assert (len(brought.tools), brought.warnings) == (1, ())
 
 
 def test_a_good_tool_beside_a_bad_one_is_used():

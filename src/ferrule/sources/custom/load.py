@@ -82,7 +82,7 @@ def _module(candidate: Candidate, place: Place) -> Brought:
     if candidate.kind == "python":
         from ferrule.sources.custom.module import load_module  # for sessions that have such tools
 
-        return load_module(path, source)
+        return load_module(path, source, may_be_other=place.contents is not None)
     from ferrule.sources.custom.lua import load_lua  # as above
 
     return load_lua(path, source)

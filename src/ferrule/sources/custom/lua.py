@@ -17,7 +17,7 @@ from ferrule.core.tool import Context
 from ferrule.output.clean import clean
 from ferrule.settings import Settings
 from ferrule.sources.brought import Brought
-from ferrule.sources.custom.record import RecordTool, outcome, record_of
+from ferrule.sources.custom.declared import DeclaredTool, declared_of, outcome
 from ferrule.sources.custom.sandbox import LuaFailed, State, is_installed
 
 MISSING = "Lua tools need lupa; install it with: pip install 'ferrule[lua]'."
@@ -43,7 +43,7 @@ def load_lua(path: str, source: bytes) -> Brought:
         raw = _decoded(said)
         keeper = _Keeper(state)
         members = {**raw, "execute": keeper.call if raw.get("execute") else None} if isinstance(raw, dict) else {}
-        return Brought((RecordTool(record_of(members), path),))
+        return Brought((DeclaredTool(declared_of(members), path),))
     except ValueError as error:
         return Brought((), (f"invalid tool format in {path}: {clean(str(error))}",))
 

@@ -3,6 +3,9 @@
 Such a module is the user's own code, with all that the user may do; nothing confines it, and one that takes forever is
 waited for. What goes wrong in it is a warning. What it prints while it is read goes to the standard error: the standard
 output may be somebody's protocol.
+
+A folder called `tools` is often one of scripts that have nothing to do with this. A file that neither names `TOOL` or
+`TOOLS` nor imports ferrule cannot be a tool, and is not run.
 """
 
 import contextlib
@@ -16,20 +19,33 @@ from typing import Any
 from ferrule.core.tool import AnyTool, Tool
 from ferrule.output.clean import clean
 from ferrule.sources.brought import Brought
-from ferrule.sources.custom.record import RecordTool, record_of
+from ferrule.sources.custom.declared import DeclaredTool, declared_of
 
 _MOST_CHARS = 300
 
 
-def load_module(path: str, source: bytes) -> Brought:
-    """The tools of one module. It is compiled of these bytes, whatever the file may hold by now."""
+_NONE = "it has no TOOL, no TOOLS and no function under @tool."
+
+
+def load_module(path: str, source: bytes, *, may_be_other: bool = False) -> Brought:
+    """The tools of one module. It is compiled of these bytes, whatever the file may hold by now.
+
+    `may_be_other`: is it nothing to speak of where the file is no tool at all?
+    """
+    import ast  # for sessions with such tools
+
     digest = hashlib.sha256(path.encode(errors="surrogateescape") + b"\0" + source).hexdigest()
     module = ModuleType(f"_ferrule_tools_{digest[:16]}")
     module.__file__ = path
+    is_tool = False
     with foreign() as problems:
-        code = compile(source, path, "exec", dont_inherit=True)
+        tree = ast.parse(source, path)
+        is_tool = any(_tells(node) for node in ast.walk(tree))
+        code = compile(tree, path, "exec", dont_inherit=True)
     if problems:
         return Brought((), (f"failed to load {path}: {problems[0]}",))
+    if not is_tool:
+        return Brought((), () if may_be_other else (f"invalid tool format in {path}: {_NONE}",))
     # Classes look their module up while they are made.
     sys.modules[module.__name__] = module
     with foreign() as problems:
@@ -47,7 +63,18 @@ def _brought(module: ModuleType, path: str) -> Brought:
     if "TOOL" in members:
         offered.insert(0, members.pop("TOOL"))
     offered += [value for name, value in members.items() if not name.startswith("_") and isinstance(value, Tool)]
-    return made_of(offered, path, none="it has no TOOL, no TOOLS and no function under @tool.")
+    return made_of(offered, path, none=_NONE)
+
+
+def _tells(node: Any) -> bool:
+    """Does this part of a module's source say that it is about tools?"""
+    if getattr(node, "id", "") in {"TOOL", "TOOLS"}:
+        return True
+    imported = [
+        getattr(node, "module", None),
+        *(one.name for one in getattr(node, "names", ()) if hasattr(one, "name")),
+    ]
+    return any(name in {"TOOL", "TOOLS"} or str(name).split(".", 1)[0] == "ferrule" for name in imported)
 
 
 def made_of(offered: list[Any], origin: str, *, none: str) -> Brought:
@@ -65,7 +92,7 @@ def made_of(offered: list[Any], origin: str, *, none: str) -> Brought:
 
 def _tool(one: Any, origin: str) -> AnyTool:
     if not isinstance(one, Tool):
-        return RecordTool(record_of(one), origin)
+        return DeclaredTool(declared_of(one), origin)
     one.source = "custom"
     one.origin = one.origin or origin
     return one

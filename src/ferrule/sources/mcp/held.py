@@ -63,6 +63,8 @@ class Held:
         """The tools that may be called, as far as the server that runs now was looked at."""
         self._is_closed = False
         self._listing: Listing | None = None
+        self._definitions: dict[str, ListedTool] | None = None
+        """Of its tools, as they are pinned; None where nobody has looked yet."""
         self._refused: set[str] = set()
         self._later: asyncio.Task[None] | None = None
 
@@ -114,11 +116,12 @@ class Held:
 
     def listed(self, tool: str) -> ListedTool | None:
         """A tool's definition, as it was approved; None where it is lost."""
-        pin, listing = self.look().pin, self.listing()
-        found = next((one for one in listing.tools if one.name == tool), None) if listing else None
-        if pin is None or found is None or pin.tools.get(tool) != tool_pin(found):
-            return None
-        return found
+        if self._definitions is None:
+            pin, listing = self.look().pin, self.listing()
+            said = listing.tools if pin is not None and listing is not None else ()
+            pinned = {} if pin is None else pin.tools
+            self._definitions = {one.name: one for one in said if pinned.get(one.name) == tool_pin(one)}
+        return self._definitions.get(tool)
 
     def prompts(self) -> list[ListedPrompt]:
         """The prompts that may be used now."""
@@ -204,7 +207,7 @@ class Held:
         start = pins.start(server)
         if not await self._ask(start_question(server, self._shared.workspace, is_changed=state == "changed"), start):
             raise ToolFailure(self.unapproved(), code=_CODE)
-        self._listing = None
+        self._listing = self._definitions = None
         pins.approve(server, start)
 
     def unapproved(self) -> str:
@@ -243,6 +246,7 @@ class Held:
         if kept != self.listing() or not self._shared.listings.is_kept(self._key):
             self._listing = kept
             self._shared.listings.put(self._key, kept)
+        self._definitions = None
         usable = self.tools()
         self._usable = {tool.name: tool for tool in kept.tools if tool.name in usable}
 
@@ -272,7 +276,8 @@ class Held:
 
     def forget(self) -> None:
         """Nothing of it is approved any more."""
-        self._listing, self._is_checked = None, False
+        self._listing = self._definitions = None
+        self._is_checked = False
         self._usable.clear()
         self._refused.clear()
 

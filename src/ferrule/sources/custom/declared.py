@@ -23,7 +23,7 @@ Execute = Callable[..., Any]
 """`execute(input)` or `execute(input, ctx)`: a result, or a result and whether it is an error."""
 
 
-class Record(NamedTuple):
+class Declared(NamedTuple):
     """What a module says about one tool."""
 
     name: str
@@ -40,7 +40,7 @@ def is_valid_tool(raw: object) -> bool:
     return not _lacking(raw)
 
 
-def record_of(raw: object) -> Record:
+def declared_of(raw: object) -> Declared:
     """The record, checked. Raises ValueError with the reason where no model could call it."""
     if lacking := _lacking(raw):
         raise ValueError(f"a record needs {lacking}.")
@@ -57,7 +57,7 @@ def record_of(raw: object) -> Record:
         if not isinstance(listed, list | tuple) or not all(isinstance(access, Access) for access in listed):
             raise ValueError("its touches are not Access values, nor a function of the input that returns them.")
     guidance = _member(raw, "system_prompt")
-    return Record(
+    return Declared(
         name,
         clean(_member(raw, "description")).strip(),
         schema,
@@ -97,24 +97,24 @@ def _arrays(schema: Any, *, named: bool = False) -> Any:
     return out
 
 
-class RecordTool(Tool[Raw, Any]):
+class DeclaredTool(Tool[Raw, Any]):
     """What a record makes."""
 
     args = Raw
     source = "custom"
     own_thread = True
 
-    def __init__(self, record: Record, origin: str) -> None:
-        self.name = record.name
-        self.words = record.description
-        self.schema = record.input_schema
-        self.guidance = record.system_prompt
+    def __init__(self, declared: Declared, origin: str) -> None:
+        self.name = declared.name
+        self.words = declared.description
+        self.schema = declared.input_schema
+        self.guidance = declared.system_prompt
         self.origin = origin
-        if record.read_only:
+        if declared.read_only:
             self.hints = {"readOnlyHint": True}
-        self._execute = record.execute
-        self._touches = record.touches
-        self._takes_context = _takes_two(record.execute)
+        self._execute = declared.execute
+        self._touches = declared.touches
+        self._takes_context = _takes_two(declared.execute)
 
     def access(self, args: Raw, ctx: Context) -> tuple[Access, ...]:
         if self._touches is None:
