@@ -8,7 +8,7 @@ import time
 
 from bench.measure import Row
 
-NAMES = ("search", "overhead", "edits", "start", "shell", "analysis", "dialects", "patch", "stream")
+NAMES = ("search", "overhead", "edits", "start", "shell", "analysis", "dialects", "patch", "stream", "elsewhere")
 
 
 def main() -> int:

@@ -98,6 +98,8 @@ async def test_a_server_for_other_machines_is_known_by_addresses_and_given_names
     guard = Guard(application, token=TOKEN, host="0.0.0.0", names=("Box.example",))
 
     assert await answer(guard, ("host", host), RIGHT) == status
+    assert await answer(guard, ("host", host), RIGHT, ("origin", f"http://{host}")) == status
+    assert await answer(guard, ("host", host), RIGHT, ("origin", "http://203.0.113.5")) == 403
     assert await answer(guard, ("host", host)) == (401 if status == 200 else 403)
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp_types import JSONRPCResponse
 
-from ferrule.serve.stdio import Lines
+from ferrule.serve.stdio import Lines, line_of
 from tests.serve.program import FERRULE, LIMIT_SECONDS, OFFERED, ROOT, program
 
 PARSE, INVALID, NO_METHOD, BAD_PARAMS = -32700, -32600, -32601, -32602
@@ -48,7 +49,7 @@ async def test_whatever_is_said_is_answered_and_the_server_goes_on(tmp_path):
 
     assert greeted["capabilities"]["tools"] == {"listChanged": True}
     assert "prompts" not in greeted["capabilities"]
-    assert codes == [PARSE, PARSE, INVALID, INVALID, INVALID, INVALID]
+    assert codes == [PARSE, PARSE, PARSE, INVALID, INVALID, INVALID, INVALID]
     assert {name: answer["error"]["code"] for name, answer in answers.items()} == {
         "unknown method": NO_METHOD,
         "no name": BAD_PARAMS,
@@ -141,6 +142,12 @@ async def test_the_client_of_the_package_is_served(tmp_path, era):
 
     assert {"Read", "Edit", "Bash"} <= set(names)
     assert "one" in done.content[0].text
+
+
+def test_an_answer_that_is_no_json_is_an_error_of_its_own_request():
+    answer = json.loads(line_of(JSONRPCResponse(jsonrpc="2.0", id=7, result={"half": "\ud800"})))
+
+    assert (answer["id"], answer["error"]["code"]) == (7, -32603)
 
 
 async def test_lines_are_put_together_and_those_that_are_too_long_are_left_out():

@@ -24,7 +24,6 @@ def opened(tmp_path, dialect: str, tools: Any = TOOLS) -> Engine:
 
 async def searched(tmp_path, dialect: str, name: str, tools: Any = TOOLS, **values: Any) -> Any:
     async with opened(tmp_path, dialect, tools) as engine:
-        engine._services._made["Catalog"] = engine.registry.catalog
         return await engine.call(name, **values), names(engine.registry)
 
 
@@ -82,7 +81,6 @@ async def test_to_look_for_no_tools_is_a_mistake(tmp_path, limit):
 @pytest.mark.parametrize("family", FAMILIES)
 async def test_every_family_can_search_and_then_call(tmp_path, family):
     async with opened(tmp_path, family) as engine:
-        engine._services._made["Catalog"] = engine.registry.catalog
         (name,) = [face.name for face in engine.registry.shown() if face.tool == "tool_search"]
         reply = await engine.call(name, query="issue")
         again = await engine.call("tool_search", query="issue")
@@ -102,7 +100,6 @@ async def test_it_touches_nothing_and_needs_no_question(tmp_path):
 
     async with Engine(tmp_path, dialect="codex", ask=ask) as engine:
         engine.registry.bring("github", TOOLS)
-        engine._services._made["Catalog"] = engine.registry.catalog
         reply = await engine.call("tool_search", query="issue")
 
     assert reply.ok

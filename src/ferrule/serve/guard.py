@@ -76,10 +76,12 @@ class Guard:
 
     def _refused(self, scope: Scope) -> tuple[int, str, list[tuple[bytes, bytes]]] | None:
         """Status, words and headers of a refusal."""
-        if not self._names_us(_only(scope, b"host")):
+        host = _only(scope, b"host")
+        name = None if host is None else _name(f"//{host}")
+        if name is None or not self._is_ours(name):
             return 403, "This server is not known by that Host: a page elsewhere may be pretending to be it.\n", []
         origin = _only(scope, b"origin", otherwise="")
-        if origin != "" and not self._is_ours(origin):
+        if origin != "" and not self._comes_from_us(origin, name):
             return 403, "Requests from pages of other origins are refused.\n", []
         scheme, _, given = (_only(scope, b"authorization") or "").partition(" ")
         if scheme.lower() != "bearer" or not hmac.compare_digest(given.encode("latin-1"), self._token):
@@ -87,15 +89,15 @@ class Guard:
             return 401, said, [(b"www-authenticate", b'Bearer realm="ferrule"')]
         return None
 
-    def _names_us(self, host: str | None) -> bool:
-        name = None if host is None else _name(f"//{host}")
-        return name is not None and (name in self._names or (self._by_address and _is_address(name)))
+    def _is_ours(self, name: str) -> bool:
+        """A name that we are known by; where other machines are let in, any address: nobody can make one point here."""
+        return name in self._names or (self._by_address and _is_address(name))
 
-    def _is_ours(self, origin: str | None) -> bool:
+    def _comes_from_us(self, origin: str | None, host: str) -> bool:
         if origin is None or not origin.startswith(("http://", "https://")):
             return False
         name = _name(origin)
-        return name is not None and (name in self._names or (self._by_address and _is_address(name)))
+        return name is not None and (name in self._names or name == host)
 
 
 def _only(scope: Scope, name: bytes, otherwise: str | None = None) -> str | None:

@@ -5,6 +5,7 @@ next line; it leaves junk unanswered, and takes lines of any length.
 """
 
 import asyncio
+import logging
 import os
 import select
 import sys
@@ -19,6 +20,8 @@ from ferrule.serve.server import Serving
 if TYPE_CHECKING:
     from anyio import Event
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+_log = logging.getLogger("ferrule.serve")
 
 _CHUNK_BYTES = 1 << 16
 _LINE_BYTES = 64 << 20
@@ -147,13 +150,24 @@ async def _say(
 ) -> None:
     async with sending:
         async for message in sending:
-            text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
             try:
-                await _write(descriptor, f"{text}\n".encode(errors="replace"))
+                await _write(descriptor, line_of(message.message))
             except OSError:  # whoever read our output has gone
                 stop()
                 return
     all_said.set()
+
+
+def line_of(message: Any) -> bytes:
+    """A message as it is sent. What cannot be written costs its own request only, which is answered all the same."""
+    try:
+        return f"{message.model_dump_json(by_alias=True, exclude_unset=True)}\n".encode()
+    except ValueError as error:
+        from mcp_types import ErrorData, JSONRPCError  # loaded already
+
+        _log.warning("An answer could not be written as JSON: %s", error)
+        said = ErrorData(code=-32603, message="The answer could not be written as JSON.")
+        return line_of(JSONRPCError(jsonrpc="2.0", id=getattr(message, "id", None), error=said))
 
 
 async def _write(descriptor: int, data: bytes) -> None:

@@ -179,6 +179,22 @@ async def test_a_file_that_is_too_large_is_a_warning(tmp_path: Path):
     assert "larger than" in (await brought(tmp_path)).warnings[0]
 
 
+async def test_a_folder_of_the_user_inside_of_the_workspace_is_refused(tmp_path: Path):
+    tools = tmp_path / "workspace" / "tools"
+    tools.mkdir(parents=True)
+    (tools / "a.lua").write_text(lua("a", "a"))
+    (tmp_path / "link").symlink_to(tools)
+    roots = [str(tmp_path / "workspace")]
+    for folder in (tools, tmp_path / "link"):
+        said = await load(packages=False, folders=[str(folder)], roots=roots)
+        assert said.tools == ()
+        assert said.warnings == (
+            f"the tools in {folder} are not used: they are inside of the workspace and not trusted.",
+        )
+    said = await load(packages=False, project=[str(tools)], contents=held(tools), roots=roots)
+    assert [one.name for one in said.tools] == ["a"]
+
+
 def test_the_folders_of_the_user_begin_beside_the_settings():
     beside = os.path.dirname(os.environ["FERRULE_SETTINGS"])
     settings = Settings(tools=Tools(folders=("/absolute/tools", "relative", "~/mine")))

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from tests.sources.custom.conftest import Calls
 from ferrule.core.access import EVERYTHING
 from ferrule.core.args import Raw
 from ferrule.core.tool import AnyTool
+from ferrule.sources.custom.declared import DeclaredTool
 from ferrule.sources.custom.lua import load_lua
 from ferrule.sources.custom.sandbox import State
 
@@ -253,3 +255,13 @@ async def test_a_busy_tool_leaves_the_others_their_turn(hasty: Calls):
     assert (await hasty.text(made))[1]
     assert (await hasty.text(made))[1]
     assert threading.active_count() <= before + 3
+
+
+async def test_a_call_that_nobody_waits_for_keeps_nobody_out(calls: Calls):
+    made = tool("count = (count or 0) + 1 return count")
+    assert await calls.text(made) == (1, False)
+    assert isinstance(made, DeclaredTool)
+    keeper: Any = made._execute.__self__  # type: ignore[attr-defined]
+    keeper._turn.acquire()
+    assert keeper._holder.over
+    assert [await calls.text(made), await calls.text(made)] == [(1, False), (2, False)]

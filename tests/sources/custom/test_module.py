@@ -172,12 +172,9 @@ def test_a_broken_module_is_a_warning(source: str, warning: str):
         "from ferrule import tool\n@tool\ndef f() -> int:\n    'd'\n    return 1",
         "import ferrule.sources.function as f\n@f.tool\ndef g() -> int:\n    'd'\n    return 1",
         "if True:\n    TOOL = dict(name='t', description='d', input_schema={}, execute=print)",
-        (
-            "def main():\n    global TOOLS\n    TOOLS = [dict(name='t', description='d', input_schema={}, execute=print)]\n"
-            "main()"
-        ),
+        "global TOOLS\nTOOLS = []\nTOOLS += [dict(name='t', description='d', input_schema={}, execute=print)]",
     ],
-    ids=["imported", "module-imported", "inside-if", "inside-function"],
+    ids=["imported", "module-imported", "inside-if", "global"],
 )
 def test_a_tool_is_recognised_before_it_is_run(source: str):
     brought = load(source)

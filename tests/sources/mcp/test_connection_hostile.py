@@ -109,7 +109,7 @@ async def test_a_call_that_hangs_can_be_given_up_and_harms_no_other_server(tmp_p
 async def test_a_server_that_reads_nothing_holds_up_nobody(tmp_path: Path) -> None:
     async with met("good", tmp_path) as connection:
         await echoed(connection)
-        calls = [asyncio.create_task(connection.call("hang", {}, progress=quiet))]
+        calls: list[asyncio.Task[Any]] = [asyncio.create_task(connection.call("hang", {}, progress=quiet))]
         calls += [asyncio.create_task(echoed(connection, "x" * (2 << 20))) for _ in range(3)]
         await asyncio.wait(calls, timeout=0.2)
         assert not any(call.done() for call in calls)

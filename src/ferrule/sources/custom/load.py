@@ -1,9 +1,11 @@
 """The tools of installed packages, of the user and of the project, in this order: later ones override earlier ones."""
 
 import asyncio
+import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ferrule.core.access import within
 from ferrule.output.clean import clean
 from ferrule.sources.brought import Brought
 from ferrule.sources.custom.executable import Asking, load_program
@@ -24,6 +26,7 @@ async def load(
     folders: Sequence[str] = (),
     project: Sequence[str] = (),
     contents: Mapping[str, bytes] | None = None,
+    roots: Sequence[str] = (),
     describe_seconds: float = 5.0,
     keep_env: Collection[str] = (),
     roster: Roster | None = None,
@@ -31,15 +34,18 @@ async def load(
     """All of them, by name; they override built-in tools of the same name, too.
 
     `folders` are the user's. `project` are folders of the project that the user trusts, and `contents` the very bytes
-    of each file in them that was trusted: no other file there is used, and no other bytes run. What cannot be used is
-    a warning, in the words of ah and without its `warning: `.
+    of each file in them that was trusted: no other file there is used, and no other bytes run. `roots` are the folders
+    that a session may write: a folder of the user's in one of them is refused, for what is there needs trust. What
+    cannot be used is a warning, in the words of ah and without its `warning: `.
     """
     brought: list[Brought] = []
     if packages:
         from ferrule.sources.custom.packages import load_packages  # for sessions that take tools from packages
 
         brought.append(load_packages())
-    places = [Place(folder) for folder in dict.fromkeys(folders)]
+    outside = [folder for folder in dict.fromkeys(folders) if not _is_inside(folder, roots)]
+    refused = [folder for folder in dict.fromkeys(folders) if folder not in outside and os.path.isdir(folder)]
+    places = [Place(folder) for folder in outside]
     places += [project_place(folder, contents or {}) for folder in dict.fromkeys(project)]
     asking = Asking(describe_seconds, keep_env, roster)
     brought += [await _of(place, asking) for place in places]
@@ -47,8 +53,17 @@ async def load(
     for tool in (tool for one in brought for tool in one.tools):
         tools.pop(tool.name, None)
         tools[tool.name] = tool
-    warnings = dict.fromkeys(clean(warning) for one in brought for warning in one.warnings)
+    told = [
+        f"the tools in {folder} are not used: they are inside of the workspace and not trusted." for folder in refused
+    ]
+    told += [warning for one in brought for warning in one.warnings]
+    warnings = dict.fromkeys(map(clean, told))
     return Brought(tuple(tools.values()), tuple(warnings))
+
+
+def _is_inside(folder: str, roots: Sequence[str]) -> bool:
+    real = os.path.realpath(folder)
+    return any(within(real, os.path.realpath(root)) for root in roots)
 
 
 async def _of(place: Place, asking: Asking) -> Brought:

@@ -62,30 +62,39 @@ class _Keeper:
         until = time.monotonic() + ctx.need(Settings).limits.seconds
         is_over: Callable[[], bool] = lambda: ctx.over or time.monotonic() > until  # noqa: E731 - one line, used thrice
         turn = self._enter(ctx, is_over)
+        state: State | None = None
         try:
-            if self._state is None:
-                fresh = State(self._source, self._path)
-                fresh.compile(is_over)
-                fresh.describe(is_over)
-                self._state = fresh
-            answer = self._state.execute(json.dumps(values).encode(), is_over)
+            state = self._state or self._fresh(is_over)
+            answer = state.execute(json.dumps(values).encode(), is_over)
         except LuaFailed as error:
-            if error.is_broken and self._turn is turn:
-                self._state = None
+            if error.is_broken:
+                state = None
             raise ToolFailure(str(error)) from error
         finally:
+            if self._turn is turn:
+                self._state = state
             turn.release()
         return outcome(_decoded(answer[1:]), failed=answer[:1] == b"!")
 
+    def _fresh(self, is_over: Callable[[], bool]) -> State:
+        state = State(self._source, self._path)
+        state.compile(is_over)
+        state.describe(is_over)
+        return state
+
     def _enter(self, ctx: Context, is_over: Callable[[], bool]) -> threading.Lock:
-        while not self._turn.acquire(timeout=_WAIT_SECONDS):
-            if is_over():
+        while True:
+            turn = self._turn
+            if turn.acquire(timeout=_WAIT_SECONDS):
+                if turn is self._turn:
+                    self._holder = ctx
+                    return turn
+                turn.release()
+            elif is_over():
                 raise ToolFailure("An earlier call of the tool has not ended.", code="timed-out")
-            if self._holder is not None and self._holder.over:
+            elif self._holder is not None and self._holder.over and turn is self._turn:
                 # That call has its answer, and yet something holds its thread: it may keep the state, too.
                 self._turn, self._state = threading.Lock(), None
-        self._holder = ctx
-        return self._turn
 
 
 def _decoded(said: bytes) -> Any:
