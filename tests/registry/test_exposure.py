@@ -264,3 +264,19 @@ async def test_rules_see_the_arguments_as_they_came(tmp_path):
 
     assert reply.result == {"text": "x", "more": [1, None]}
     assert seen == [{"text": "x", "more": [1, None]}]
+
+
+def test_what_is_not_offered_anyway_costs_nothing_to_withhold():
+    registry = session("amp")
+    registry.offer("skill", False)
+
+    assert "_growth" not in registry.__dict__
+
+
+def test_a_search_may_be_withheld_though_there_is_something_to_find():
+    registry = session("wayland")
+    registry.bring("git", FEW)
+    registry.offer("tool_search", False)
+
+    assert "ToolSearch" not in names(registry)
+    assert registry.resolve("ToolSearch").tool.name == "tool_search"

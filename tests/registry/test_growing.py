@@ -132,6 +132,7 @@ def test_of_two_with_one_whole_name_the_first_stays_and_the_other_is_told_of():
     assert registry.resolve("mcp__git__log").face.words == "First."
     assert registry.knows("mcp__git__show")
     assert registry.bring("three", [Brought("count")]) == []
+    assert registry.bring("two", [mcp("git", "log")]) == [warning]
 
 
 def test_a_tool_of_the_program_s_own_is_not_replaced():

@@ -25,6 +25,7 @@ async def test_whatever_is_said_is_answered_and_the_server_goes_on(tmp_path):
         for junk in (
             b"{",
             b"\xff\xfe\x00",
+            b'{"jsonrpc": "2.0", "id": 1, "method": "\\ud800"}',
             b"[]",
             b"17",
             b'{"id": 1}',

@@ -134,6 +134,7 @@ class Gathering:
             folders=folders,
             project=self._project(TOOLS) if self.trusted else (),
             contents=self.trusted,
+            roots=[root.path for root in self.around.jail.roots],
             describe_seconds=settings.tools.describe_seconds,
             keep_env=settings.shell.keep_env,
             roster=self.around.services[Roster],

@@ -172,6 +172,8 @@ class Gate:
     def _proposals(self, case: Case) -> tuple[str, ...]:
         """The rules that "always" would save: the narrowest that are of use."""
         commands = [access for access in case.touches if access.kind == "command"]
+        if not commands and case.tool.startswith(("mcp__", "tb__")):
+            return (case.tool,)
         if len(commands) != 1 or case.input.get("outside"):
             return ()
         from ferrule.permissions.shell.parse import parse  # only commands need it
@@ -258,6 +260,11 @@ class Gate:
         commands = [f"run `{a.key}` in {a.folder}{where}{stays}" for a in case.touches if a.kind == "command"]
         if commands:
             return ", ".join(commands)
+        servers = [a.key for a in case.touches if a.kind == "server" and a.key != "*"]
+        if servers and not servers[0].startswith("skill:"):
+            return f"{case.name}: ask the MCP server {', '.join(servers)}"
+        if servers:
+            return f"{case.name}: use the tools and rules that come with {servers[0]}"
         processes = [a.key for a in case.touches if a.kind == "process"]
         if processes:
             return f"{case.name}: type into task {', '.join(processes)}"

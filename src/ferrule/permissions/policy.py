@@ -237,7 +237,7 @@ class Policy:
         alike = COMMANDS | {case.tool} if case.tool in COMMANDS else {case.tool}
         return Subject(
             tool=case.tool,
-            names=frozenset({case.name}).union(*map(self._names.of, alike)),
+            names=frozenset({case.name, *_servers(case.touches)}).union(*map(self._names.of, alike)),
             values=self._names.values(case.tool, case.input),
             commands=tuple(commands),
             command_keys=frozenset(key for tool in alike for key in self._names.parameters(tool, "command"))
@@ -277,3 +277,12 @@ class Policy:
         """Is it in a folder of notes, also on a disk that takes `.AMP` for the same folder?"""
         folders = [os.path.join(root.path, self._notes).lower() for root in self._jail.roots] if self._notes else []
         return any(within(path.lower(), folder) for folder in folders)
+
+
+def _servers(touches: Sequence[Access]) -> list[str]:
+    """What rules call the servers that a call goes to, whichever tool takes it there."""
+    return [f"mcp__{access.key}" for access in touches if access.kind == "server" and _is_name(access.key)]
+
+
+def _is_name(text: str) -> bool:
+    return text.replace("-", "").replace("_", "").isalnum()

@@ -23,7 +23,8 @@ class Came(NamedTuple):
     """The user's and the project's."""
     elsewhere: dict[str, AnyTool]
     """Those of toolboxes and servers."""
-    warnings: tuple[str, ...]
+    warnings: dict[str, str]
+    """Each with the source that it is about."""
 
     def every(self) -> dict[str, AnyTool]:
         return {**self.own, **self.elsewhere}
@@ -40,20 +41,20 @@ class Accepting:
     def accepted(self, sources: Mapping[str, tuple[AnyTool, ...]]) -> Came:
         own: dict[str, AnyTool] = {}
         elsewhere: dict[str, AnyTool] = {}
-        warnings: list[str] = []
-        brought = [tool for tools in sources.values() for tool in tools]
-        for tool in sorted(brought, key=lambda tool: tuple(PREFIXES).index(tool.source) if is_far(tool) else -1):
+        warnings: dict[str, str] = {}
+        brought = [(source, tool) for source, tools in sources.items() for tool in tools]
+        for source, tool in sorted(brought, key=lambda one: _rank(one[1])):
             if self._disable is not None and self._disable.has((tool.name, tool.short or tool.name)):
                 continue
             fault = self._fault(tool, own, elsewhere)
             if fault:
                 origin = f" ({tool.origin})" if tool.origin else ""
-                warnings.append(f"The tool {tool.name[:128]!r}{origin} is left out: {fault}.")
+                warnings[f"The tool {tool.name[:128]!r}{origin} is left out: {fault}."] = source
             elif is_far(tool):
                 elsewhere[tool.name] = tool
             else:
                 own[tool.name] = tool
-        return Came(own, elsewhere, tuple(warnings))
+        return Came(own, elsewhere, warnings)
 
     def _fault(self, tool: AnyTool, own: Mapping[str, AnyTool], elsewhere: Mapping[str, AnyTool]) -> str:
         """Why a tool cannot be taken; empty where it can."""
@@ -96,3 +97,7 @@ def checked(tools: Iterable[AnyTool]) -> tuple[AnyTool, ...]:
 
 def is_far(tool: AnyTool) -> bool:
     return tool.source in PREFIXES
+
+
+def _rank(tool: AnyTool) -> int:
+    return list(PREFIXES).index(tool.source) if is_far(tool) else -1

@@ -57,4 +57,5 @@ class Grown(NamedTuple):
     deferred: dict[str, Deferred]
     longer: dict[str, list[str]]
     """Short names of servers' tools → the whole names."""
-    warnings: tuple[str, ...]
+    warnings: dict[str, str]
+    """Sentences about tools that were left out → the source that brought them."""

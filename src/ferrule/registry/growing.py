@@ -46,15 +46,15 @@ class Growth:
         if name in self._ground.tools:
             self._ground.tools[name] = tool
 
-    def with_more(self, sources: Mapping[str, Iterable[AnyTool]]) -> Mapping[str, tuple[AnyTool, ...]]:
-        """The sources with these in the place of what they brought before."""
-        return {**self.sources, **{source: checked(tools) for source, tools in sources.items()}}
+    def with_more(self, source: str, tools: Iterable[AnyTool]) -> Mapping[str, tuple[AnyTool, ...]]:
+        """The sources, with these tools in the place of what this one brought before."""
+        return {**self.sources, source: checked(tools)}
 
     def offer(self, tool: str, *, offered: bool) -> bool:
         """Remember whether a tool is of use; does that change anything?"""
         if tool not in ON_REQUEST:
             raise ConfigError(f"Only {', '.join(ON_REQUEST)} can be offered, not {tool}.")
-        before, self.offered[tool] = self.offered.get(tool), offered
+        before, self.offered[tool] = self.offered.get(tool, None if tool == SEARCH else False), offered
         return before is not offered
 
     def grown(self, sources: Mapping[str, tuple[AnyTool, ...]] | None = None) -> Grown:

@@ -73,7 +73,7 @@ class Registry:
         self.deferred: Mapping[str, Deferred] = {}
         """The tools that a search can find, those that are loaded among them."""
         self._longer: Mapping[str, Sequence[str]] = {}
-        self._warnings: tuple[str, ...] = ()
+        self._warnings: Mapping[str, str] = {}
         if showing.exposure:
             self._grow()
 
@@ -241,13 +241,10 @@ class Registry:
 
         What the user's own tools share a name with, they replace; tools of toolboxes and servers replace nothing.
         """
-        return self.bring_all({source: tools})
-
-    def bring_all(self, sources: Mapping[str, Iterable[AnyTool]]) -> list[str]:
-        """The same for several sources at once, which is quicker than one after the other."""
-        known = set(self._warnings)
-        self._grow(self._growth.with_more(sources))
-        return [warning for warning in self._warnings if warning not in known]
+        known = self._warnings
+        self._grow(self._growth.with_more(source, tools))
+        # Also about others whose names it took.
+        return [said for said, about in self._warnings.items() if about == source or said not in known]
 
     def drop(self, source: str) -> None:
         """Let go of what a source has brought; what it stood in the place of is there again."""
@@ -256,7 +253,8 @@ class Registry:
 
     def offer(self, tool: str, offered: bool) -> None:  # noqa: FBT001 - the whole of what is said
         """Advertise one of the tools that are not always of use, or no longer; a call is understood either way."""
-        if self._growth.offer(tool, offered=offered):
+        is_said = offered or tool not in ON_REQUEST[1:] or "_growth" in self.__dict__
+        if is_said and self._growth.offer(tool, offered=offered):
             self._grow()
 
     def load_all(self) -> None:
