@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from ferrule.context import CallContext
 from ferrule.core.call import Call
@@ -12,14 +14,23 @@ from ferrule.core.errors import Denied, ToolFailure
 from ferrule.core.face import Face
 from ferrule.core.reply import Failure, Reply, Status, spoken
 from ferrule.output.bounds import Bounded
-from ferrule.output.clean import clean
+from ferrule.output.clean import clean, clean_value
+
+if TYPE_CHECKING:
+    from ferrule.core.elsewhere import Mixed
 
 _log = logging.getLogger("ferrule")
 _log.addHandler(logging.NullHandler())  # silent unless the program that uses us listens
 
 
-def reply_of(call: Call, ctx: CallContext, bounded: Bounded, *, failed: bool, now: float) -> Reply:
+_DATA_BYTES = 8 << 20
+"""Of a structured result, for programs; what a model reads is bounded more tightly."""
+
+
+def reply_of(call: Call, ctx: CallContext, outcome: Any, bounded: Bounded, *, failed: bool, now: float) -> Reply:
     """A reply for a call that ran to its end; to some families an outcome may be an error."""
+    # By what it has: whoever only reads files does not load what tools from elsewhere answer.
+    structured, parts = _elsewhere(outcome, ctx) if hasattr(outcome, "structured") else (None, ())
     return Reply(
         id=call.id,
         name=call.name,
@@ -31,7 +42,21 @@ def reply_of(call: Call, ctx: CallContext, bounded: Bounded, *, failed: bool, no
         output_id=bounded.output_id,
         started=ctx.started,
         ended=now,
+        structured=structured,
+        parts=parts,
     )
+
+
+def _elsewhere(outcome: "Mixed", ctx: CallContext) -> tuple[Any, tuple[Any, ...]]:
+    """What a tool from elsewhere answered as data: its structured result, and its parts as MCP writes them."""
+    from ferrule.wire.mcp import blocks_of  # for tools from elsewhere
+
+    data = (clean_value(outcome.structured), tuple(clean_value(blocks_of(outcome))))
+    size = len(msgspec.json.encode(data)) if outcome.structured is not None or data[1] else 0
+    if size > _DATA_BYTES:
+        ctx.note(f"Its answer as data was left out: {size:,} bytes are more than {_DATA_BYTES:,}.")
+        return None, ()
+    return data
 
 
 def _clean(failure: Failure) -> Failure:

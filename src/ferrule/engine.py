@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from ferrule.assembly import Given, assemble
+from ferrule.companions import Companions, Extra
 from ferrule.core.call import Call
 from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.core.events import Event, EventStream
@@ -18,7 +19,6 @@ from ferrule.permissions.modes import ModeConfig, includes
 from ferrule.registry.foreign import Family
 from ferrule.settings import Settings, state_folder
 from ferrule.support.threads import Threads
-from ferrule.surroundings import Extra, Surroundings
 from ferrule.workspace.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Engine:
     async def __aenter__(self) -> Self:
         self._open()
         try:
-            await self._surroundings.begin()
+            await self._companions.begin()
         except BaseException:
             await self.close()
             raise
@@ -121,7 +121,7 @@ class Engine:
         )
         parts = assemble(given)
         self.jail, self._services, self._policing, self.policy, self._runner, self._flow = parts
-        self._surroundings = Surroundings(given, parts, self.layered, self._extra)
+        self._companions = Companions(given, parts, self.layered, self._extra)
         self.registry.permits = lambda face: self._is_given(face.name) and not self.policy.denies_everything(face.tool)
         self._opened = True
 
@@ -131,7 +131,7 @@ class Engine:
             return
         self._opened = False
         await self._flow.stop()
-        await self._surroundings.end()
+        await self._companions.end()
         self._runner.close()
         await self._services.close()
         for stream in self._streams:
@@ -165,7 +165,7 @@ class Engine:
     def section(self) -> str:
         """The part of a system prompt that tells a model of its tools: names, descriptions, guidance, and skills."""
         self._check_open()
-        return self._surroundings.section([face.name for face in self.registry.shown() if self._is_given(face.name)])
+        return self._companions.section([face.name for face in self.registry.shown() if self._is_given(face.name)])
 
     async def connect(self, servers: Sequence[str] | None = None) -> None:
         """Look for all tools from elsewhere, starting the MCP servers that are named, or all that were never listed.
@@ -178,19 +178,19 @@ class Engine:
     def sources(self) -> "Gathering":
         """Where tools from elsewhere come from: MCP servers, toolboxes and the user's own."""
         self._check_open()
-        return self._surroundings.gathering
+        return self._companions.gathering
 
     @property
     def beginning(self) -> tuple[str, ...]:
         """What the hooks of the session's start want the model to know."""
         self._check_open()
-        return self._surroundings.beginning
+        return self._companions.beginning
 
     async def run(self, calls: Iterable[Call]) -> list[Reply]:
         """One message's calls, scheduled together; the replies come in the order of the calls."""
         self._check_open()
         named = [self._named(call) for call in calls]
-        await self.sources.ensure([call.name for call in named])
+        await self._companions.ensure([call.name for call in named])
         return await self._flow.run(named)
 
     async def call(self, name: str, /, **input: Any) -> Reply:  # noqa: A002 - the word of the wire
@@ -230,7 +230,7 @@ class Engine:
     def warnings(self) -> tuple[str, ...]:
         """What could not be used of the rules, the settings and the tools from elsewhere, each as a sentence."""
         self._check_open()
-        return (*self._policing.warnings, *self._surroundings.warnings)
+        return (*self._policing.warnings, *self._companions.warnings)
 
     def events(self) -> EventStream:
         """What happens from now on, as it happens, for `async for`."""

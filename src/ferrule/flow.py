@@ -199,7 +199,9 @@ class Flow:
             await ctx.offer_guidance(ready.touches)
             ctx.tell_ended()
             bounded = await self.bounds.bound(face.says(outcome), ctx, face.bound, limit_bytes=face.limit_bytes)
-            end: Reply | BaseException = reply_of(call, ctx, bounded, failed=face.failed(outcome), now=self.clock())
+            end: Reply | BaseException = reply_of(
+                call, ctx, outcome, bounded, failed=face.failed(outcome), now=self.clock()
+            )
             if self.hooks is not None and isinstance(end, Reply):
                 end = await self.hooks.after(call, end)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - as above; and every call gets its answer

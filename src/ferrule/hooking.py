@@ -34,14 +34,6 @@ if TYPE_CHECKING:
 
 _WORDS = "claude"
 _AFTER = ("PostToolUse", "PostToolUseFailure")
-_CLAUDE = (".claude/settings.json", ".claude/settings.local.json")
-
-
-def may_exist(settings: Settings, layered: "Layered | None", workspace: str) -> bool:
-    """Could there be hooks? Mostly there are none, and then nothing is loaded for them."""
-    if settings.hooks or settings.permissions.files or (layered is not None and len(layered.layers) > 1):
-        return True
-    return any(os.path.lexists(os.path.join(workspace, name)) for name in _CLAUDE)
 
 
 def find(settings: Settings, layered: "Layered | None", workspace: str, state: str, given: "Sequence[Hook]") -> "Found":

@@ -1,5 +1,7 @@
 """A registry that grows: what replaces what, what keeps its name, and that nothing is half done."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,13 @@ from ferrule.core.errors import ConfigError, ToolFailure, UnknownTool
 from ferrule.dialects.dialect import FAMILIES
 from ferrule.registry.names import Names
 from ferrule.tools import BUILTIN
+
+
+def nested(depth: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {}
+    for _ in range(depth):
+        schema = {"items": schema}
+    return schema
 
 
 def test_what_is_brought_is_shown_behind_the_family_s_own():
@@ -108,7 +117,14 @@ def test_a_later_custom_tool_overrides_an_earlier_one_in_place():
         pytest.param(Brought("shell"), "can be called shell", id="the-name-that-the-sandbox-goes-by"),
         pytest.param(Brought("two words"), "without blanks", id="blanks"),
         pytest.param(Brought(""), "needs a name", id="nothing"),
+        pytest.param(Brought("a\u202eb"), "printable", id="what-turns-letters-round"),
+        pytest.param(Brought("mcp__a__\x1b[2J", source="mcp"), "printable", id="what-steers-a-screen"),
         pytest.param(Brought("x" * 129), "128", id="endless"),
+        pytest.param(Brought("a", "\ud800"), "as JSON", id="half-a-character"),
+        pytest.param(Brought("a", schema={"x": object()}), "as JSON", id="what-is-no-json"),
+        pytest.param(Brought("a", schema={1j: 2}), "as JSON", id="names-that-are-no-texts"),  # type: ignore[dict-item]
+        pytest.param(Brought("a", schema=[]), "an object", id="no-schema"),  # type: ignore[arg-type]
+        pytest.param(Brought("a", schema=nested(5_000)), "as JSON", id="a-schema-without-end"),
         pytest.param(Brought("Read", source="mcp"), "begin with mcp__", id="a-server-s-under-a-built-in-name"),
         pytest.param(Brought("Read", source="toolbox"), "begin with tb__", id="a-toolbox-s-under-a-built-in-name"),
     ],

@@ -119,19 +119,18 @@ class Gathering:
         if "custom" in self._loaded:
             return
         self._loaded.add("custom" if packages else "own")
-        from ferrule.sources.custom.places import user_folders  # only paths
-
         settings = self.around.settings
-        folders = user_folders(settings)
         packages = packages and settings.tools.packages
-        if not packages and not any(map(os.path.isdir, (*folders, *self._project(TOOLS)))):
+        usual = [os.path.join(os.path.dirname(settings_path()), "tools"), *self._project(TOOLS)]
+        if not packages and not settings.tools.folders and not any(map(os.path.isdir, usual)):
             return
         from ferrule.sources.custom.load import load  # for whoever has tools of their own
+        from ferrule.sources.custom.places import user_folders
         from ferrule.support.roster import Roster
 
         brought = await load(
             packages=packages,
-            folders=folders,
+            folders=user_folders(settings),
             project=self._project(TOOLS) if self.trusted else (),
             contents=self.trusted,
             roots=[root.path for root in self.around.jail.roots],

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from ferrule.core.errors import ConfigError
 from ferrule.core.tool import AnyTool, Tool
+from ferrule.registry.cost import as_json
 from ferrule.registry.exposure import Disabled, kindred
 from ferrule.registry.ground import Ground
 
-_NAME = re.compile(r"[^\s\x00-\x1f\x7f/\\]{1,128}")
+_NAME = re.compile(r"[^\s/\\]{1,128}")
 PREFIXES = {"toolbox": "tb__", "mcp": "mcp__"}
 """Of tools that never stand in another's place, in the order in which they get their names."""
 _CONFINED = frozenset({"shell", "shell_session", "skill"})
@@ -37,16 +38,19 @@ class Accepting:
         """`disable` are the tools that the settings switch off, if any."""
         self._ground = ground
         self._disable = disable
+        self._looked: dict[int, tuple[AnyTool, str]] = {}
+        """What is wrong with a tool's description, by its identity: it is looked at once."""
 
     def accepted(self, sources: Mapping[str, tuple[AnyTool, ...]]) -> Came:
         own: dict[str, AnyTool] = {}
         elsewhere: dict[str, AnyTool] = {}
         warnings: dict[str, str] = {}
         brought = [(source, tool) for source, tools in sources.items() for tool in tools]
+        self._looked = {id(tool): self._looked.get(id(tool)) or (tool, _flaw(tool)) for _, tool in brought}
         for source, tool in sorted(brought, key=lambda one: _rank(one[1])):
             if self._disable is not None and self._disable.has((tool.name, tool.short or tool.name)):
                 continue
-            fault = self._fault(tool, own, elsewhere)
+            fault = self._looked[id(tool)][1] or self._fault(tool, own, elsewhere)
             if fault:
                 origin = f" ({tool.origin})" if tool.origin else ""
                 warnings[f"The tool {tool.name[:128]!r}{origin} is left out: {fault}."] = source
@@ -59,8 +63,9 @@ class Accepting:
     def _fault(self, tool: AnyTool, own: Mapping[str, AnyTool], elsewhere: Mapping[str, AnyTool]) -> str:
         """Why a tool cannot be taken; empty where it can."""
         name, ground = tool.name, self._ground
-        if not _NAME.fullmatch(name):
-            return "it needs a name of up to 128 characters without blanks and slashes"
+        # A name is shown to people too: nothing in it may steer a screen, or turn its letters round.
+        if not _NAME.fullmatch(name) or not name.isprintable():
+            return "it needs a name of up to 128 printable characters without blanks and slashes"
         if is_far(tool):
             if not name.startswith(PREFIXES[tool.source]):
                 return f"names of its kind begin with {PREFIXES[tool.source]}"
@@ -93,6 +98,20 @@ def checked(tools: Iterable[AnyTool]) -> tuple[AnyTool, ...]:
         if not isinstance(given, Tool):
             raise ConfigError(f"A source brings tools, not {given!r:.80}.")
     return every
+
+
+def _flaw(tool: AnyTool) -> str:
+    """Why no model can be told of a tool; empty where one can."""
+    if tool.definition_chars:
+        return ""  # it came as JSON, and was looked at when it was listed
+    given: tuple[object, ...] = (tool.name, tool.words, tool.short, tool.schema)
+    if not all(isinstance(text, str) for text in given[:3]) or not isinstance(given[3], Mapping):
+        return "its name and its description must be texts, and its schema an object"
+    try:
+        as_json((tool.name, tool.words, tool.schema))
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"its description cannot be written as JSON ({error})"
+    return ""
 
 
 def is_far(tool: AnyTool) -> bool:

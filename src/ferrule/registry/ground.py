@@ -57,5 +57,7 @@ class Grown(NamedTuple):
     deferred: dict[str, Deferred]
     longer: dict[str, list[str]]
     """Short names of servers' tools → the whole names."""
+    loaded: dict[str, Face]
+    """Deferred tools that are advertised by now."""
     warnings: dict[str, str]
     """Sentences about tools that were left out → the source that brought them."""

@@ -17,6 +17,7 @@ from ferrule.registry.cost import Costs
 from ferrule.registry.entry import ON_REQUEST, SEARCH, Showing, plain_face
 from ferrule.registry.exposure import Disabled, Exposures
 from ferrule.registry.ground import Deferred, Ground, Grown
+from ferrule.registry.late import late_faces
 from ferrule.registry.told import told
 
 _SHORT = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -37,6 +38,7 @@ class Growth:
         self._accepting = Accepting(ground, Disabled(showing.disable) if showing.disable else None)
         self._made: dict[tuple[str, str], tuple[AnyTool, Face]] = {}
         """By tool and shown name: an unchanged tool keeps its face, for schemas are compiled by identity."""
+        self._late = late_faces()
         self._plain: dict[str, Face] = {}
         self._searching: Face | None = None
         self._costs = Costs()
@@ -65,7 +67,6 @@ class Growth:
         every = came.every()
         longer = _longer(came.elsewhere)
         faces = {name: self._face(tool, self._called(tool, every, longer)) for name, tool in every.items()}
-        self._made = {(name, face.name): (every[name], face) for name, face in faces.items()}
         exposed = self._exposed(every, faces)
         replaced = {tool: faces[name] for name in came.own for tool in self._accepting.behind(name)}
         names = {name: replaced.get(face.tool, face) for name, face in ground.names.items()}
@@ -84,11 +85,15 @@ class Growth:
             waiting={},
             deferred={},
             longer=longer,
+            loaded={},
             warnings=came.warnings,
         )
         self._defer(grown, every, exposed)
         self._show(grown, every, exposed)
-        self.sources = sources
+        # Only now: what raised before this has changed nothing.
+        self.sources, self.loaded = sources, grown.loaded
+        self._made = {(name, face.name): (every[name], face) for name, face in faces.items()}
+        self._costs.keep(faces.values())
         return grown
 
     def _stands_for(self, name: str) -> str:
@@ -114,7 +119,7 @@ class Growth:
         before = self._made.get((tool.name, name))
         if before is not None and before[0] is tool:
             return before[1]
-        made = plain_face(tool, name)
+        made = self._late(tool, name) if tool.definition_chars else plain_face(tool, name)
         if before is not None and _same(before[1], made) and before[1].lift is made.lift:
             return before[1]
         return made
@@ -135,28 +140,31 @@ class Growth:
         return {name: said[name] or usual.get(tool.source, "direct") for name, tool in every.items()}
 
     def _defer(self, grown: Grown, every: Mapping[str, AnyTool], exposed: Mapping[str, Exposure]) -> None:
-        """Take the deferred tools out of the names that can be called."""
-        if self._showing.exposure:
-            for face in self._ground.faces:
-                is_free = face.shown and face.tool not in grown.replaced and face.tool not in ON_REQUEST
-                if is_free and self._said(face) == "deferred":
-                    called = tuple(name for name, known in grown.names.items() if known.tool == face.tool)
-                    grown.deferred.setdefault(face.tool, Deferred(face, called, "built in", face.name))
+        """Find the deferred tools, and all names that each has."""
         stood_for: dict[str, list[str]] = {}
         for name, face in grown.names.items():
             stood_for.setdefault(face.tool, []).append(name)
+        for face in self._ground.faces if self._showing.exposure else ():
+            is_free = face.shown and face.tool not in grown.replaced and face.tool not in ON_REQUEST
+            if is_free and self._said(face) == "deferred":
+                grown.deferred[face.tool] = Deferred(face, tuple(stood_for[face.tool]), "built in", face.name)
         for name, tool in every.items():
             if exposed[name] == "deferred":
                 grown.deferred[name] = Deferred(
-                    grown.answers[name], tuple(stood_for[name]), _group(tool), tool.short or name
+                    grown.answers[name],
+                    tuple(stood_for[name]),
+                    _group(tool),
+                    tool.short if _SHORT.fullmatch(tool.short) else name,
                 )
-        self.loaded = {
-            name: grown.deferred[name].face
-            for name, face in self.loaded.items()
-            if name in grown.deferred and _same(face, grown.deferred[name].face)
-        }
+        self._wait(grown)
+
+    def _wait(self, grown: Grown) -> None:
+        """Those that are not loaded cannot be called; a tool that has changed is not loaded any more."""
+        for name, known in self.loaded.items():
+            if name in grown.deferred and _same(known, grown.deferred[name].face):
+                grown.loaded[name] = grown.deferred[name].face
         for name, one in grown.deferred.items():
-            if name not in self.loaded and not self.callable:
+            if name not in grown.loaded and not self.callable:
                 grown.waiting.update((called, grown.names.pop(called)) for called in one.names)
         grown.own.difference_update(grown.waiting)
 
@@ -180,7 +188,7 @@ class Growth:
                 shown[face.name] = face
         self._show_plainly(grown)
         shown.update((grown.answers[name].name, grown.answers[name]) for name in every if exposed[name] == "direct")
-        shown.update((face.name, face) for face in self.loaded.values())
+        shown.update((face.name, face) for face in grown.loaded.values())
 
     def _show_plainly(self, grown: Grown) -> None:
         """Those that are not always there, where the family has no face for them."""

@@ -40,7 +40,7 @@ class Guard:
             return  # no other way is offered, and an application that does not answer refuses
         refused = self._refused(scope)
         if refused is None:
-            await self._pass(scope, receive, send)
+            await self._let_in(scope, receive, send)
             return
         status, said, more = refused
         body = said.encode()
@@ -48,7 +48,7 @@ class Guard:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    async def _pass(self, scope: Scope, receive: Any, send: Any) -> None:
+    async def _let_in(self, scope: Scope, receive: Any, send: Any) -> None:
         """Let the application answer; one that is ended in the middle is ended properly."""
         begun = ended = False
 

@@ -3,20 +3,23 @@
 import os
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ferrule.assembly import Given, Parts
-from ferrule.core.bringing import Bringing
 from ferrule.core.events import ToolsChanged
-from ferrule.gathering.around import Around
-from ferrule.gathering.gathering import Gathering
 from ferrule.output.clean import clean
+from ferrule.settings import settings_path
 
 if TYPE_CHECKING:
     from ferrule.core.subagents import Subagents
     from ferrule.execute.hooks.hook import Hook
     from ferrule.execute.hooks.hooks import Hooks
+    from ferrule.gathering.gathering import Gathering
     from ferrule.layered import Layered
+
+
+_HOOK_FILES = (".claude/settings.json", ".claude/settings.local.json")
 
 
 class Extra(NamedTuple):
@@ -28,7 +31,7 @@ class Extra(NamedTuple):
     lazy: bool = False
 
 
-class Surroundings:
+class Companions:
     """Opened before the first call, closed after the last."""
 
     def __init__(self, given: Given, parts: Parts, layered: "Layered | None", extra: Extra) -> None:
@@ -38,10 +41,20 @@ class Surroundings:
         self._extra = extra
         self._hooks: Hooks | None = None
         self._hook_warnings: list[str] = []
+        self._own: bool | None = None
         self.beginning: tuple[str, ...] = ()
         """What the hooks of the session's start want the model to know."""
+        self._introduce()
+
+    @cached_property
+    def gathering(self) -> "Gathering":
+        """Brings tools from elsewhere; made when somebody asks for one."""
+        from ferrule.gathering.around import Around  # most calls are of built-in tools
+        from ferrule.gathering.gathering import Gathering
+
+        given, parts, layered, extra = self._given, self._parts, self._layered, self._extra
         managed = layered.layers.get("managed") if layered is not None else None
-        self.gathering = Gathering(
+        return Gathering(
             Around(
                 parts.jail,
                 parts.services,
@@ -57,20 +70,40 @@ class Surroundings:
                 can_run_subagents=extra.subagents is not None,
             )
         )
-        self._introduce()
+
+    async def ensure(self, names: Sequence[str]) -> None:
+        """Have what calls under these names need: mostly it is there."""
+        known = self._given.registry.knows
+        if "gathering" in self.__dict__ or self._may_have_own() or not all(map(known, names)):
+            await self.gathering.ensure(names)
+
+    def _may_have_own(self) -> bool:
+        """Could one of the user's or the project's own tools stand in for a built-in one?"""
+        if self._own is None:
+            folder = self._parts.jail.folder
+            places = (os.path.dirname(settings_path()), folder, os.path.join(folder, ".ferrule"))
+            named = bool(self._given.settings.tools.folders)
+            self._own = named or any(os.path.isdir(os.path.join(place, "tools")) for place in places)
+        return self._own
 
     def _introduce(self) -> None:
         """Let the tools reach what they may need."""
         services, registry = self._parts.services, self._given.registry
         services.later("Catalog", lambda: registry.catalog)
-        services.later("Skills", self.gathering.make_skills)
+        services.later("Skills", self._make_skills)
         services.later("Bringing", self._make_bringing)
         services.later("Offered", self._make_offered)
         services.later("Subagents", self._make_subagents)
-        registry.before_search = self.gathering.connect
+        registry.before_search = self._connect
         registry.on_changed = lambda: self._given.emit(ToolsChanged(id="", name="", at=time.perf_counter()))
 
-    def _make_bringing(self) -> Bringing:
+    def _make_skills(self) -> object:
+        return self.gathering.make_skills()
+
+    async def _connect(self) -> None:
+        await self.gathering.connect()
+
+    def _make_bringing(self) -> object:
         from ferrule.gathering.carried import Carried  # for sessions with skills
 
         return Carried(self.gathering)
@@ -90,18 +123,23 @@ class Surroundings:
     def warnings(self) -> tuple[str, ...]:
         """What could not be used, each as a sentence."""
         settings = self._layered.warnings if self._layered is not None else ()
-        return (*settings, *self._hook_warnings, *self.gathering.warnings)
+        gathered = self.gathering.warnings if "gathering" in self.__dict__ else ()
+        return (*settings, *self._hook_warnings, *gathered)
 
     async def begin(self) -> None:
         """Tell the hooks that the session starts, and look for tools, unless that is to wait for a call."""
-        from ferrule.hooking import may_exist  # a look at a few paths
-
-        given = self._given
-        if self._extra.hooks or may_exist(given.settings, self._layered, self._parts.jail.folder):
+        if self._extra.hooks or self._may_have_hooks():
             await self._start_hooks()
         if self._extra.lazy:
             return
         await self.gathering.load()
+
+    def _may_have_hooks(self) -> bool:
+        """Mostly there are none, and then nothing is loaded for them."""
+        settings, layered = self._given.settings, self._layered
+        if settings.hooks or settings.permissions.files or (layered is not None and len(layered.layers) > 1):
+            return True
+        return any(os.path.lexists(os.path.join(self._parts.jail.folder, name)) for name in _HOOK_FILES)
 
     async def _start_hooks(self) -> None:
         from ferrule.execute.hooks.hooks import Hooks  # for sessions with hooks
@@ -138,7 +176,8 @@ class Surroundings:
             if self._hooks.has("SessionEnd"):
                 await self._hooks.fire("SessionEnd", reason="other")
             self._hooks.close()
-        await self.gathering.close()
+        if "gathering" in self.__dict__:
+            await self.gathering.close()
 
     def section(self, names: Sequence[str]) -> str:
         """The tools of these names, and the skills, as a system prompt tells of them."""
