@@ -58,7 +58,7 @@ class Engine:
         lazy: bool = False,
         on_event: Callable[[Event], object] | None = None,
     ) -> None:
-        """`lazy`: tools from elsewhere are looked for only when a call needs them."""
+        """`lazy`: tools from elsewhere are looked for only when a call needs them, and none has to be loaded first."""
         check(tools := tuple(tools), ask, add_dirs, settings)
         self.state = os.path.abspath(state) if state is not None else state_folder()
         self.settings, self.layered = (settings, None) if settings else settled(os.fspath(workspace), self.state)
@@ -68,7 +68,7 @@ class Engine:
         )
         check_folders(self._folders[0], *self._folders[1])
         self.dialect = chosen(dialect, model, self.settings)
-        self.registry = registry_of(self.dialect, self.settings, tools, self._foreign)
+        self.registry = registry_of(self.dialect, self.settings, tools, self._foreign, for_people=lazy)
         self._asker: Asker = Nobody() if ask is None else ask if hasattr(ask, "ask") else Listener(ask)
         self._mode = mode or ModeConfig(allow_mcp=True, allow_toolbox=True)
         for name in self._mode.include_tools or ():

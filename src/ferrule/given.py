@@ -67,7 +67,12 @@ def layers_of(workspace: str, state: str) -> "Layered":
 
 
 def registry_of(
-    dialect: Dialect, settings: Settings, tools: Sequence[AnyTool], foreign: Callable[[], Sequence[Family]]
+    dialect: Dialect,
+    settings: Settings,
+    tools: Sequence[AnyTool],
+    foreign: Callable[[], Sequence[Family]],
+    *,
+    for_people: bool,
 ) -> Registry:
     """The built-in tools and those that the program gives, with the family's faces."""
     known = (Later(name, functools.partial(load, name)) for name in BUILTIN)
@@ -77,6 +82,7 @@ def registry_of(
         short_names=dialect.short_names,
         defers=dialect.defers,
         defer_tokens=settings.mcp.defer_tokens,
+        for_people=for_people,
     )
     return Registry((*known, *tools), dialect.faces, dialect.aliases, foreign, showing)
 

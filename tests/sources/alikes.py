@@ -61,6 +61,8 @@ class Row(NamedTuple):
     """
     progresses: bool = True
     """Can it say how far it is?"""
+    code: str | None = "failed"
+    """What a failure that the tool itself tells of is known by; a function of Python says that with its exception."""
     crashed: str = ""
     """What is said of a call whose tool ended itself."""
 
@@ -126,10 +128,10 @@ def _line(**values: Any) -> dict[str, Any]:
     return {"args": shlex.join([values["text"], *(["--unique"] if values.get("unique") else [])])}
 
 
-_EXIT = "the tool wanted to end the program"
+_EXIT = "SystemExit"
 ROWS = (
     Row("python-record", _module("record.py"), body="thread", crashed=_EXIT),
-    Row("python-function", _module("decorated.py"), body="thread", crashed=_EXIT),
+    Row("python-function", _module("decorated.py"), body="thread", code=None, crashed=_EXIT),
     Row("lua", _module("count_words.lua"), body="interpreter", progresses=False, crashed="memory"),
     Row(
         "executable",
@@ -144,8 +146,8 @@ ROWS = (
     Row("toolbox-json", _boxed("json"), "tb__count_words", guidance=False, crashed="exit code 137"),
     Row("toolbox-text", _boxed("text"), "tb__count_words", guidance=False, crashed="exit code 137"),
     Row("server", _served, "mcp__words__count_words", "count_words", guidance=False, body="server", crashed="ended"),
-    Row("package", _packaged, body="thread", crashed=_EXIT),
-    Row("given", _given, body="thread", crashed=_EXIT),
+    Row("package", _packaged, body="thread", code=None, crashed=_EXIT),
+    Row("given", _given, body="thread", code=None, crashed=_EXIT),
 )
 
 

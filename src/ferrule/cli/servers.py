@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -62,11 +63,17 @@ def make_servers(workspace: str, approve: "Approve | None" = None) -> Servers:
     opening = Opening(
         environment=os.environ,
         roots=(folder,),
+        # A server may offer other tools to whoever cannot be asked; here nobody is asked, but it is told the same.
+        elicit=_declined,
         roster=Roster(os.path.join(state, "processes")),
         result_bytes=settings.mcp.result_mb << 20,
         keep_env=settings.shell.keep_env,
     )
     return Servers(found, state_folder=state, workspace=folder, opening=opening, approve=approve)
+
+
+async def _declined(server: str, message: str, schema: Mapping[str, Any]) -> None:  # noqa: ARG001 - what is asked for
+    click.echo(clean(f"{server} asks: {message} It was told no: it is only tried."), err=True)
 
 
 def state_of(servers: Servers, name: str) -> ServerState:

@@ -26,6 +26,8 @@ class Showing(NamedTuple):
     """Are servers' tools deferred also where they are few?"""
     defer_tokens: int = 10_000
     """They are deferred when all of them together cost more than this."""
+    for_people: bool = False
+    """May deferred tools be called without having been loaded? A person needs no schema first."""
 
 
 USUAL = Showing()

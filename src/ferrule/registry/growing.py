@@ -30,7 +30,7 @@ class Growth:
         self.sources: Mapping[str, tuple[AnyTool, ...]] = {}
         self.offered: dict[str, bool] = {}
         self.loaded: dict[str, Face] = {}
-        self.callable = False
+        self.callable = showing.for_people
         """May deferred tools be called without having been loaded?"""
         self._ground = ground
         self._showing = showing

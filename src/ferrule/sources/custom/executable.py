@@ -27,6 +27,8 @@ from ferrule.support.roster import Roster
 
 _HELP_CHARS = 200
 _OUTPUT_CHARS = 2000
+_HEAD_CHARS = _TAIL_CHARS = 48_000
+"""Kept of a call's output in memory, about as much as a reply holds; the log has the rest."""
 _BLOCK_BYTES = 1 << 20
 _PINNED_BYTES = 256 << 20
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -80,6 +82,8 @@ class ProgramTool(Tool[ProgramArgs, Any]):
             cwd=ctx.path("."),
             env=quiet_environment(os.environ, keep=ctx.need(Settings).shell.keep_env),
             roster=ctx.need(Roster),
+            head_chars=_HEAD_CHARS,
+            tail_chars=_TAIL_CHARS,
         )
         parts = [ran.output] if ran.output else []
         if ran.exit_code:

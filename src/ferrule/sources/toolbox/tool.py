@@ -19,8 +19,8 @@ from ferrule.support.roster import Roster
 
 _log = logging.getLogger("ferrule")
 
-_HEAD_CHARS = _TAIL_CHARS = 40_000
-"""Kept of the output in memory; the log has the rest."""
+_HEAD_CHARS = _TAIL_CHARS = 48_000
+"""Kept of the output in memory, about as much as a reply holds; the log has the rest."""
 _ERROR_CHARS = 4_000
 
 
