@@ -54,12 +54,13 @@ def examine(session: dict[str, Any]) -> Iterator[Finding]:
         good=True, subject="ferrule", text=f"{__version__} on Python {platform.python_version()}, {sys.platform}"
     )
     yield from _packages()
-    yield _documents()
+    yield from _extras()
     yield _ripgrep()
     yield Finding(good=True, subject="shell", text=process.shell())
     yield from _sandbox(session)
     yield _git()
     yield from _settings()
+    yield from _sources(session)
     yield finish(_store(session))
 
 
@@ -82,18 +83,41 @@ def _packages() -> Iterator[Finding]:
     yield Finding(good=True, subject="packages", text=", ".join(found))
 
 
-def _documents() -> Finding:
-    """What is needed to scale images and to read PDFs."""
-    found, missing = [], []
-    for name in ("Pillow", "pypdfium2"):
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            missing.append(name)
-    if missing:
-        text = f"{' and '.join(missing)} missing: large images and PDFs need pip install 'ferrule[docs]'"
-        return Finding(good=None, subject="documents", text=text)
-    return Finding(good=True, subject="documents", text=", ".join(found))
+_EXTRAS = (
+    ("documents", "docs", ("Pillow", "pypdfium2"), "large images and PDFs"),
+    ("servers", "mcp", ("mcp", "uvicorn"), "MCP servers and `ferrule mcp serve`"),
+    ("Lua", "lua", ("lupa",), "tools that are Lua modules"),
+    ("tokens", "tokens", ("splintr-rs",), "exact counts; they are estimated now"),
+)
+"""A subject, the extra that brings it, its packages, and what needs them."""
+
+
+def _extras() -> Iterator[Finding]:
+    """What is needed only for some things."""
+    for subject, extra, names, purpose in _EXTRAS:
+        found, missing = [], []
+        for name in names:
+            try:
+                found.append(f"{name} {version(name)}")
+            except PackageNotFoundError:
+                missing.append(name)
+        if missing:
+            text = f"{' and '.join(missing)} missing: {purpose} need pip install 'ferrule[{extra}]'"
+            yield Finding(good=None, subject=subject, text=text)
+        else:
+            yield Finding(good=True, subject=subject, text=", ".join(found))
+
+
+def _sources(session: dict[str, Any]) -> Iterator[Finding]:
+    """Tools from elsewhere that a session here would have, as far as nothing has to be started for it."""
+    from ferrule.cli.servers import make_servers
+
+    states = make_servers(session["workspace"]).states()
+    if states:
+        ready = sum(one.state in {"listed", "running"} for one in states)
+        rest = [f"{one.name}: {one.state}" for one in states if one.state not in {"listed", "running"}]
+        text = f"{ready} of {len(states)} ready" + (f" ({', '.join(rest)}; see ferrule mcp list)" if rest else "")
+        yield Finding(good=None if rest else True, subject="MCP", text=text)
 
 
 def _ripgrep() -> Finding:

@@ -20,6 +20,9 @@ _OPTIONS = (
     click.option("--workspace", metavar="DIR", default=".", help="The folder to work in (default: this one)."),
     click.option("--add-dir", "add_dirs", metavar="DIR", multiple=True, help="One more folder that may be touched."),
     click.option(
+        "--mcp-config", metavar="JSON", multiple=True, help="More MCP servers for this session: a file, or JSON."
+    ),
+    click.option(
         "--permission-mode",
         metavar="MODE",
         help="What happens where no rule speaks: default, acceptEdits, plan, dontAsk or bypassPermissions.",

@@ -9,17 +9,17 @@ from ferrule.core.face import Face
 from ferrule.core.tool import AnyTool
 from ferrule.registry.entry import ON_REQUEST, USUAL, Later, Registered, Showing, claim, describes_itself, plain_face
 from ferrule.registry.foreign import Family, Foreign, Heard, fits, own_words
+from ferrule.registry.putting_off import PuttingOff
 
 if TYPE_CHECKING:
     from ferrule.core.catalog import Catalog
-    from ferrule.registry.ground import Deferred
     from ferrule.registry.growing import Growth
     from ferrule.registry.hearing import Hearing
 
 __all__ = ["Later", "Registered", "Registry", "Showing", "plain_face"]
 
 
-class Registry:
+class Registry(PuttingOff):
     """Built from written lists, where a name that is given twice is an error at once. Others bring tools later."""
 
     def __init__(
@@ -31,8 +31,7 @@ class Registry:
         showing: Showing = USUAL,
     ) -> None:
         """`foreign` gives the other families, when a call is not in this one's words."""
-        self.on_changed: Callable[[], object] | None = None
-        """Told when what is advertised has changed."""
+        super().__init__()
         self.before_search: Callable[[], Awaitable[object]] | None = None
         """Awaited before a search: whoever knows of tools that were never listed brings them."""
         self.permits: Callable[[Face], bool] | None = None
@@ -70,8 +69,6 @@ class Registry:
         """Names of other families, as far as they were used → the face that answers."""
         self._replaced: Mapping[str, Face] = {}
         self._waiting: dict[str, Face] = {}
-        self.deferred: Mapping[str, Deferred] = {}
-        """The tools that a search can find, those that are loaded among them."""
         self._longer: Mapping[str, Sequence[str]] = {}
         self._warnings: Mapping[str, str] = {}
         if showing.exposure:
@@ -138,7 +135,10 @@ class Registry:
         return Registered(face, self._load(face.tool))
 
     def _found(self, name: str) -> Face:
-        """The face behind a name that is not this session's own."""
+        """The face behind a name that is not this session's own, or was put off."""
+        self.settle()
+        if name in self._names:
+            return self._names[name]
         waiting = self._waiting.get(name)
         face = None if waiting else self._abroad(name)
         if face is not None:
@@ -200,10 +200,13 @@ class Registry:
 
     def shown(self) -> Sequence[Face]:
         """What is advertised, in the order of the dialect; what came later stands behind it."""
+        self.settle()
         return tuple(self._shown.values())
 
     def knows(self, name: str) -> bool:
         """Is it a name of a tool here?"""
+        if name not in self._names:
+            self.settle()
         return name in self._names or name in self._waiting or self._abroad(name) is not None
 
     def canonical(self, name: str) -> str:
@@ -212,6 +215,8 @@ class Registry:
         An older arrangement of a tool counts as that tool: whoever may use the one may use the other. So does what
         stands in a built-in tool's place: what rules say about that binds it.
         """
+        if name not in self._names:
+            self.settle()
         face = self._names.get(name) or self._waiting.get(name) or self._abroad(name)
         return self._kin.get(face.tool, face.tool) if face else name
 
@@ -289,7 +294,7 @@ class Registry:
         grown = self._growth.grown(sources)
         self._tools, self._names, self._shown, self._own = grown.tools, grown.names, grown.shown, grown.own
         self._given, self._answers, self._kin, self._replaced = grown.given, grown.answers, grown.kin, grown.replaced
-        self._waiting, self.deferred, self._longer = grown.waiting, grown.deferred, grown.longer
+        self._waiting, self._deferred, self._longer = grown.waiting, grown.deferred, grown.longer
         self._warnings = grown.warnings
         self._guests.clear()
         self.__dict__.pop("_hearing", None)
