@@ -16,6 +16,8 @@ from ferrule.core.call import Call
 from ferrule.core.reply import Reply
 from ferrule.engine import Engine
 from ferrule.permissions.asker import Everybody
+from ferrule.permissions.code import code_files
+from ferrule.permissions.trust import Trust
 from ferrule.settings import Settings
 from ferrule.support.sandbox.choose import choose
 
@@ -58,6 +60,7 @@ def command(*, keep: bool) -> int:
 async def play(project: str, state: str) -> bool:
     """Play the recording; true when its last command succeeded."""
     shutil.copytree(os.path.join(_HERE, "project"), project, ignore=shutil.ignore_patterns("__pycache__"))
+    Trust(state, "code").grant(project, code_files(project))
     steps = _recording()
     replies: list[Reply] = []
     async with Engine(project, dialect="amp", ask=Everybody(), state=state, settings=Settings()) as engine:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.gathering.around import Around
 from ferrule.permissions.code import TOOLBOXES, TOOLS, code_files, is_any
-from ferrule.settings import settings_path
+from ferrule.settings import Mcp, settings_path
 
 if TYPE_CHECKING:
     from ferrule.sources.brought import Brought
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ferrule.sources.toolbox.toolbox import Entry
     from ferrule.workspace.skills import Skills
 
+_SERVER_FILES = (".mcp.json", ".ferrule/settings.toml", ".amp/settings.json", ".amp/settings.jsonc")
 _RESOURCE_TOOLS = ("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")
 
 
@@ -40,25 +41,31 @@ class Gathering:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What could not be used, each as a sentence."""
+        self.around.registry.settle()
         every = [warning for some in self._warnings.values() for warning in some]
         unlisted = () if self._servers is None else self._servers.unlisted()
         every += [f"The tools of the server {name} are not known yet: `ferrule mcp test {name}`." for name in unlisted]
         return tuple(dict.fromkeys(every))
 
     async def load(self) -> None:
-        """Bring what every source offers. No server is started."""
+        """Bring what every source offers; what servers offer and whether there are skills, when somebody looks.
+
+        No server is started.
+        """
         async with self._lock:
             await self._custom(packages=True)
             await self._toolbox()
-            self._known()
-            self._offer_skills()
+            if "known" not in self._loaded:
+                self._loaded.add("known")
+                self.around.registry.put_off(self._know)
 
     async def connect(self, names: Sequence[str] | None = None) -> None:
         """Bring everything, starting the servers that are named, or those whose tools were never listed."""
         await self.load()
+        self.around.registry.settle()
         servers = self.servers
         if servers is not None and (names is not None or servers.unlisted()):
-            self._take("mcp", await servers.connect(names))
+            self._take_servers(await servers.connect(names))
             self._offer_skills()
 
     async def ensure(self, names: Collection[str]) -> None:
@@ -76,7 +83,7 @@ class Gathering:
             return
         named = [server for name in unknown if (server := servers.serves(name)) is not None]
         if named or (servers.unlisted() and any(not name.startswith("mcp__") for name in unknown)):
-            self._take("mcp", await servers.connect(named or None))
+            self._take_servers(await servers.connect(named or None))
 
     def states(self) -> "list[ServerState]":
         """The MCP servers that are configured, and how each is."""
@@ -193,34 +200,48 @@ class Gathering:
         if servers is None:
             servers = self._servers = make(self.around, Configured(), self._changed)
         brought = await servers.add(entries, origin)
-        self._known()
+        self._take_servers(servers.known())
         self._warnings[f"skill {origin}"] = brought.warnings
         return tuple(tool.name for tool in brought.tools)
+
+    def _may_have_servers(self) -> bool:
+        """Mostly there are none, and then nothing is loaded for them."""
+        around = self.around
+        if around.settings.mcp != Mcp() or around.managed or around.mcp_config:
+            return True
+        files = [os.path.join(os.path.dirname(settings_path()), "mcp.json"), *self._project(_SERVER_FILES)]
+        return any(map(os.path.lexists, files))
 
     @property
     def servers(self) -> "Servers | None":
         """The session's servers; None where none is configured."""
         if "mcp" not in self._loaded:
             self._loaded.add("mcp")
-            from ferrule.gathering.servers import find, make, may_exist  # whoever asks for servers
+            if self._may_have_servers():
+                from ferrule.gathering.servers import find, make  # for whoever has some
 
-            if may_exist(self.around):
                 found = find(self.around)
                 self._warnings["servers"] = found.warnings
                 self._servers = make(self.around, found, self._changed) if found.servers else None
         return self._servers
 
-    def _known(self) -> None:
+    def _know(self) -> None:
+        """Bring the servers' tools, as they were listed last."""
+        self._offer_skills()
         servers = self.servers
         if servers is not None:
-            self._take("mcp", servers.known())
-            for tool in _RESOURCE_TOOLS:
-                self.around.registry.offer(tool, True)
+            self._take_servers(servers.known())
+
+    def _take_servers(self, brought: "Brought") -> None:
+        has_resources = self._servers is not None and self._servers.has_resources()
+        for tool in _RESOURCE_TOOLS:
+            self.around.registry.offer(tool, has_resources)
+        self._take("mcp", brought)
 
     def _changed(self) -> None:
         """A server's tools are others now."""
         if self._servers is not None:
-            self._take("mcp", self._servers.known())
+            self._take_servers(self._servers.known())
 
     def _offer_skills(self) -> None:
         from ferrule.workspace.skills import Skills  # for whoever shows a model its tools

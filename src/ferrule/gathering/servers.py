@@ -2,27 +2,17 @@
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ferrule.core.offered import Offered
 from ferrule.gathering.around import Around
 from ferrule.permissions.asker import Question, visible
-from ferrule.settings import Mcp, settings_path
-from ferrule.sources.mcp.approval import Approval
 from ferrule.sources.mcp.config import Configured, configured
 from ferrule.sources.mcp.opening import Opening
 from ferrule.sources.mcp.servers import Servers
 
-_FILES = (".mcp.json", ".ferrule/settings.toml", ".amp/settings.json", ".amp/settings.jsonc")
-
-
-def may_exist(around: Around) -> bool:
-    """Could there be servers? Mostly there are none, and then nothing is loaded for them."""
-    if around.settings.mcp != Mcp() or around.managed or around.mcp_config:
-        return True
-    files = [os.path.join(os.path.dirname(settings_path()), "mcp.json")]
-    files += [os.path.join(around.jail.folder, name) for name in _FILES]
-    return any(map(os.path.lexists, files))
+if TYPE_CHECKING:
+    from ferrule.sources.mcp.approval import Approval
 
 
 def find(around: Around) -> Configured:
@@ -40,7 +30,7 @@ def make(around: Around, found: Configured, on_changed: Callable[[], None]) -> S
     """The servers, none of them started, as the session's tools and rules see them."""
     from ferrule.support.roster import Roster  # for whoever has servers
 
-    async def approve(approval: Approval) -> bool:
+    async def approve(approval: "Approval") -> bool:
         what = "start it" if approval.about == "start" else "use its tools as they are now"
         question = Question(
             kind="server",

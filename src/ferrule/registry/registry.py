@@ -136,12 +136,9 @@ class Registry(PuttingOff):
 
     def _found(self, name: str) -> Face:
         """The face behind a name that is not this session's own, or was put off."""
-        self.settle()
-        if name in self._names:
-            return self._names[name]
+        face = self._beyond(name)
         waiting = self._waiting.get(name)
-        face = None if waiting else self._abroad(name)
-        if face is not None:
+        if face is not None and waiting is None:
             return face
         from ferrule.registry.unknown import not_loaded, unknown  # only a mistake pays for it
 
@@ -161,6 +158,10 @@ class Registry(PuttingOff):
             disabled=self._disabled,
             longer=longer,
         )
+
+    def _beyond(self, name: str) -> Face | None:
+        self.settle()
+        return self._names.get(name) or self._waiting.get(name) or self._abroad(name)
 
     def _abroad(self, name: str) -> Face | None:
         """The face that answers to another family's name, or to a canonical one."""
@@ -205,9 +206,7 @@ class Registry(PuttingOff):
 
     def knows(self, name: str) -> bool:
         """Is it a name of a tool here?"""
-        if name not in self._names:
-            self.settle()
-        return name in self._names or name in self._waiting or self._abroad(name) is not None
+        return name in self._names or self._beyond(name) is not None
 
     def canonical(self, name: str) -> str:
         """The canonical tool behind any name; the name itself where nothing is known of it.
@@ -215,9 +214,7 @@ class Registry(PuttingOff):
         An older arrangement of a tool counts as that tool: whoever may use the one may use the other. So does what
         stands in a built-in tool's place: what rules say about that binds it.
         """
-        if name not in self._names:
-            self.settle()
-        face = self._names.get(name) or self._waiting.get(name) or self._abroad(name)
+        face = self._names.get(name) or self._beyond(name)
         return self._kin.get(face.tool, face.tool) if face else name
 
     @cached_property

@@ -259,6 +259,11 @@ class Servers(Offered):
         held = self._named(server) if server else await holder(self._with_resources(), uri)
         return await (await held.connection()).read(uri)
 
+    def has_resources(self) -> bool:
+        """Does a server, as far as they are known, offer anything to be read?"""
+        pins = (look.pin for look in (held.look() for held in self._held.values()) if look.state == "approved")
+        return any(pin is not None and pin.has_resources for pin in pins)
+
     def _with_resources(self) -> list[Held]:
         """Servers that may have some, and that may be started without a question."""
         found = []
