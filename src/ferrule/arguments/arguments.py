@@ -44,10 +44,8 @@ class Arguments:
         """
         known = self._schemas.get(id(spoken))
         if known is None:
-            known = self._schemas[id(spoken)] = (
-                spoken,
-                Schema(_open(spoken.schema) if _is_raw(tool) else spoken.schema),
-            )
+            is_foreign = _is_raw(tool) or tool.args is dict
+            known = self._schemas[id(spoken)] = (spoken, Schema(_open(spoken.schema) if is_foreign else spoken.schema))
         fitted = known[1].fit(came)
         for note in fitted.notes:
             ctx.note(note)

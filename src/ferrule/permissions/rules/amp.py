@@ -119,7 +119,7 @@ class _Reader:
 
     def json(self, text: str) -> Any:
         try:
-            return parse_json(_without_comments(text))
+            return parse_json(without_comments(text))
         except ConfigError as error:
             raise self.wrong(str(error)) from None
 
@@ -262,7 +262,7 @@ def _doubts(tests: Sequence[tuple[str, Test]], *, strictly: bool) -> Iterable[st
             yield f"{test.text} may be a path or an expression, so it only allows what both match"
 
 
-def _without_comments(text: str) -> str:
+def without_comments(text: str) -> str:
     """JSON from JSON with comments and commas too many; every step takes time in proportion to the text."""
 
     def kept(found: re.Match[str]) -> str:

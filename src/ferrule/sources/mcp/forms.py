@@ -25,11 +25,11 @@ def parsed(text: str, source: str) -> Any:
     except (ValueError, RecursionError):
         pass
     # For files with comments, and for good words about what is wrong with the others.
-    from ferrule.permissions.rules.amp import _without_comments
+    from ferrule.permissions.rules.amp import without_comments
     from ferrule.permissions.rules.ampline import parse_json
 
     try:
-        return parse_json(_without_comments(text))
+        return parse_json(without_comments(text))
     except ConfigError as error:
         raise ConfigError(f"{source}: {error}.") from None
 
