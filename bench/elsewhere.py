@@ -21,7 +21,7 @@ _SESSIONS = 30
 _CALLS = 400
 _LISTS = 150
 
-PLAIN_SERVER = '''
+PLAIN_SERVER = """
 import json, sys
 
 NAME, COUNT = sys.argv[1], int(sys.argv[2])
@@ -63,8 +63,10 @@ for line in sys.stdin:
         result = answer(message["method"], message.get("params"))
         said = {"error": {"code": -32601, "message": "no"}} if result is None else {"result": result}
         print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **said}), flush=True)
-'''
+"""
 """In plain Python: fifty of them start in a second."""
+
+LIST = '{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}\n'
 
 BARE_SERVER = """
 import asyncio, json, sys
@@ -81,8 +83,12 @@ async def list_tools(ctx, params):
     return listed
 
 
+async def call_tool(ctx, params):
+    return types.CallToolResult(content=[types.TextContent(text="done: " + params.arguments["title"])])
+
+
 async def main():
-    server = Server("bare", version="1", on_list_tools=list_tools)
+    server = Server("bare", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
     async with stdio_server() as (heard, said):
         await server.run(heard, said, server.create_initialization_options())
 
@@ -92,18 +98,21 @@ asyncio.run(main())
 """As the package's own words tell one to write a server."""
 
 SESSION = """
-import asyncio, os
+import asyncio, sys
 
 from ferrule import Engine
 
 
 async def main():
     async with Engine(".") as engine:
-        assert len(engine.registry.deferred) == int(os.environ["EXPECTED"])
+        assert (await engine.call("Read", path="a.txt")).ok
+        if len(sys.argv) > 1:
+            engine.definitions()
 
 
 asyncio.run(main())
 """
+"""A session that has servers and uses a tool of its own; with an argument, one that shows a model its tools."""
 
 
 def rows() -> Iterator[Row]:
@@ -113,11 +122,11 @@ def rows() -> Iterator[Row]:
         with world.environment("many"):
             asyncio.run(_approve())
         yield from _fresh(world)
-        yield asyncio.run(_again(world))
+        yield from asyncio.run(_again(world))
         with world.environment("many"):
-            yield from asyncio.run(_searches(world))
+            yield from asyncio.run(_searches())
         with world.environment("none"):
-            yield asyncio.run(_calls(world))
+            yield from asyncio.run(_calls(world))
             yield asyncio.run(_lists(world))
 
 
@@ -148,9 +157,8 @@ class _World:
         return {"command": sys.executable, "args": ["-S", "-E", self.plain, name, str(tools)]}
 
     def variables(self, user: str) -> dict[str, str]:
-        expected = str(SERVERS * TOOLS if user == "many" else 0)
         place = f"{self.folder}/{user}"
-        return {"FERRULE_SETTINGS": f"{place}/settings.toml", "FERRULE_STATE": f"{place}/state", "EXPECTED": expected}
+        return {"FERRULE_SETTINGS": f"{place}/settings.toml", "FERRULE_STATE": f"{place}/state"}
 
     def environment(self, user: str) -> "_Changed":
         return _Changed(self.variables(user), self.work)
@@ -182,9 +190,12 @@ async def _approve() -> None:
 
 def _fresh(world: _World) -> Iterator[Row]:
     """Whole processes, so that what only sessions with servers import counts too."""
-    for name, argv in (
-        ("50 servers with 1,000 tools, none used: a session more, in a new process", [sys.executable, "-c", SESSION]),
-        ("the same for `ferrule call Read`", [_ferrule(), "call", "Read", '{"path": "a.txt"}']),
+    session = [sys.executable, "-c", SESSION]
+    read = [_ferrule(), "call", "Read", '{"path": "a.txt"}']
+    for name, argv, limit in (
+        ("50 servers with 1,000 tools, none used: what a session more takes, in a new process", session, 5),
+        ("the same for `ferrule call Read`", read, 5),
+        ("the same for a session that tells a model of them", [*session, "show"], float("inf")),
     ):
 
         async def run(user: str, argv: list[str] = argv) -> None:
@@ -192,31 +203,32 @@ def _fresh(world: _World) -> Iterator[Row]:
             subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, cwd=world.work, env=environment)
 
         many, none = asyncio.run(pairs(lambda run=run: run("many"), lambda run=run: run("none"), _STARTS))
+        yield Row(name, _more(many, none), limit, "ms", f"{milliseconds(many)} and {milliseconds(none)}")
+
+
+async def _again(world: _World) -> list[Row]:
+    """The same in a process that has all the code."""
+    out = []
+    for name, is_shown, limit in (("a session more", False, 5), ("with its tools shown", True, float("inf"))):
+
+        async def session(user: str, is_shown: bool = is_shown) -> None:
+            with world.environment(user):
+                async with Engine(".") as engine:
+                    assert (await engine.call("Read", path="a.txt")).ok
+                    if is_shown:
+                        engine.definitions()
+
+        many, none = await pairs(lambda do=session: do("many"), lambda do=session: do("none"), _SESSIONS)
         detail = f"{milliseconds(many)} and {milliseconds(none)}"
-        yield Row(name, _more(many, none), 5 if "session" in name else 1, "ms", detail)
-
-
-async def _again(world: _World) -> Row:
-    async def session(user: str) -> None:
-        with world.environment(user):
-            async with Engine(".") as engine:
-                assert len(engine.registry.deferred) == int(os.environ["EXPECTED"])
-
-    many, none = await pairs(lambda: session("many"), lambda: session("none"), _SESSIONS)
-    return Row(
-        "50 servers with 1,000 tools, none used: a session more, once all is imported",
-        _more(many, none),
-        5,
-        "ms",
-        f"{milliseconds(many)} and {milliseconds(none)}",
-    )
+        out.append(Row(f"the same, once all is imported: {name}", _more(many, none), limit, "ms", detail))
+    return out
 
 
 def _more(ours: list[float], theirs: list[float]) -> float:
     return statistics.median(a - b for a, b in zip(ours, theirs, strict=True)) * 1000
 
 
-async def _searches(world: _World) -> list[Row]:
+async def _searches() -> list[Row]:
     queries = ("close an issue", "search messages by title", "server17 read table", "record", "nothing like it")
     out = []
     for how in ("ranked", "substring"):
@@ -242,36 +254,45 @@ async def _searches(world: _World) -> list[Row]:
     return out
 
 
-async def _calls(world: _World) -> Row:
+async def _calls(world: _World) -> list[Row]:
     """The same server and the same call, by the engine and by the package's own client."""
+    plain = world.entry("local", 10)
+    said = subprocess.run(
+        [plain["command"], *plain["args"]], input=LIST, capture_output=True, check=True, text=True
+    ).stdout
+    listed = world.write("plain.json", json.dumps(json.loads(said)["result"]))
+    package = {"command": sys.executable, "args": [world.bare, listed]}
+    return [
+        await _called(world, "a call of a local server, against the package's own client", package, 1.3),
+        await _called(world, "the same, of a server that does next to nothing", plain, float("inf")),
+    ]
+
+
+async def _called(world: _World, name: str, entry: dict[str, Any], limit: float) -> Row:
     from mcp import Client, StdioServerParameters
 
-    entry = world.entry("local", 10)
+    given = json.dumps({"mcpServers": {"local": {**entry, "permission": "allow"}}})
     bare = StdioServerParameters(command=entry["command"], args=entry["args"])
-    given = json.dumps({"mcpServers": {"local": entry}})
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client(bare))
-        engine = await stack.enter_async_context(
-            Engine(".", settings=Settings(), ask=lambda _: True, mcp_config=[given], state=f"{world.folder}/calls")
-        )
-        await engine.connect()
-        await client.list_tools()
-        names = [name for name in engine.registry._names if name.endswith("read_issue")]
-        number = 0
+        with tempfile.TemporaryDirectory() as state:
+            engine = await stack.enter_async_context(Engine(".", settings=Settings(), mcp_config=[given], state=state))
+            await engine.connect()
+            await client.list_tools()
+            number = 0
 
-        async def ours() -> None:
-            nonlocal number
-            number += 1
-            reply = await engine.call(names[0], title=f"the {number}")
-            assert reply.ok, reply
+            async def ours() -> None:
+                nonlocal number
+                number += 1
+                reply = await engine.call("mcp__local__read_issue", title=f"the {number}")
+                assert reply.text == f"done: the {number}", reply
 
-        async def theirs() -> None:
-            result = await client.call_tool("read_issue", {"title": f"the {number}"})
-            assert not result.is_error
+            async def theirs() -> None:
+                result = await client.call_tool("read_issue", {"title": f"the {number}"})
+                assert not result.is_error
 
-        mine, other = await pairs(ours, theirs, _CALLS)
-    detail = f"{milliseconds(mine)} and {milliseconds(other)}"
-    return Row("a call of a local server by stdio, against the package's own client", ratio(mine, other), 1.3, "×", detail)
+            mine, other = await pairs(ours, theirs, _CALLS)
+    return Row(name, ratio(mine, other), limit, "×", f"{milliseconds(mine)} and {milliseconds(other)}")
 
 
 async def _lists(world: _World) -> Row:
@@ -289,7 +310,9 @@ async def _lists(world: _World) -> Row:
         assert (await bare.list_tools()).tools == tools.tools
         mine, other = await pairs(ferrule.list_tools, bare.list_tools, _LISTS)
     detail = f"{len(tools.tools)} tools, {milliseconds(mine)} and {milliseconds(other)}"
-    return Row("tools/list of ferrule mcp serve, against a bare server of the package", ratio(mine, other), 1.2, "×", detail)
+    return Row(
+        "tools/list of ferrule mcp serve, against a bare server of the package", ratio(mine, other), 1.2, "×", detail
+    )
 
 
 def _ferrule() -> str:

@@ -24,6 +24,7 @@ def test_without_files_everything_has_its_default():
     assert not whole.origins
 
 
+@pytest.mark.contract("settings.layers")
 def test_the_project_holds_over_the_user_and_the_machine_over_both():
     whole = together(
         project="[limits]\nseconds = 2\nparallel = 2",
@@ -53,6 +54,7 @@ def test_the_project_holds_over_the_user_and_the_machine_over_both():
         pytest.param('[skills]\nfolders = ["x"]', "skills.folders", id="skills"),
     ],
 )
+@pytest.mark.contract("settings.project")
 def test_a_project_opens_nothing(text, key):
     whole = together(project=text)
 

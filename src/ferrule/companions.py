@@ -1,12 +1,15 @@
 """What a session has around its calls: tools from elsewhere, hooks, skills; made when it begins, ended with it."""
 
+import asyncio
 import os
 import time
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from ferrule.answering import stop
 from ferrule.assembly import Given, Parts
+from ferrule.core.errors import ConfigError
 from ferrule.core.events import ToolsChanged
 from ferrule.output.clean import clean
 from ferrule.settings import settings_path
@@ -42,6 +45,8 @@ class Companions:
         self._hooks: Hooks | None = None
         self._hook_warnings: list[str] = []
         self._own: bool | None = None
+        self._looking: set[asyncio.Task[None]] = set()
+        self._is_over = False
         self.beginning: tuple[str, ...] = ()
         """What the hooks of the session's start want the model to know."""
         self._introduce()
@@ -68,14 +73,31 @@ class Companions:
                 managed=None if managed is None else managed.mcp,
                 mcp_config=extra.mcp_config,
                 can_run_subagents=extra.subagents is not None,
+                allow_mcp=given.mode.allow_mcp,
             )
         )
 
     async def ensure(self, names: Sequence[str]) -> None:
         """Have what calls under these names need: mostly it is there."""
-        known = self._given.registry.knows
-        if "gathering" in self.__dict__ or self._may_have_own() or not all(map(known, names)):
-            await self.gathering.ensure(names)
+        if "gathering" in self.__dict__:
+            is_needed = self.gathering.lacks(names)
+        else:
+            is_needed = self._may_have_own() or not all(map(self._given.registry.knows, names))
+        if is_needed:
+            await self._look_for(names)
+
+    async def _look_for(self, names: Sequence[str]) -> None:
+        """Look in a task of its own: the session may end meanwhile, and then neither it nor a call goes on."""
+        looking = asyncio.create_task(self.gathering.ensure(names))
+        self._looking.add(looking)
+        try:
+            await asyncio.wait([looking])
+        finally:
+            await stop(() if looking.done() else (looking,))
+            self._looking.discard(looking)
+        if self._is_over:
+            raise ConfigError("The engine was closed while the calls waited for their tools; none of them has run.")
+        looking.result()
 
     def _may_have_own(self) -> bool:
         """Could one of the user's or the project's own tools stand in for a built-in one?"""
@@ -110,9 +132,9 @@ class Companions:
 
     def _make_offered(self) -> object:
         """The servers; where there are none, whoever asks is told so."""
-        from ferrule.core.offered import Offered  # for whoever asks for resources
+        from ferrule.gathering.unserved import Unserved  # for whoever asks for resources
 
-        return self.gathering.servers or Offered()
+        return self.gathering.servers or Unserved()
 
     def _make_subagents(self) -> object:
         from ferrule.core.subagents import Subagents  # for toolboxes with subagents
@@ -124,7 +146,8 @@ class Companions:
         """What could not be used, each as a sentence."""
         settings = self._layered.warnings if self._layered is not None else ()
         gathered = self.gathering.warnings if "gathering" in self.__dict__ else ()
-        return (*settings, *self._hook_warnings, *gathered)
+        # What a project or a server is called must not steer the screen that it is shown on.
+        return tuple(" ".join(clean(one).split()) for one in (*settings, *self._hook_warnings, *gathered))
 
     async def begin(self) -> None:
         """Tell the hooks that the session starts, and look for tools, unless that is to wait for a call."""
@@ -143,9 +166,10 @@ class Companions:
 
     async def _start_hooks(self) -> None:
         from ferrule.execute.hooks.hooks import Hooks  # for sessions with hooks
-        from ferrule.hooking import Hooking, Notifying, find
+        from ferrule.hooking import Hooking, Notifying, find, named_scripts
         from ferrule.support.environment import quiet_environment
         from ferrule.support.roster import Roster
+        from ferrule.workspace.guarded import Guard
         from ferrule.workspace.variables import Variables
 
         given, parts, workspace = self._given, self._parts, self._parts.jail.folder
@@ -153,6 +177,7 @@ class Companions:
         self._hook_warnings += found.warnings
         if not found.hooks:
             return
+        parts.services[Guard].keep(named_scripts(found.hooks, workspace))
         self._hooks = Hooks(
             found.hooks,
             workspace=workspace,
@@ -162,7 +187,9 @@ class Companions:
             report=lambda sentence: self._hook_warnings.append(clean(sentence)),
             roster=parts.services[Roster],
         )
-        parts.flow.hooks = Hooking(self._hooks, given.registry, parts.flow.arguments, parts.policing.names)
+        parts.flow.hooks = Hooking(
+            self._hooks, given.registry, parts.flow.arguments, parts.policing.names, parts.flow.look
+        )
         if self._hooks.has("Notification"):
             parts.flow.gate.hear(Notifying(given.asker, self._hooks))
         if self._hooks.has("SessionStart"):
@@ -172,6 +199,8 @@ class Companions:
 
     async def end(self) -> None:
         """Tell the hooks that it is over, and end the servers."""
+        self._is_over = True
+        await stop(self._looking)
         if self._hooks is not None:
             if self._hooks.has("SessionEnd"):
                 await self._hooks.fire("SessionEnd", reason="other")
@@ -184,6 +213,7 @@ class Companions:
         from ferrule.registry.section import tools_section  # for whoever writes a system prompt
         from ferrule.workspace.skills import Skills
 
-        tools = tools_section(self._given.registry.resolve(name) for name in names)
+        known = (self._given.registry.resolve(name) for name in names)
+        tools = tools_section(one for one in known if not self._parts.policy.denies_everything(one.face.tool))
         skills = self._parts.services[Skills].catalog_text()
         return "\n\n".join(part for part in (tools, skills) if part)

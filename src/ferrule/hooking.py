@@ -6,11 +6,12 @@ the tool, and an input that a hook gives back is heard in them; the call is then
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
 from ferrule.arguments.arguments import Arguments
+from ferrule.arguments.schema import Schema
 from ferrule.core.call import Call
 from ferrule.core.errors import FerruleError
 from ferrule.core.face import Face
@@ -19,21 +20,38 @@ from ferrule.dialects.dialect import load_dialect
 from ferrule.flow import Told
 from ferrule.output.clean import clean
 from ferrule.permissions.asker import Answer, Asker, Question
-from ferrule.permissions.layers import project_files
+from ferrule.permissions.layers import PROJECT_FILES, project_files
 from ferrule.registry.registry import Registry
 from ferrule.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ferrule.execute.hooks.hook import Hook
+    from ferrule.execute.hooks.hook import Before, Hook
     from ferrule.execute.hooks.hooks import Hooks
     from ferrule.execute.hooks.read import Found
+    from ferrule.flow import Ready, Unready
     from ferrule.layered import Layered
+    from ferrule.registry.foreign import Heard
     from ferrule.registry.names import Names
 
 _WORDS = "claude"
 _AFTER = ("PostToolUse", "PostToolUseFailure")
+_UNSAYABLE = "The hooks could not be told of this call in their own words."
+_CHANGED = "A hook wants another command than the one that comes with this call."
+_COMMANDS = ("shell", "shell_session")
+_ALIKE = {
+    "shell_session": ("shell",),
+    "shell_write": ("shell",),
+    "multi_edit": ("edit",),
+    "patch": ("edit", "write"),
+    "delete": ("edit", "write"),
+    "undo": ("edit", "write"),
+    "format": ("edit", "write"),
+    "read_many": ("read",),
+    "view_image": ("read",),
+}
+"""Tools that do what another does: whoever watches that one watches these, for a model may call any family's tools."""
 
 
 def find(settings: Settings, layered: "Layered | None", workspace: str, state: str, given: "Sequence[Hook]") -> "Found":
@@ -49,10 +67,25 @@ def find(settings: Settings, layered: "Layered | None", workspace: str, state: s
     files = [os.path.expanduser(file) for file in settings.permissions.files if file.endswith(".json")]
     read = [(file, raw) for file in files if (raw := read_settings(file)) is not None]
     founds += [from_claude(raw, layer="user", source=file) for file, raw in read]
-    for path, raw in trusted(workspace, state).items():
-        if path.endswith(".json") and os.path.basename(os.path.dirname(path)) == ".claude":
-            founds.append(from_claude(raw, layer="project", source=path))
-    return together([*founds, from_program(given)])
+    contents = trusted(workspace, state)
+    for path in (os.path.join(workspace, name) for name in PROJECT_FILES if name.startswith(".claude/")):
+        if path in contents:
+            founds.append(from_claude(contents[path], layer="project", source=path))
+    found = together([*founds, from_program(given)])
+    return found._replace(hooks=tuple(_pinned(hook, workspace, contents) for hook in found.hooks))
+
+
+def _pinned(hook: "Hook", workspace: str, contents: "Mapping[str, bytes]") -> "Hook":
+    """A project's hook runs only the scripts that the user trusts; what a script is now tells when it is run."""
+    if hook.layer != "project" or hook.function is not None:
+        return hook
+    import hashlib  # for projects with hooks
+
+    from ferrule.workspace.hook_scripts import scripts
+
+    real = {os.path.realpath(path): raw for path, raw in contents.items()}
+    named = scripts(hook.command, workspace)
+    return hook._replace(pins=tuple((path, hashlib.sha256(real.get(path, b"")).hexdigest()) for path in named))
 
 
 def trusted(workspace: str, state: str) -> "Mapping[str, bytes]":
@@ -63,6 +96,13 @@ def trusted(workspace: str, state: str) -> "Mapping[str, bytes]":
 
     seen = Trust(state).look(workspace, project_files(workspace))
     return seen.contents if seen.state == "trusted" else {}
+
+
+def named_scripts(hooks: "Sequence[Hook]", workspace: str) -> list[str]:
+    """The scripts of the workspace that hooks run: while they do, nothing in the session may write them."""
+    from ferrule.workspace.hook_scripts import scripts
+
+    return sorted({path for hook in hooks if hook.command for path in scripts(hook.command, workspace)})
 
 
 class Notifying:
@@ -83,62 +123,131 @@ class Notifying:
             await asyncio.wait([told])
 
 
+class _Spoken(NamedTuple):
+    """A call as the hooks are told of it."""
+
+    name: str
+    values: dict[str, Any]
+    names: frozenset[str]
+    """What a matcher may call its tool."""
+    is_clear: bool = True
+    """Could it be said in their words, as far as they have any for it?"""
+    tool: str = ""
+    """The tool that was understood; empty where none was."""
+
+
 class Hooking:
     """What the flow asks before and after each call."""
 
-    def __init__(self, hooks: "Hooks", registry: Registry, arguments: Arguments, names: "Callable[[], Names]") -> None:
+    def __init__(
+        self,
+        hooks: "Hooks",
+        registry: Registry,
+        arguments: Arguments,
+        names: "Callable[[], Names]",
+        look: "Callable[[Call], Ready | Unready] | None" = None,
+    ) -> None:
+        """`look` tells what a call touches: a skill has commands in its text."""
+        self._look = look
         self._hooks = hooks
         self._registry = registry
         self._arguments = arguments
         self._names = names
-        self._told: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._told: dict[str, _Spoken] = {}
         """Calls that run, by id, as the hooks were told of them."""
 
     async def before(self, call: Call) -> Told:
         """Tell the hooks that a call is about to be looked at."""
         if not any(map(self._hooks.has, ("PreToolUse", *_AFTER))):
             return Told(call)
-        name, values = self._in_their_words(call)
-        self._told[call.id] = (name, values)
+        spoken = self._told[call.id] = self._in_their_words(call)
         if not self._hooks.has("PreToolUse"):
             return Told(call)
-        said = await self._hooks.before(self._every_name(call), name, values, call.id)
+        said = await self._hooks.before(spoken.names, spoken.name, spoken.values, call.id)
+        changed = call if said.input is None else Call(spoken.name, said.input, call.id)
+        if said.verdict != "deny" and spoken.tool not in {"", *_COMMANDS}:
+            said = await self._with_commands(changed, said)
+        if not spoken.is_clear and said.verdict in {"", "allow"}:
+            # What they look for may be in it under a name that they do not know.
+            return Told(call, "ask", _UNSAYABLE, said.notes)
         if said.input is not None:
-            self._told[call.id] = (name, said.input)
-            call = Call(name, said.input, call.id)
-        return Told(call, said.verdict, said.reason, said.notes)
+            self._told[call.id] = spoken._replace(values=said.input)
+        return Told(changed, said.verdict, said.reason, said.notes)
+
+    async def _with_commands(self, call: Call, said: "Before") -> "Before":
+        """Their word, with the one on each command that comes with a call: it is the shell's, whoever runs it."""
+        if self._look is None:
+            return said
+        theirs, shell = _face_of("shell"), self._names().of("shell")
+        for access in self._look(call).ctx.touches:
+            if access.kind != "command" or theirs is None:
+                continue
+            one = await self._hooks.before(shell, theirs.name, theirs.advertised({"command": access.key}), call.id)
+            # A command in a text cannot be another one: then the user decides. Who allows one allows not all of it.
+            if one.verdict == "deny" or (said.verdict != "ask" and (one.verdict == "ask" or one.input is not None)):
+                verdict: Literal["ask", "deny"] = "deny" if one.verdict == "deny" else "ask"
+                said = said._replace(verdict=verdict, reason=one.reason or _CHANGED)
+        return said
 
     async def after(self, call: Call, reply: Reply) -> Reply:
         """Tell them of its reply; what they say comes with it."""
-        name, values = self._told.pop(call.id, (call.name, {}))
+        spoken = self._told.pop(call.id, None) or self._in_their_words(call)
         if not any(map(self._hooks.has, _AFTER)):
             return reply
         told = reply.result if reply.error is None else reply.error.as_dict()
         failed = reply.error is not None
-        said = await self._hooks.after(self._every_name(call), name, values, call.id, told, failed=failed)
+        said = await self._hooks.after(spoken.names, spoken.name, spoken.values, call.id, told, failed=failed)
         objection = (f"A hook objects to this: {said.blocked}",) if said.blocked else ()
         notes = (*reply.notes, *(clean(note) for note in (*objection, *said.notes)))
         return msgspec.structs.replace(reply, notes=notes) if notes != reply.notes else reply
 
-    def _every_name(self, call: Call) -> frozenset[str]:
-        """A hook on `Edit` is told of every family's way to call that tool."""
-        return self._names().of(self._registry.canonical(call.name)) | {call.name}
+    def _every_name(self, call: Call, *tools: str) -> frozenset[str]:
+        """A hook on `Edit` is told of every family's way to call that tool, or one that does the same."""
+        known = {self._registry.canonical(call.name), *tools}
+        alike = {one for tool in known for one in _ALIKE.get(tool, ())}
+        return frozenset({call.name}).union(*map(self._names().of, known | alike))
 
-    def _in_their_words(self, call: Call) -> tuple[str, dict[str, Any]]:
+    def _in_their_words(self, call: Call) -> _Spoken:
         """The call in that family's words; as it came where it has none, or where it is wrong anyway."""
-        came = call.input if isinstance(call.input, dict) else {"input": call.input}
+        spoken = _Spoken(call.name, _named(call.input), self._every_name(call))
         try:
             face = self._registry.resolve(call.name).face
             heard = self._registry.hear(call.name, self._arguments.receive(face, call.input).values)
-            theirs = _face_of(heard.face.tool)
-            if theirs is None:
-                return heard.spoken.name, heard.values
-            if theirs.name == heard.spoken.name and theirs.schema == heard.spoken.schema:
-                return theirs.name, heard.values
-            return theirs.name, theirs.advertised(heard.spoken.heard(heard.values))
-        except (FerruleError, TypeError, ValueError, KeyError, AttributeError):
-            return call.name, came
+            names = self._every_name(call, heard.face.tool, heard.tool.name)
+            spoken = spoken._replace(names=names, tool=heard.tool.name)
+            name, values = _in_claudes(heard)
+        except FerruleError:
+            return spoken
+        except (TypeError, ValueError, KeyError, AttributeError):
+            return spoken._replace(is_clear=False)
+        return spoken._replace(name=name, values=values)
+
+
+def _in_claudes(heard: "Heard") -> tuple[str, dict[str, Any]]:
+    """Name and input, as they will be once they are mended. Raises what a call that is wrong raises."""
+    said, tool = heard.spoken, heard.face.tool
+    theirs = next((face for one in (tool, *_ALIKE.get(tool, ())) if (face := _face_of(one)) is not None), None)
+    if theirs is None:
+        return said.name, heard.values
+    # A number in quotation marks, for one, is only mended later; what cannot be reckoned with cannot be said.
+    fitted = Schema(said.schema).fit(dict(heard.values)).values
+    if theirs.name == said.name and theirs.schema == said.schema:
+        return theirs.name, fitted
+    values = theirs.advertised(said.heard(fitted))
+    if theirs.tool == tool:
+        return theirs.name, values
+    # It does the same; what it takes beside that may mean something else, or be all that it takes.
+    required = theirs.schema.get("required", ())
+    if not values.keys() >= set(required):
+        return said.name, heard.values
+    return theirs.name, {key: values[key] for key in required}
+
+
+def _named(given: object) -> dict[str, Any]:
+    return given if isinstance(given, dict) else {"input": given}
 
 
 def _face_of(tool: str) -> Face | None:
-    return next((face for face in load_dialect(_WORDS).faces if face.tool == tool and face.shown), None)
+    """Their face for a tool, also one that they had in older days."""
+    faces = [face for face in load_dialect(_WORDS).faces if face.tool == tool]
+    return next((face for face in faces if face.shown), faces[0] if faces else None)

@@ -27,6 +27,7 @@ def test_every_setting_is_shown(settings, capsys):
     assert [row["key"] for row in rows(capsys)] == [key for key, _ in described()]
 
 
+@pytest.mark.contract("settings.origin")
 def test_a_value_says_which_file_it_comes_from(settings, capsys):
     settings.write_text('dialect = "ah"\n')
 

@@ -28,6 +28,7 @@ def printing(answer):
     return f"cat > /dev/null; echo '{json.dumps(answer)}'"
 
 
+@pytest.mark.contract("hook.protocol")
 async def test_a_program_is_told_of_a_call_in_the_words_of_the_protocol(desk):
     command = desk.script('cat > told; printf "%s\\n" "$PWD" "$CLAUDE_PROJECT_DIR" "$FERRULE_PROJECT_DIR" > where')
     said = await desk.before(

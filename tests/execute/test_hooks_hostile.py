@@ -55,6 +55,7 @@ def nothing_left() -> Iterator[None]:
         pytest.param("/dev/null", "could not be run (exit code 126)", id="is-no-program"),
     ],
 )
+@pytest.mark.contract("hook.closed")
 async def test_no_word_before_a_call_is_a_question(desk, mark, command, why):
     seconds = 0.3 if "sleep" in command else LIMIT_SECONDS
     said = await desk.before(Hook("PreToolUse", command=command.format(mark=mark), seconds=seconds, source="s.json"))

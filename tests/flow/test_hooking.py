@@ -63,6 +63,7 @@ READS = {
 
 
 @pytest.mark.parametrize("dialect", READS)
+@pytest.mark.contract("hook.words")
 async def test_a_hook_is_told_in_one_familys_words_whatever_the_session_speaks(tmp_path, dialect):
     heard = Heard()
     async with opened(tmp_path, Hook("PreToolUse", "Read", function=heard), dialect=dialect) as engine:
@@ -86,6 +87,7 @@ async def test_a_refusal_reaches_the_model_and_nothing_runs(tmp_path, dialect):
     assert not (tmp_path / "work/a.txt").exists()
 
 
+@pytest.mark.contract("hook.input")
 async def test_a_changed_input_is_validated_and_decided_on_like_any_other(tmp_path):
     asked = Asked(allow=True)
     said = pre(updatedInput={"command": "rm -rf build"})
@@ -137,6 +139,7 @@ async def test_the_order_of_a_message_stays_when_a_hook_changes_what_a_call_touc
         pytest.param(Permissions(mode="plan"), "rejected-by-user", id="plan-mode"),
     ],
 )
+@pytest.mark.contract("hook.allow")
 async def test_a_hooks_yes_spares_only_a_question_that_no_rule_demands(tmp_path, rules, expected):
     hook = Hook("PreToolUse", "Write", function=Heard(pre(permissionDecision="allow")))
     async with opened(tmp_path, hook, permissions=rules) as engine:
@@ -231,6 +234,7 @@ async def test_hooks_hear_that_somebody_is_asked(tmp_path):
     assert "a.txt" in heard.told[0]["message"]
 
 
+@pytest.mark.contract("hook.trust")
 async def test_a_project_s_hooks_run_only_when_it_is_trusted(tmp_path):
     (tmp_path / "work/.claude").mkdir(parents=True)
     entry = {"hooks": [{"type": "command", "command": f"touch {tmp_path}/ran; exit 2"}]}

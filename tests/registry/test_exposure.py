@@ -17,6 +17,7 @@ MANY = [mcp("big", f"tool_{number}", "A long description. " * 20) for number in 
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.contract("search.budget")
 def test_servers_tools_are_deferred_where_the_family_does_so_or_where_they_are_dear(family):
     few, many = session(family), session(family)
     few.bring("git", FEW)
@@ -250,6 +251,7 @@ def test_a_definition_is_counted_once_and_the_dearest_comes_first():
     assert json.loads(counted[0]) == faces[0].definition()
 
 
+@pytest.mark.contract("search.not-loaded")
 async def test_through_the_engine_the_second_try_works(tmp_path):
     async with Engine(tmp_path, dialect="codex", ask=lambda question: True) as engine:
         engine.registry.bring("git", [mcp("git", "log", exposure="deferred")])

@@ -37,6 +37,7 @@ async def found(query: str, how: How, limit: int | None = None, family: str = "w
         pytest.param(".*", [], id="no-pattern"),
     ],
 )
+@pytest.mark.contract("search.substring")
 async def test_a_part_of_a_tool_s_words_finds_it(query, expected):
     assert await found(query, "substring") == expected
 

@@ -151,6 +151,7 @@ async def checks(version: str, port: int, folder: Path) -> dict[str, list[tuple[
     return found
 
 
+@pytest.mark.contract("mcp.serve-conformance")
 async def test_what_applies_to_a_server_of_tools_passes(tmp_path):
     home = tmp_path / "home"
     home.mkdir()

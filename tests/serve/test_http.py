@@ -82,6 +82,7 @@ HERE, RIGHT = ("host", "127.0.0.1:8765"), ("authorization", f"Bearer {TOKEN}")
         pytest.param([("host", "evil.example")], 403, id="foreign-host-learns-nothing-of-tokens"),
     ],
 )
+@pytest.mark.contract("mcp.serve-token")
 async def test_who_is_let_in(headers, status):
     assert await answer(Guard(application, token=TOKEN, host="127.0.0.1"), *headers) == status
 

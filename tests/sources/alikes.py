@@ -12,15 +12,17 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from ferrule import Engine, Settings
-from ferrule.core.events import Event
 from ferrule.core.tool import AnyTool
 from ferrule.permissions.asker import Question
 from ferrule.settings import Limits, Mcp, McpServer, Permissions, Tools
+
+if TYPE_CHECKING:
+    from ferrule.core.events import Event
 
 HERE = Path(__file__).parent / "alike"
 WORDS = "Zählt Wörter — 数える."

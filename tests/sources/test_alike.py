@@ -84,7 +84,7 @@ async def test_an_argument_that_nearly_fits_is_mended_and_that_is_said(alike: Al
     assert reply.status == "done", reply
     assert reply.text.startswith("1 words: ")
     (note,) = reply.notes
-    assert next(reversed(alike.row.near)) in note
+    assert list(alike.row.near)[-1] in note
 
 
 async def test_what_the_tool_says_of_its_failure_is_the_error(alike: Alike) -> None:

@@ -197,6 +197,7 @@ async def test_a_command_of_the_user_s_that_only_reads_runs_without_a_question(s
     assert session.asked == []
 
 
+@pytest.mark.contract("skill.commands")
 async def test_a_command_that_does_more_is_asked_about_in_its_final_form(session):
     work = session.folder / "work"
     session.put(session.own, "x", "!`sh -c 'echo ran > ran; cat ran' $0`")
@@ -350,6 +351,7 @@ async def test_a_no_brings_nothing(tmp_path):
     assert (reply.status, session.bag.all) == ("rejected-by-user", [])
 
 
+@pytest.mark.contract("skill.trust")
 async def test_a_skill_of_an_untrusted_project_brings_nothing(session):
     carrying(session, session.project)
     reply = await session.load("x")

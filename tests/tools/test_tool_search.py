@@ -39,6 +39,7 @@ async def test_wayland_gets_a_pretty_array(tmp_path):
     assert not reply.notes
 
 
+@pytest.mark.contract("search.nothing")
 async def test_wayland_finds_nothing_without_an_error(tmp_path):
     reply, _ = await searched(tmp_path, "wayland", "ToolSearch", query="weather")
 
@@ -46,6 +47,7 @@ async def test_wayland_finds_nothing_without_an_error(tmp_path):
 
 
 @pytest.mark.parametrize("values", [{"query": ""}, {"query": "  "}, {}], ids=["empty", "blank", "missing"])
+@pytest.mark.contract("search.required")
 async def test_wayland_needs_a_query(tmp_path, values):
     reply, _ = await searched(tmp_path, "wayland", "ToolSearch", **values)
 
@@ -61,6 +63,7 @@ async def test_codex_gets_the_tools_as_an_object_the_best_first(tmp_path):
     assert shown[-1] == "mcp__github__create_issue"
 
 
+@pytest.mark.contract("search.ranked")
 async def test_codex_finds_eight_unless_it_asks_for_more(tmp_path):
     tools = [mcp("x", f"same_{n}", exposure="deferred") for n in range(60)]
     usual, _ = await searched(tmp_path, "codex", "tool_search", tools, query="same")

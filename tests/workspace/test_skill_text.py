@@ -59,6 +59,7 @@ def text(body: str, given: str = "") -> str:
         pytest.param("$0 $1", "it's fine", "it's fine", id="quotes-that-do-not-match"),
     ],
 )
+@pytest.mark.contract("skill.arguments")
 def test_where_arguments_go(body, given, expected):
     assert text(body, given) == expected
 

@@ -11,7 +11,8 @@ from ferrule.core.errors import ToolFailure
 from ferrule.workspace.paths import Jail
 from ferrule.workspace.skill import Parameter, ServerPrompt, rules
 from ferrule.workspace.skill_catalog import files_beside
-from ferrule.workspace.skills import FILE_BYTES, MOST_SKILLS, Skills
+from ferrule.workspace.skill_file import FILE_BYTES, read_raw
+from ferrule.workspace.skills import MOST_SKILLS, Skills
 
 PLACES = {
     "settings": ("more", "user"),
@@ -71,9 +72,35 @@ def test_of_two_skills_with_one_name_the_first_place_counts(scene, first):
     for path, _ in list(PLACES.values())[first:]:
         put(scene.folder / path, "same")
 
-    skill = only(scene.skills())
+    skill = only(scene.skills(trusted=lambda: True))
     path, layer = list(PLACES.values())[first]
     assert (skill.place, skill.layer) == (str(scene.folder / path), layer)
+
+
+def test_a_skill_of_a_project_that_nobody_trusts_is_not_in_front_of_the_users_own(scene):
+    for path, _ in PLACES.values():
+        if not path.startswith("work"):
+            continue
+        put(scene.folder / path, "same", description="A stranger's.")
+    own = scene.folder / list(PLACES.values())[-1][0]
+    put(own, "same", description="Mine.")
+
+    assert only(scene.skills()).description == "Mine."
+    assert only(scene.skills(trusted=lambda: True)).description == "A stranger's."
+
+
+def test_only_the_very_bytes_that_were_trusted_are_a_trusted_skill(scene):
+    for name in ("same", "other", "new"):
+        put(scene.project, name)
+    file = scene.project / "same" / "SKILL.md"
+    contents = {str(file): file.read_bytes(), str(scene.project / "other" / "SKILL.md"): b"what it was"}
+    skills = scene.skills(trusted=lambda: True, contents=lambda: contents)
+
+    assert {name: skills.get(name).trusted for name in ("same", "other", "new")} == {
+        "same": True,
+        "other": False,
+        "new": False,
+    }
 
 
 def test_nothing_is_found_where_nothing_is(scene):
@@ -356,7 +383,7 @@ def test_a_link_put_in_its_place_later_is_not_followed(scene):
     (scene.project / "x").symlink_to(scene.folder / "elsewhere" / "x")
 
     with pytest.raises(OSError):
-        skills._text(skill.file, FILE_BYTES)
+        read_raw(scene.jail, skill.file)
     with pytest.raises(ToolFailure):
         skills.get("x")
 

@@ -18,7 +18,8 @@ from ferrule.settings import settings_path, state_folder
 from ferrule.sources.mcp.config import configured
 from ferrule.sources.mcp.opening import Opening
 from ferrule.sources.mcp.places import USER_FILE
-from ferrule.sources.mcp.servers import Servers, ServerState
+from ferrule.sources.mcp.servers import Servers
+from ferrule.sources.mcp.state import ServerState
 from ferrule.support.roster import Roster
 
 if TYPE_CHECKING:

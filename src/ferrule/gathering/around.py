@@ -31,3 +31,5 @@ class Around(NamedTuple):
     mcp_config: Sequence[str] = ()
     """Texts or files that configure more servers for this session."""
     can_run_subagents: bool = False
+    allow_mcp: bool = True
+    """Does the session's mode give servers' tools?"""

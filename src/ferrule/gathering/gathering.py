@@ -16,7 +16,8 @@ from ferrule.settings import Mcp, settings_path
 
 if TYPE_CHECKING:
     from ferrule.sources.brought import Brought
-    from ferrule.sources.mcp.servers import Servers, ServerState
+    from ferrule.sources.mcp.servers import Servers
+    from ferrule.sources.mcp.state import ServerState
     from ferrule.sources.toolbox.places import Box
     from ferrule.sources.toolbox.toolbox import Entry
     from ferrule.workspace.skills import Skills
@@ -35,6 +36,7 @@ class Gathering:
         self._warnings: dict[str, tuple[str, ...]] = {}
         """By source, each as a sentence."""
         self._servers: Servers | None = None
+        self._counts_prompts = True
         self.toolbox: list[Entry] = []
         """The files of toolboxes that were looked at, and what has become of each."""
 
@@ -43,20 +45,18 @@ class Gathering:
         """What could not be used, each as a sentence."""
         self.around.registry.settle()
         every = [warning for some in self._warnings.values() for warning in some]
-        unlisted = () if self._servers is None else self._servers.unlisted()
+        unlisted = () if self._servers is None else self._unlisted(self._servers)
         every += [f"The tools of the server {name} are not known yet: `ferrule mcp test {name}`." for name in unlisted]
         return tuple(dict.fromkeys(every))
 
     async def load(self) -> None:
-        """Bring what every source offers; what servers offer and whether there are skills, when somebody looks.
-
-        No server is started.
-        """
+        """Bring what every source offers; what servers offer comes when somebody looks. No server is started."""
         async with self._lock:
             await self._custom(packages=True)
             await self._toolbox()
             if "known" not in self._loaded:
                 self._loaded.add("known")
+                self._offer_skills(prompts=False)
                 self.around.registry.put_off(self._know)
 
     async def connect(self, names: Sequence[str] | None = None) -> None:
@@ -64,9 +64,12 @@ class Gathering:
         await self.load()
         self.around.registry.settle()
         servers = self.servers
-        if servers is not None and (names is not None or servers.unlisted()):
-            self._take_servers(await servers.connect(names))
-            self._offer_skills()
+        if servers is not None and (wanted := self._unlisted(servers) if names is None else names):
+            await self._start(servers, wanted)
+
+    def lacks(self, names: Collection[str]) -> bool:
+        """Does a call under one of these names need something that is not here yet?"""
+        return not self._loaded & {"custom", "own"} or not all(map(self.around.registry.knows, names))
 
     async def ensure(self, names: Collection[str]) -> None:
         """Bring what calls under these names need, the user's own tools always: they may stand in for a built-in."""
@@ -81,9 +84,27 @@ class Gathering:
         servers = self.servers
         if servers is None or not (unknown := {name for name in unknown if not registry.knows(name)}):
             return
-        named = [server for name in unknown if (server := servers.serves(name)) is not None]
-        if named or (servers.unlisted() and any(not name.startswith("mcp__") for name in unknown)):
-            self._take_servers(await servers.connect(named or None))
+        unlisted = self._unlisted(servers)
+        named = {server for name in unknown if self._permits(name) and (server := servers.serves(name)) in unlisted}
+        if not named and any(not name.startswith("mcp__") for name in unknown):
+            named.update(unlisted)
+        if named:
+            await self._start(servers, [name for name in unlisted if name in named])
+
+    def _unlisted(self, servers: "Servers") -> list[str]:
+        """The servers whose tools are not known, and of which the session may use any: no other is started for it."""
+        # No tool has a dot in its name, so that only what is said about all of a server's tools speaks about this one.
+        return [name for name in servers.unlisted() if self._permits(f"mcp__{name}__.")]
+
+    def _permits(self, name: str) -> bool:
+        around = self.around
+        return not name.startswith("mcp__") or (around.allow_mcp and not around.policy.denies_everything(name))
+
+    async def _start(self, servers: "Servers", names: Sequence[str]) -> None:
+        brought = await servers.connect(names)
+        # What is said of these servers comes beside what is said of the others.
+        self._take_servers(brought._replace(warnings=(*servers.known().warnings, *brought.warnings)))
+        self._offer_skills()
 
     def states(self) -> "list[ServerState]":
         """The MCP servers that are configured, and how each is."""
@@ -123,14 +144,19 @@ class Gathering:
 
     async def _custom(self, *, packages: bool) -> None:
         """The user's, the project's and, where all is asked for, the packages' tools."""
-        if "custom" in self._loaded:
+        level = "custom" if packages else "own"
+        if self._loaded & {"custom", level}:
             return
-        self._loaded.add("custom" if packages else "own")
+        await self._load_custom(packages=packages and self.around.settings.tools.packages)
+        # Only now: who comes meanwhile waits for it, and where it was given up the next call tries again.
+        self._loaded.add(level)
+
+    async def _load_custom(self, *, packages: bool) -> None:
         settings = self.around.settings
-        packages = packages and settings.tools.packages
         usual = [os.path.join(os.path.dirname(settings_path()), "tools"), *self._project(TOOLS)]
         if not packages and not settings.tools.folders and not any(map(os.path.isdir, usual)):
             return
+        from ferrule.gathering.programs import keep_programs
         from ferrule.sources.custom.load import load  # for whoever has tools of their own
         from ferrule.sources.custom.places import user_folders
         from ferrule.support.roster import Roster
@@ -145,13 +171,13 @@ class Gathering:
             keep_env=settings.shell.keep_env,
             roster=self.around.services[Roster],
         )
+        keep_programs(self.around, brought.tools, self.trusted)
         if brought.tools or brought.warnings:
             self._take("custom", brought)
 
     async def _toolbox(self) -> None:
         if "toolbox" in self._loaded:
             return
-        self._loaded.add("toolbox")
         from ferrule.sources.toolbox.places import folders  # only paths
 
         places = folders(
@@ -165,6 +191,7 @@ class Gathering:
         if places.boxes or places.warnings:
             brought = await self._boxes(places.boxes)
             self._take("toolbox", brought._replace(warnings=(*places.warnings, *brought.warnings)))
+        self._loaded.add("toolbox")
 
     async def _boxes(self, boxes: "Sequence[Box]") -> "Brought":
         from ferrule.sources.toolbox.toolbox import Toolbox  # for whoever has one
@@ -178,6 +205,7 @@ class Gathering:
             roster=around.services[Roster],
             can_run_subagents=around.can_run_subagents,
             trusted=self.trusted,
+            roots=[root.path for root in around.jail.roots],
         )
         brought = await toolbox.load()
         self.toolbox += toolbox.entries
@@ -218,18 +246,21 @@ class Gathering:
         if "mcp" not in self._loaded:
             self._loaded.add("mcp")
             if self._may_have_servers():
-                from ferrule.gathering.servers import find, make  # for whoever has some
+                from ferrule.gathering.servers import find, heed, make  # for whoever has some
 
                 found = find(self.around)
                 self._warnings["servers"] = found.warnings
-                self._servers = make(self.around, found, self._changed) if found.servers else None
+                if found.servers:
+                    self._servers = make(self.around, found, self._changed)
+                    # Rules may need every name, and so the servers' tools: they have to be here by then.
+                    heed(self.around, self._servers)
         return self._servers
 
     def _know(self) -> None:
         """Bring the servers' tools, as they were listed last."""
-        self._offer_skills()
         servers = self.servers
         if servers is not None:
+            self._offer_skills()
             self._take_servers(servers.known())
 
     def _take_servers(self, brought: "Brought") -> None:
@@ -242,31 +273,24 @@ class Gathering:
         """A server's tools are others now."""
         if self._servers is not None:
             self._take_servers(self._servers.known())
+            self._offer_skills()
 
-    def _offer_skills(self) -> None:
+    def _offer_skills(self, *, prompts: bool = True) -> None:
+        """`prompts`: are those of servers counted? Then their configuration is read."""
         from ferrule.workspace.skills import Skills  # for whoever shows a model its tools
 
-        self.around.registry.offer("skill", bool(self.around.services[Skills].all()))
+        self._counts_prompts = prompts
+        try:
+            self.around.registry.offer("skill", bool(self.around.services[Skills].all()))
+        finally:
+            self._counts_prompts = True
 
     def make_skills(self) -> "Skills":
         """The session's skills."""
-        from ferrule.workspace.skill import Parameter, ServerPrompt  # for whoever uses one
-        from ferrule.workspace.skills import Skills
+        from ferrule.gathering.skilled import make  # for whoever uses one
 
-        def prompts() -> list[ServerPrompt]:
-            servers = self.servers
-            return [
-                ServerPrompt(one.server, one.name, one.words, tuple(Parameter(*about) for about in one.arguments))
-                for one in (() if servers is None else servers.prompts())
-            ]
-
-        around = self.around
-        return Skills(
-            around.jail,
-            beside=os.path.dirname(settings_path()),
-            folders=around.settings.skills.folders,
-            disable=around.settings.skills.disable,
-            session=around.session_id,
-            trusted=lambda: bool(self.trusted),
-            prompts=prompts,
+        return make(
+            self.around,
+            trusted=lambda: self.trusted,
+            servers=lambda: self.servers if self._counts_prompts else None,
         )

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.core.offered import Offered
 from ferrule.gathering.around import Around
-from ferrule.permissions.asker import Question, visible
+from ferrule.permissions.asker import NO, Question, visible
 from ferrule.sources.mcp.config import Configured, configured
 from ferrule.sources.mcp.opening import Opening
 from ferrule.sources.mcp.servers import Servers
+from ferrule.workspace.search_path import outside
 
 if TYPE_CHECKING:
     from ferrule.sources.mcp.approval import Approval
@@ -30,6 +31,12 @@ def make(around: Around, found: Configured, on_changed: Callable[[], None]) -> S
     """The servers, none of them started, as the session's tools and rules see them."""
     from ferrule.support.roster import Roster  # for whoever has servers
 
+    roots = tuple(root.path for root in around.jail.roots)
+
+    def is_silent() -> bool:
+        """Does the mode say no to whatever would ask?"""
+        return around.policy.standing.asks == "deny"
+
     async def approve(approval: "Approval") -> bool:
         what = "start it" if approval.about == "start" else "use its tools as they are now"
         question = Question(
@@ -38,14 +45,15 @@ def make(around: Around, found: Configured, on_changed: Callable[[], None]) -> S
             name=approval.server,
             summary=visible(f"The MCP server {approval.server} ({approval.layer}): {what}?"),
             touches=(),
-            effects=tuple(approval.text.splitlines()),
+            # Some characters end a line for one reader and not for the next: no line is to look like one of ours.
+            effects=tuple(map(visible, approval.text.split("\n"))),
         )
-        return (await around.ask(question)).allow is True
+        return not is_silent() and (await around.ask(question)).allow is True
 
     async def elicit(server: str, message: str, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
         summary = visible(f"The MCP server {server} asks: {message}")
         question = Question(kind="values", call_id="", name=server, summary=summary, touches=(), schema=schema)
-        answer = await around.ask(question)
+        answer = NO if is_silent() else await around.ask(question)
         return answer.values if answer.allow is True else None
 
     servers = Servers(
@@ -53,8 +61,9 @@ def make(around: Around, found: Configured, on_changed: Callable[[], None]) -> S
         state_folder=around.state,
         workspace=around.jail.folder,
         opening=Opening(
-            environment=os.environ,
-            roots=tuple(root.path for root in around.jail.roots),
+            # What a command has left in the workspace is no program that a server may be started with.
+            environment={**os.environ, "PATH": outside(os.environ.get("PATH", ""), roots)},
+            roots=roots,
             elicit=elicit,
             roster=around.services[Roster],
             result_bytes=around.settings.mcp.result_mb << 20,
@@ -64,7 +73,11 @@ def make(around: Around, found: Configured, on_changed: Callable[[], None]) -> S
         on_changed=on_changed,
     )
     around.services.put(Offered, servers)
+    return servers
+
+
+def heed(around: Around, servers: Servers) -> None:
+    """Let the user's word on whole servers of their own count as rules."""
     allowed = [text for action, text in servers.rules() if action == "allow"]
     if allowed:
         around.policing.allow(around.policy, allowed, source="the configuration of servers")
-    return servers

@@ -274,6 +274,10 @@ class Gate:
 
 
 def _likeness(case: Case) -> str:
-    """What "always" is said about: this command in this folder, or this tool with these hosts and processes."""
-    others = sorted("\0".join(access) for access in case.touches if access.kind in {"command", "host", "process"})
+    """What "always" is said about: this command in this folder, or this tool with these hosts, processes and servers.
+
+    What a skill brings is a server to us, with what it was when the user was asked.
+    """
+    kinds = {"command", "host", "process", "server"}
+    others = sorted("\0".join(access) for access in case.touches if access.kind in kinds)
     return "\0".join((case.tool, *others))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ferrule.core.errors import ConfigError
+from ferrule.permissions.asker import visible
 from ferrule.permissions.rules.rule import Layer, RuleSet
 from ferrule.settings import Permissions, decode_settings
 
@@ -18,6 +19,8 @@ PROJECT_FILES = (
     ".amp/settings.jsonc",
 )
 """The files of a project that rules are read from. Until the user trusts them they can only tighten."""
+_WITH_HOOKS = 3
+"""The first of them may have hooks."""
 _MOST_BYTES = 1 << 20
 
 Canonical = Callable[[str], str | None]
@@ -45,7 +48,7 @@ class Layers(NamedTuple):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return tuple(warning for one in self.sets for warning in one.warnings)
+        return tuple(visible(warning) for one in self.sets for warning in one.warnings)
 
 
 def exist(workspace: str, permissions: Permissions, managed: str, grants: str) -> bool:
@@ -56,8 +59,13 @@ def exist(workspace: str, permissions: Permissions, managed: str, grants: str) -
 
 
 def project_files(workspace: str) -> list[str]:
-    """The files that trust is about, whether they are there or not."""
-    return [os.path.join(workspace, name) for name in PROJECT_FILES]
+    """The files that trust is about, whether they are there or not, and the scripts that their hooks name."""
+    files = [os.path.join(workspace, name) for name in PROJECT_FILES]
+    if not any(map(os.path.lexists, files[:_WITH_HOOKS])):
+        return files
+    from ferrule.permissions.hooked_files import hooked_files  # for projects with such files
+
+    return [*files, *hooked_files(workspace, files[:_WITH_HOOKS])]
 
 
 def load_layers(
@@ -157,11 +165,11 @@ def _is_claude(text: str, path: str) -> bool:
 
 
 def _project(origin: Origin, trusted: Mapping[str, bytes] | None) -> Iterable[RuleSet]:
-    for path in project_files(origin.workspace):
+    for path in (os.path.join(origin.workspace, name) for name in PROJECT_FILES):
         if not os.path.lexists(path):
             continue
         # What is trusted are the very bytes that were looked at, whatever is there by now.
-        raw = _contents(path) if trusted is None else trusted.get(path, b"")
+        raw = _readable(path) if trusted is None else trusted.get(path, b"")
         if path.endswith(".toml"):
             ruling = decode_settings(raw, path).permissions
             yield from from_settings(ruling, origin, source=path, layer="project")
@@ -203,6 +211,14 @@ def _contents(path: str) -> bytes:
     if len(raw) > _MOST_BYTES:
         raise ConfigError(f"{path}: more than {_MOST_BYTES:,} bytes of rules.")
     return raw
+
+
+def _readable(path: str) -> bytes:
+    """The same of a project, which may have put anything there. Raises `ConfigError`."""
+    try:
+        return _contents(path)
+    except OSError as error:
+        raise ConfigError(f"Cannot read the rules in {path}: {error.strerror}.") from error
 
 
 def _home(origin: Origin) -> str:

@@ -20,6 +20,7 @@ _OBEYED = frozenset(
 )
 """Names that build programs look for in every folder."""
 _MANY = 64
+_SERVER = "mcp__"
 _READS = "It only reads the workspace."
 CONFINED = frozenset({"shell", "shell_session", "skill"})
 """The tools whose commands run in the sandbox. A formatter and a tool of the user's own do not."""
@@ -198,7 +199,10 @@ class Policy:
     def _plain(self, case: Case, subject: Subject) -> Decision:
         """A call that is no command line."""
         rules = self.weigh(subject)
-        refusing = [rule for rule in rules if rule.action != "allow"]
+        servers = self._servers(case.touches) if self._sets else ()
+        # What refuses a server binds whatever goes to it; what allows its tools says nothing of the rest.
+        bound = self.weigh(subject._replace(names=subject.names.union(servers))) if servers else rules
+        refusing = [rule for rule in bound if rule.action != "allow"]
         if refusing:
             from ferrule.permissions.refusal import refusal  # for sessions with rules
 
@@ -237,7 +241,7 @@ class Policy:
         alike = COMMANDS | {case.tool} if case.tool in COMMANDS else {case.tool}
         return Subject(
             tool=case.tool,
-            names=frozenset({case.name, *_servers(case.touches)}).union(*map(self._names.of, alike)),
+            names=frozenset({case.name}).union(*map(self._names.of, alike)),
             values=self._names.values(case.tool, case.input),
             commands=tuple(commands),
             command_keys=frozenset(key for tool in alike for key in self._names.parameters(tool, "command"))
@@ -249,6 +253,14 @@ class Policy:
             context=case.context,
             workspace=self._jail.folder,
         )
+
+    def _servers(self, touches: Sequence[Access]) -> list[str]:
+        """What rules about whole servers are about, whichever tool goes to one; `*` goes to all that are refused."""
+        keys = [access.key for access in touches if access.kind == "server"]
+        refused = (r.tool for s in self._sets for r in s.rules if r.action != "allow") if "*" in keys else ()
+        named = [tool.removesuffix("*").removesuffix("__") for tool in refused if tool.startswith(_SERVER)]
+        whole = [name for name in named if "__" not in name.removeprefix(_SERVER)]
+        return [f"{name}__" for name in (*(_SERVER + key for key in keys if _is_name(key)), *whole)]
 
     def _scene(self) -> "Any":
         from ferrule.permissions.shell.scene import Scene  # only commands need it
@@ -277,11 +289,6 @@ class Policy:
         """Is it in a folder of notes, also on a disk that takes `.AMP` for the same folder?"""
         folders = [os.path.join(root.path, self._notes).lower() for root in self._jail.roots] if self._notes else []
         return any(within(path.lower(), folder) for folder in folders)
-
-
-def _servers(touches: Sequence[Access]) -> list[str]:
-    """What rules call the servers that a call goes to, whichever tool takes it there."""
-    return [f"mcp__{access.key}" for access in touches if access.kind == "server" and _is_name(access.key)]
 
 
 def _is_name(text: str) -> bool:

@@ -1,12 +1,15 @@
 """What a registry is made of: tools, the faces of those that describe themselves, and what a session shows."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferrule.core.errors import ConfigError
 from ferrule.core.face import Face, Values, as_it_is
 from ferrule.core.tool import EMPTY_SCHEMA, AnyTool, Exposure
+
+if TYPE_CHECKING:
+    from ferrule.registry.ground import Deferred
 
 SEARCH = "tool_search"
 ON_REQUEST = (SEARCH, "skill", "list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")
@@ -31,6 +34,44 @@ class Showing(NamedTuple):
 
 
 USUAL = Showing()
+
+
+class Elsewhere:
+    """The part of a registry that is about tools from elsewhere. They may not be here yet: few sessions need any."""
+
+    def __init__(self) -> None:
+        self.on_changed: Callable[[], object] | None = None
+        """Told when what is advertised has changed."""
+        self.before_search: Callable[[], Awaitable[object]] | None = None
+        """Awaited before a search: whoever knows of tools that were never listed brings them."""
+        self.permits: Callable[[Face], bool] | None = None
+        """May the session use it at all? What it may not use is not found either."""
+        self._replaced: Mapping[str, Face] = {}
+        self._waiting: dict[str, Face] = {}
+        self._longer: Mapping[str, Sequence[str]] = {}
+        self._warnings: Mapping[str, str] = {}
+        self._deferred: Mapping[str, Deferred] = {}
+        self._put_off: Callable[[], object] | None = None
+
+    def put_off(self, bring: Callable[[], object]) -> None:
+        """Have `bring` called before anybody looks at more than names that are known: it may replace none of them."""
+        self._put_off = bring
+
+    def settle(self) -> None:
+        """Bring now what was put off. It is no news: nobody has seen the registry without it."""
+        bring, self._put_off = self._put_off, None
+        if bring is not None:
+            told, self.on_changed = self.on_changed, None
+            try:
+                bring()
+            finally:
+                self.on_changed = told
+
+    @property
+    def deferred(self) -> "Mapping[str, Deferred]":
+        """The tools that a search can find, those that are loaded among them."""
+        self.settle()
+        return self._deferred
 
 
 class Later(NamedTuple):

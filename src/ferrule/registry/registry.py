@@ -1,15 +1,24 @@
 """The tools of an engine by every name that they answer to."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ferrule.core.errors import ConfigError
 from ferrule.core.face import Face
 from ferrule.core.tool import AnyTool
-from ferrule.registry.entry import ON_REQUEST, USUAL, Later, Registered, Showing, claim, describes_itself, plain_face
+from ferrule.registry.entry import (
+    ON_REQUEST,
+    USUAL,
+    Elsewhere,
+    Later,
+    Registered,
+    Showing,
+    claim,
+    describes_itself,
+    plain_face,
+)
 from ferrule.registry.foreign import Family, Foreign, Heard, fits, own_words
-from ferrule.registry.putting_off import PuttingOff
 
 if TYPE_CHECKING:
     from ferrule.core.catalog import Catalog
@@ -19,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Later", "Registered", "Registry", "Showing", "plain_face"]
 
 
-class Registry(PuttingOff):
+class Registry(Elsewhere):
     """Built from written lists, where a name that is given twice is an error at once. Others bring tools later."""
 
     def __init__(
@@ -32,10 +41,6 @@ class Registry(PuttingOff):
     ) -> None:
         """`foreign` gives the other families, when a call is not in this one's words."""
         super().__init__()
-        self.before_search: Callable[[], Awaitable[object]] | None = None
-        """Awaited before a search: whoever knows of tools that were never listed brings them."""
-        self.permits: Callable[[Face], bool] | None = None
-        """May the session use it at all? What it may not use is not found either."""
         self._showing = showing
         self._families = foreign
         self._tools: dict[str, AnyTool | Later] = {}
@@ -67,10 +72,6 @@ class Registry(PuttingOff):
         self._foreign = Foreign(foreign, self._tools.keys() - self._given, self._faces)
         self._guests: dict[str, Face] = {}
         """Names of other families, as far as they were used → the face that answers."""
-        self._replaced: Mapping[str, Face] = {}
-        self._waiting: dict[str, Face] = {}
-        self._longer: Mapping[str, Sequence[str]] = {}
-        self._warnings: Mapping[str, str] = {}
         if showing.exposure:
             self._grow()
 

@@ -27,6 +27,7 @@ KEPT = (
     ".opencode",
     ".mcp.json",
     ".amp/settings.json",
+    ".amp/settings.jsonc",
     ".amp/plugins",
     ".amp/toolbox",
     ".agents/tools",
@@ -209,7 +210,7 @@ class Confinement:
         self._incomplete = found.incomplete
         named = [path for folder in writable for path in kept(folder, KEPT) if _below(path, writable)]
         masked = [os.path.join(home, name) for name in MASKED] + [os.path.expanduser(path) for path in wishes.masked]
-        own = [path for path in _real([self._state]) if _below(path, writable)]
+        own = [path for path in (*_real([self._state]), *self._guard.run) if _below(path, writable)]
         return Profile(
             writable=writable,
             kept=tuple(dict.fromkeys((*named, *found.protected, *self._guard.kept, *own))),

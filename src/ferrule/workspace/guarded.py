@@ -8,7 +8,7 @@ whether or not the file exists yet. Names compare by whole components.
 import functools
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ferrule.core.access import within
 from ferrule.core.errors import ToolFailure
@@ -55,6 +55,8 @@ PROTECTED = (
     ".amp/settings*.json*",
     ".amp/{plugins,toolbox}/**",
     ".agents/{tools,checks}/**",
+    ".{agents,ah}/skills/*/{tools,toolbox}/**",
+    ".{agents,ah}/skills/*/mcp.json",
     ".{claude,codex,gemini,cursor,opencode}/**",
     ".mcp.json",
     ".{vscode,idea,zed,devcontainer}/**",
@@ -81,12 +83,23 @@ class Guard:
         self._jail = jail
         self.kept: tuple[str, ...] = ()
         """Folders, real, that the user keeps from being written."""
+        self._run: dict[str, str] = {}
+        """Files that this session runs outside the sandbox, by how they compare."""
         self.denied: Callable[[str, str], bool] | None = None
         """Does a rule deny a path, for reading or for writing? Such a file counts as secret or as protected."""
 
     def open(self, allow: Sequence[str]) -> None:
         """More globs of guarded files that the user has opened."""
         self._allow += tuple(allow)
+
+    def keep(self, paths: Iterable[str]) -> None:
+        """These files, real, run outside the sandbox as they are: nothing in the session may write them."""
+        self._run |= {path.casefold(): path for path in paths}
+
+    @property
+    def run(self) -> tuple[str, ...]:
+        """Those of them that the user has not opened."""
+        return tuple(path for path in self._run.values() if not self._open(path))
 
     def secret(self, path: str) -> bool:
         if self.denied is not None and self.denied(path, "read"):
@@ -98,7 +111,8 @@ class Guard:
             return True
         if any(within(path.casefold(), folder.casefold()) for folder in self.kept):
             return True
-        return (self._listed(path, PROTECTED) or _steers_git(path)) and not self._open(path)
+        is_obeyed = path.casefold() in self._run or self._listed(path, PROTECTED) or _steers_git(path)
+        return is_obeyed and not self._open(path)
 
     def _open(self, path: str) -> bool:
         return bool(self._allow) and self._listed(path, self._allow)

@@ -9,20 +9,22 @@ import contextlib
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from ferrule.core.access import within
 from ferrule.core.errors import ToolFailure
-from ferrule.support.beneath import describe, is_regular, open_folder, read_all
+from ferrule.support.beneath import describe
 from ferrule.workspace.paths import Jail
 from ferrule.workspace.skill import FILE, ServerPrompt, Skill, Unusable, from_prompt, read_skill, shown
 from ferrule.workspace.skill_catalog import CATALOG_CHARS, catalog, prompt_of, unknown
+from ferrule.workspace.skill_file import FILE_BYTES, as_text, read_raw
+
+__all__ = ["FILE_BYTES", "MOST_SKILLS", "Place", "Skills"]
 
 MOST_SKILLS = 500
-FILE_BYTES = 1 << 18
 _HEADER_BYTES = 1 << 16
 """So much of a file is read for a list; the largest front matter fits."""
 _MOST_ENTRIES = 2000
@@ -61,11 +63,14 @@ class Skills:
         disable: Sequence[str] = (),
         session: str = "",
         trusted: Callable[[], bool] = bool,
+        contents: Callable[[], Mapping[str, bytes]] | None = None,
         prompts: Callable[[], Sequence[ServerPrompt]] = tuple,
     ) -> None:
         """`folders` and `disable` are the user's settings, and `beside` is the folder of the settings file.
 
-        `home` and `config` stand for the user's folders, `trusted` says whether the user trusts the project's code.
+        `home` and `config` stand for the user's folders, `trusted` says whether the user trusts the project's code, and
+        `contents` are the files of it, by real path, with what was in them then: a skill that came or changed since
+        is none of those.
         """
         self._jail = jail
         home = os.path.expanduser("~") if home is None else home
@@ -78,6 +83,7 @@ class Skills:
         self.session = session
         """The session's id, for instructions that name it."""
         self._trusted = trusted
+        self._contents = contents
         self._is_trusted: bool | None = None
         """What was said of it during this look."""
         self._prompts = prompts
@@ -133,8 +139,8 @@ class Skills:
         if skill.server:
             return skill
         try:
-            text = self._text(skill.file, FILE_BYTES)
-            said = read_skill(text, skill.called)
+            raw = read_raw(self._jail, skill.file)
+            said = read_skill(as_text(raw), skill.called)
             # Whose it is was decided by the file as it was in the list.
             listed = self._read.get(skill.file)
             is_same = listed is not None and _signature(skill.file, skill.called) == listed.signature
@@ -144,11 +150,19 @@ class Skills:
         if said.values["name"] != skill.name or not is_same:
             raise ToolFailure(f"The skill {skill.name} changed while it was looked at. Try again.", code="bad-skill")
         carried = {"toolbox": self._carried(skill, CARRIED), "servers": self._carried(skill, SERVERS)}
-        return msgspec.structs.replace(skill, **said.values, **carried)
+        trusted = skill.trusted and self._is_as_trusted(skill, raw)
+        return msgspec.structs.replace(skill, **said.values, **carried, trusted=trusted)
+
+    def _is_as_trusted(self, skill: Skill, raw: bytes | None = None) -> bool:
+        """Is a project's skill what the user trusts, to the byte? Without its bytes: may it be?"""
+        if skill.layer != "project" or self._contents is None:
+            return True
+        trusted = self._contents().get(skill.file)
+        return trusted is not None and raw in {None, trusted}
 
     def carried_text(self, skill: Skill) -> str:
         """What the file of servers says that a skill carries. Raises OSError and Unusable."""
-        return self._text(skill.servers, FILE_BYTES) if skill.servers else ""
+        return as_text(read_raw(self._jail, skill.servers)) if skill.servers else ""
 
     def catalog_text(self, *, limit_chars: int = CATALOG_CHARS) -> str:
         """The skills that a model may load, for a system prompt; empty where there are none."""
@@ -170,8 +184,11 @@ class Skills:
                     break
                 seen.add(file)
                 skill = self._listed(file, called, place)
-                if skill is not None:
-                    found.setdefault(skill.name, skill)
+                # One of a project that nobody trusts is not in front of the user's own.
+                if skill is not None and (
+                    skill.name not in found or (skill.layer == "user" and _is_strange(found[skill.name]))
+                ):
+                    found[skill.name] = skill
         self._read = {file: read for file, read in self._read.items() if file in seen}
         for prompt in self._prompts():
             skill = from_prompt(prompt)
@@ -220,8 +237,9 @@ class Skills:
         layer = "user" if place.owner == "user" and self._is_own(file, read.signature) else "project"
         if layer == "project" and self._is_trusted is None:
             self._is_trusted = self._trusted()
-        trusted = layer == "user" or self._is_trusted is True
-        return msgspec.structs.replace(read.skill, layer=layer, place=place.path, trusted=trusted)
+        skill = msgspec.structs.replace(read.skill, layer=layer, place=place.path)
+        trusted = layer == "user" or (self._is_trusted is True and self._is_as_trusted(skill))
+        return msgspec.structs.replace(skill, trusted=trusted)
 
     def _is_own(self, file: str, signature: tuple[object, ...]) -> bool:
         """Is it nothing that this session can have written?"""
@@ -232,35 +250,12 @@ class Skills:
 
     def _understood(self, file: str, called: str, signature: tuple[object, ...]) -> _Read:
         try:
-            said = read_skill(self._text(file, FILE_BYTES, head_bytes=_HEADER_BYTES), called)
+            said = read_skill(as_text(read_raw(self._jail, file, head_bytes=_HEADER_BYTES)), called)
         except Unusable as error:
             return _Read(signature, None, (f"{file} is not a skill: {error}.",))
         values = {**said.values, "body": ""}
         skill = Skill(layer="project", folder=os.path.dirname(file), called=called, file=file, **values)
         return _Read(signature, skill, tuple(f"{file}: {warning}." for warning in said.warnings))
-
-    def _text(self, file: str, limit_bytes: int, *, head_bytes: int | None = None) -> str:
-        """The text of a regular file at a real path, opened without following a link; its beginning with `head_bytes`.
-
-        Raises: OSError and Unusable.
-        """
-        try:
-            inside = self._jail.holds(file)
-            with self._jail.place(file).folder() if inside else open_folder(os.path.dirname(file)) as folder:
-                descriptor = folder.open(os.path.basename(file))
-        except ToolFailure as error:
-            raise Unusable(error.message.rstrip(".")) from error
-        try:
-            if not is_regular(descriptor):
-                raise Unusable("it is no regular file")
-            if (size := os.fstat(descriptor).st_size) > limit_bytes:
-                raise Unusable(f"it has {size:,} bytes, and {limit_bytes:,} is the most")
-            raw = read_all(descriptor, head_bytes or limit_bytes)
-        finally:
-            os.close(descriptor)
-        if b"\0" in raw or len(raw) > limit_bytes:
-            raise Unusable("it is no text")
-        return raw.decode(errors="replace").removeprefix("\ufeff").replace("\r\n", "\n")
 
     def _carried(self, skill: Skill, name: str) -> str:
         """What a skill carries under this name, as a real path; a project's may not be a link."""
@@ -282,6 +277,10 @@ class Skills:
 
     def _warn(self, sentence: str) -> None:
         self._warnings[shown(sentence)] = None
+
+
+def _is_strange(skill: Skill) -> bool:
+    return skill.layer == "project" and not skill.trusted
 
 
 def _signature(file: str, called: str) -> tuple[object, ...]:

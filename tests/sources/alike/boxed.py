@@ -1,5 +1,6 @@
 """The tool as a toolbox's program; the word behind its file's name, json or text, is the form that it speaks."""
 
+import contextlib
 import json
 import os
 import signal
@@ -29,10 +30,8 @@ def read():
         return json.load(sys.stdin)
     given = dict(line.rstrip("\n").split(": ", 1) for line in sys.stdin)
     text = given["text"]
-    try:
+    with contextlib.suppress(ValueError):
         text = json.loads(text) if text[:1] == '"' else text
-    except ValueError:
-        pass
     return {"text": text, "unique": given.get("unique") == "true"}
 
 

@@ -37,6 +37,7 @@ def call(given, meta):
     return {"content": [{"type": "text", "text": said}]}
 
 
+result: dict | None
 for line in sys.stdin:
     message = json.loads(line)
     method, id_, params = message.get("method"), message.get("id"), message.get("params") or {}

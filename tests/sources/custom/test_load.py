@@ -62,6 +62,7 @@ async def test_project_tools_no_dir(tmp_path: Path):
     assert await brought(project=(tmp_path / "tools",), contents={}) == Brought(())
 
 
+@pytest.mark.contract("custom.broken")
 async def test_invalid_tool_skipped(tmp_path: Path):
     (tmp_path / "bad.lua").write_text("return {name = 'bad'}")
     (tmp_path / "worse.lua").write_text("return (")
@@ -74,6 +75,7 @@ async def test_invalid_tool_skipped(tmp_path: Path):
     ]
 
 
+@pytest.mark.contract("custom.override")
 async def test_custom_tool_override(tmp_path: Path):
     for number, name in enumerate(("user", "more", "project", "inner")):
         (tmp_path / name).mkdir()
@@ -127,6 +129,7 @@ async def test_executable_in_project_tools(tmp_path: Path, calls: Calls):
     assert await calls.text(made) == ("hi\n", False)
 
 
+@pytest.mark.contract("custom.trust")
 async def test_what_was_not_trusted_is_not_even_looked_at(tmp_path: Path):
     ran = tmp_path / "ran"
     folder = tmp_path / "tools"

@@ -41,6 +41,7 @@ def tool(body: str, *, schema: str = "{type = 'object'}") -> AnyTool:
     return brought.tools[0]
 
 
+@pytest.mark.contract("custom.lua")
 async def test_the_declared_of_ah_runs_unchanged_and_keeps_its_state(calls: Calls):
     (made,) = load_lua("/tools/mytool.lua", RECORD.encode()).tools
     assert (made.name, made.source, made.origin, made.args) == ("mytool", "custom", "/tools/mytool.lua", Raw)

@@ -111,6 +111,7 @@ async def test_progress_is_reported_in_words(tmp_path: Path) -> None:
     assert reports == ["1/3: step 1", "2/3: step 2", "3/3: step 3"]
 
 
+@pytest.mark.contract("mcp.cancel")
 async def test_cancelling_a_call_cancels_it_at_the_server(tmp_path: Path) -> None:
     async with met("good", tmp_path) as connection:
         await echoed(connection)

@@ -26,6 +26,7 @@ DEATHS = [
 
 
 @pytest.mark.parametrize(("tool", "why"), DEATHS)
+@pytest.mark.contract("mcp.restart")
 async def test_every_pending_call_of_a_server_that_ends_fails_once_and_it_is_started_again(
     tmp_path: Path, tool: str, why: str
 ) -> None:

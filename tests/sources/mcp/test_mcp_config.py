@@ -64,6 +64,7 @@ COMMAND = {"command": "npx", "args": ["-y", "x"], "env": {"TOKEN": "${TOKEN}"}}
         ),
     ],
 )
+@pytest.mark.contract("mcp.forms")
 def test_a_projects_server_is_read_from_every_form(places, name, content):
     path = places.write(name, content)
 
@@ -399,6 +400,7 @@ def test_a_list_that_nobody_understands_keeps_every_server_out(places, entries):
         pytest.param("$A ${1} ${} ${A-b} $(id)", "$A ${1} ${} ${A-b} $(id)", id="other-texts"),
     ],
 )
+@pytest.mark.contract("mcp.variables")
 def test_variables_are_put_in_everywhere(text, value):
     server = Server(
         name="x", transport="stdio", layer="user", source="s", command=f"/{text}", args=(text,), env={"E": text}

@@ -17,6 +17,7 @@ TOOLS = st.lists(
 
 
 @given(SERVERS, TOOLS)
+@pytest.mark.contract("mcp.names")
 def test_every_name_is_allowed_and_its_own(server, tools):
     names = full_names(server, tools)
 

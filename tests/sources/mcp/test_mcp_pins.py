@@ -23,6 +23,7 @@ async def call(brought, name, **values):
     return await found._held.call(found.tool, values, lambda _: None)
 
 
+@pytest.mark.contract("mcp.approval")
 async def test_a_projects_server_is_never_started_before_an_approval(world):
     world.project_servers(x={"command": "evil"})
     servers = world.session()
@@ -151,6 +152,7 @@ async def test_a_users_own_server_needs_no_question_and_its_first_list_is_pinned
         pytest.param(tool("read", output_schema={"type": "object"}), id="results"),
     ],
 )
+@pytest.mark.contract("mcp.pins")
 async def test_a_tool_that_changed_is_withheld_until_it_is_approved_again(world, layer, changed):
     getattr(world, f"{layer}_servers")(x={"command": "c"})
     script = world.scripts["x"]

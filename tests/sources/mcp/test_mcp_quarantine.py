@@ -62,6 +62,7 @@ def chained(length):
         pytest.param({"type": "object", "x": "\ud800"}, "not JSON", id="half-a-character"),
     ],
 )
+@pytest.mark.contract("mcp.quarantine")
 def test_a_tool_with_a_bad_schema_is_quarantined_and_the_others_go_on(schema, reason):
     looked = looked_at(listing(tool("good"), tool("bad", schema=schema), tool("better")))
 

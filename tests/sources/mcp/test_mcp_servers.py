@@ -26,6 +26,7 @@ async def until(holds):
             await asyncio.sleep(0)
 
 
+@pytest.mark.contract("mcp.lazy")
 async def test_a_later_session_knows_the_tools_and_starts_nothing(world):
     world.user_servers(x={"command": "c"}, y={"url": "http://h", "exposure": "hidden"})
     world.scripts["y"].says = listing(tool("a.b", "Does."), tool("z" * 80))

@@ -58,6 +58,7 @@ async def test_no_folders_are_no_tools(tmp_path):
     assert "cannot be read" in brought.warnings[0]
 
 
+@pytest.mark.contract("toolbox.duplicates")
 async def test_the_earlier_folder_has_a_name_and_the_other_is_a_duplicate(tmp_path):
     put(tmp_path / "one", "z", describing("name: same\ndescription: First."))
     put(tmp_path / "two", "a", describing("name: same\ndescription: Second."))
@@ -194,6 +195,7 @@ async def test_a_killed_engine_leaves_a_trace_in_the_roster(folder, tmp_path):
     assert [name for name in os.listdir(tmp_path / "roster") if name.endswith(".process")] == []
 
 
+@pytest.mark.contract("toolbox.environment")
 async def test_the_environment_is_amps_without_secrets(folder, monkeypatch):
     script = (
         "import json, os, sys\n"

@@ -24,6 +24,7 @@ def text(*lines: str) -> str:
     return "\n".join(("name: x", "description: Does it.", *lines))
 
 
+@pytest.mark.contract("toolbox.describe-text")
 def test_the_text_of_the_manual_is_understood():
     found = understood(MANUAL)
 
@@ -71,6 +72,7 @@ def test_descriptions_are_joined_and_blank_lines_ignored():
         pytest.param("p: string see http://x: y", "string", "see http://x: y", True, id="colons-in-the-value"),
     ],
 )
+@pytest.mark.contract("toolbox.optional")
 def test_a_parameter_of_a_text_is_understood(line, kind, words, required):
     schema = understood(text(line)).schema
 
@@ -96,6 +98,7 @@ def test_a_parameter_of_a_text_is_understood(line, kind, words, required):
         pytest.param({"type": ["x"]}, {"type": "string", "description": GENERIC}, id="object-with-an-odd-type"),
     ],
 )
+@pytest.mark.contract("toolbox.describe-json")
 def test_a_parameter_of_the_compact_form_is_understood_and_never_required(spec, expected):
     found = understood(described(args={"p": spec}))
 
@@ -204,6 +207,7 @@ def test_whatever_is_written_it_is_understood_or_refused(written):
         pytest.param("", "tb__tool", id="empty"),
     ],
 )
+@pytest.mark.contract("toolbox.names")
 def test_a_name_is_made_of_what_model_apis_take(said, name):
     assert tool_name(said) == name
 

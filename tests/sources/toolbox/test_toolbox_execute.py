@@ -41,6 +41,7 @@ def folder(tmp_path):
     return tmp_path / "box"
 
 
+@pytest.mark.contract("toolbox.execute-text")
 async def test_a_tool_that_speaks_text_gets_text(workspace, folder):
     put(folder, "echo", describing("name: echo\ndescription: Says it.\nwords: string it\ntimes: integer? times"))
     async with session(workspace, box(folder)) as engine:
@@ -49,6 +50,7 @@ async def test_a_tool_that_speaks_text_gets_text(workspace, folder):
     assert (reply.status, reply.result) == ("done", 'words: "hello\\ntimes: 7"\ntimes: 2')
 
 
+@pytest.mark.contract("toolbox.execute-json")
 async def test_a_tool_that_speaks_json_gets_json(workspace, folder):
     put(folder, "add", JSON_TOOL)
     async with session(workspace, box(folder)) as engine:
@@ -93,6 +95,7 @@ async def test_it_runs_in_the_workspace_and_knows_its_thread(workspace, folder):
         pytest.param("printf 'a\\033[31mb\\n' >&2; exit 1", "ab\nThe tool failed with exit code 1.", id="colours"),
     ],
 )
+@pytest.mark.contract("toolbox.exit-code")
 async def test_another_exit_code_than_0_is_a_failure(workspace, folder, script, said):
     put(folder, "fails", describing("name: fails\ndescription: Fails.", then=script))
     async with session(workspace, box(folder)) as engine:
@@ -226,6 +229,7 @@ async def test_every_call_asks_and_a_no_runs_nothing(workspace, folder):
         pytest.param(ModeConfig(allow_toolbox=True, subagent_type="other"), "rejected-by-user", id="another-subagent"),
     ],
 )
+@pytest.mark.contract("toolbox.subagent-types")
 async def test_the_mode_and_the_tool_say_who_may_use_it(workspace, folder, mode, status):
     said = json.dumps({"name": "x", "description": "Does it.", "meta": {"subagentTypes": ["scope"]}})
     put(folder, "x", describing(said, then="echo done"))

@@ -47,6 +47,7 @@ DEFAULT = ["home/.config/amp/tools", "conf/toolbox"]
         pytest.param(None, None, "~/.config/amp/tools", DEFAULT[:1], id="home"),
     ],
 )
+@pytest.mark.contract("toolbox.folders")
 def test_the_folders_are_these(home, setting, ferrule, amp, expected):
     def absolute(paths):
         return [path if path[:1] in ("", "~") else f"{home}/{path}" for path in paths]

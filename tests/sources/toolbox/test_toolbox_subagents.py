@@ -44,6 +44,7 @@ class Host:
         return self._service
 
 
+@pytest.mark.contract("toolbox.subagents")
 async def test_a_file_is_a_tool(tmp_path):
     put(tmp_path / "box", "refactor.md", REFACTOR, mode=0o644)
     boxes = toolbox(box(tmp_path / "box"), can_run_subagents=True)

@@ -5,17 +5,17 @@ get stuck. What it started ends with it. It is no tool: it is the user's own pro
 what it names is not looked for in folders of PATH that a model can write to.
 """
 
-import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ferrule.core.access import within
 from ferrule.execute.hooks.answer import Answer, failure, from_exit
 from ferrule.execute.hooks.hook import Hook
 from ferrule.support.beneath import describe
 from ferrule.support.pipe import pipe
 from ferrule.support.programs import shell
 from ferrule.support.roster import Roster
+from ferrule.workspace.hook_scripts import scripts
+from ferrule.workspace.search_path import outside
 
 _OUTPUT_BYTES = 1 << 20
 _LABEL_CHARS = 80
@@ -32,6 +32,8 @@ class Place(NamedTuple):
 async def run(hook: Hook, given: bytes, place: Place, more: Mapping[str, str]) -> Answer:
     """What the command answers to `given`; `more` is in its environment, too. Only cancelling it raises."""
     who = label(hook)
+    if hook.pins is not None and pinned(hook.command, place.workspace) != hook.pins:
+        return failure(hook.event, who, "was not run: a script that it names is not the one that the user trusts")
     try:
         piped = await pipe(
             [shell(outside=(place.workspace,)), "-c", hook.command],
@@ -52,6 +54,21 @@ async def run(hook: Hook, given: bytes, place: Place, more: Mapping[str, str]) -
     return from_exit(hook.event, who, piped.exit_code, piped.stdout, piped.stderr)
 
 
+def pinned(command: str, workspace: str) -> tuple[tuple[str, str], ...]:
+    """The scripts of the workspace that a command line names, as they are now."""
+    return tuple((path, _hash(path)) for path in scripts(command, workspace))
+
+
+def _hash(path: str) -> str:
+    import hashlib  # for hooks of a project
+
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
 def label(hook: Hook) -> str:
     """A hook in words that begin a sentence."""
     text = " ".join(hook.command.split()) if hook.function is None else _called(hook.function)
@@ -61,19 +78,12 @@ def label(hook: Hook) -> str:
 
 def environment(place: Place) -> dict[str, str]:
     """The given one with the project's folder, and a PATH without what is relative or lies in the workspace."""
-    roots = {os.path.abspath(place.workspace), os.path.realpath(place.workspace)}
-    folders = place.environment.get("PATH", os.defpath).split(os.pathsep)
-    kept = [folder for folder in folders if os.path.isabs(folder) and not _inside(folder, roots)]
     return {
         **place.environment,
-        "PATH": os.pathsep.join(kept) or os.defpath,
+        "PATH": outside(place.environment.get("PATH", ""), (place.workspace,)),
         "CLAUDE_PROJECT_DIR": place.workspace,
         "FERRULE_PROJECT_DIR": place.workspace,
     }
-
-
-def _inside(folder: str, roots: set[str]) -> bool:
-    return any(within(way, root) for way in (os.path.normpath(folder), os.path.realpath(folder)) for root in roots)
 
 
 def _called(function: object) -> str:

@@ -35,6 +35,8 @@ class Hook(NamedTuple):
     layer: Layer = "user"
     source: str = ""
     """Where it was written, for people."""
+    pins: tuple[tuple[str, str], ...] | None = None
+    """The scripts of the workspace that the command names, with hashes of what was trusted; None: any may run."""
 
 
 class Before(NamedTuple):

@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from ferrule.core.args import Args
@@ -24,6 +24,7 @@ from ferrule.support.beneath import describe
 from ferrule.support.environment import quiet_environment
 from ferrule.support.frontmatter import front_matter
 from ferrule.support.roster import Roster
+from ferrule.workspace.search_path import outside
 
 _HELP_CHARS = 200
 _OUTPUT_CHARS = 2000
@@ -53,6 +54,8 @@ class Asking(NamedTuple):
     seconds: float
     keep_env: Collection[str] = ()
     roster: Roster | None = None
+    roots: Sequence[str] = ()
+    """The folders of the workspace: nothing in them is looked for by its name."""
 
 
 class ProgramTool(Tool[ProgramArgs, Any]):
@@ -62,8 +65,11 @@ class ProgramTool(Tool[ProgramArgs, Any]):
     source = "custom"
     schema = SCHEMA
 
-    def __init__(self, path: str, *, words: str, guidance: str = "", pin: str = "") -> None:
-        """`pin` is the hash of the only content that may run; empty for the user's own programs."""
+    def __init__(self, path: str, *, words: str, guidance: str = "", pin: str = "", roots: Sequence[str] = ()) -> None:
+        """`pin` is the hash of the only content that may run; empty for the user's own programs.
+
+        `roots` are the folders of the workspace, where it looks for no program.
+        """
         self.origin = path
         self.name = tool_name(path)
         spelled = os.path.basename(path)
@@ -72,6 +78,7 @@ class ProgramTool(Tool[ProgramArgs, Any]):
         self.words = words
         self.guidance = guidance
         self._pin = pin
+        self._roots = tuple(roots)
 
     async def run(self, args: ProgramArgs, ctx: Context) -> Any:
         words = split(args.args)
@@ -80,7 +87,7 @@ class ProgramTool(Tool[ProgramArgs, Any]):
             [self.origin, *words],
             ctx=ctx,
             cwd=ctx.path("."),
-            env=quiet_environment(os.environ, keep=ctx.need(Settings).shell.keep_env),
+            env=_environment(ctx.need(Settings).shell.keep_env, self._roots),
             roster=ctx.need(Roster),
             head_chars=_HEAD_CHARS,
             tail_chars=_TAIL_CHARS,
@@ -109,7 +116,12 @@ async def load_program(path: str, place: Place, asking: Asking) -> Brought:
         problem = describe(error) if isinstance(error, OSError) else str(error)
         warnings = (f"failed to load {path}.md: {problem}",)
     words = words or await _help(path, asking) or f"CLI tool: {os.path.basename(path)}"
-    return Brought((ProgramTool(path, words=words, guidance=guidance, pin=pin),), warnings)
+    return Brought((ProgramTool(path, words=words, guidance=guidance, pin=pin, roots=asking.roots),), warnings)
+
+
+def _environment(keep: Collection[str], roots: Sequence[str]) -> dict[str, str]:
+    env = quiet_environment(os.environ, keep=keep)
+    return {**env, "PATH": outside(env.get("PATH", ""), roots)}
 
 
 def tool_name(path: str) -> str:
@@ -166,7 +178,7 @@ async def _help(path: str, asking: Asking) -> str:
             [path, "--help"],
             ctx=None,
             cwd=os.path.dirname(path),
-            env=quiet_environment(os.environ, keep=asking.keep_env),
+            env=_environment(asking.keep_env, asking.roots),
             seconds=asking.seconds,
             roster=asking.roster,
             apart=True,

@@ -47,7 +47,7 @@ async def load(
     refused = [folder for folder in dict.fromkeys(folders) if folder not in outside and os.path.isdir(folder)]
     places = [Place(folder) for folder in outside]
     places += [project_place(folder, contents or {}) for folder in dict.fromkeys(project)]
-    asking = Asking(describe_seconds, keep_env, roster)
+    asking = Asking(describe_seconds, keep_env, roster, roots)
     brought += [await _of(place, asking) for place in places]
     tools: dict[str, AnyTool] = {}
     for tool in (tool for one in brought for tool in one.tools):

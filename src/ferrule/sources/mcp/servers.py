@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.core.offered import Offered
 from ferrule.sources.brought import Brought
@@ -14,7 +12,7 @@ from ferrule.sources.mcp.held import Held, Look, Shared
 from ferrule.sources.mcp.kept_listings import KeptListings
 from ferrule.sources.mcp.names import PREFIX, full_names, server_of, short_names
 from ferrule.sources.mcp.pins import Pins
-from ferrule.sources.mcp.server import Layer, Server, Transport
+from ferrule.sources.mcp.server import Layer, Server
 from ferrule.sources.mcp.tool import McpTool
 
 if TYPE_CHECKING:
@@ -23,34 +21,10 @@ if TYPE_CHECKING:
     from ferrule.sources.mcp.approval import Approve
     from ferrule.sources.mcp.connection import Connection
     from ferrule.sources.mcp.opening import Opening
+    from ferrule.sources.mcp.state import OfferedPrompt, ServerState
 
 _AT_ONCE = 8
 """How many servers are started at the same moment."""
-
-
-class OfferedPrompt(msgspec.Struct, frozen=True):
-    """A prompt of a server, which counts as a skill."""
-
-    server: str
-    name: str
-    words: str
-    arguments: tuple[tuple[str, str, bool], ...]
-    """Name, description, and whether it is required."""
-
-
-class ServerState(msgspec.Struct, frozen=True):
-    """A server, for people."""
-
-    name: str
-    layer: Layer
-    transport: Transport
-    source: str
-    state: str
-    """disabled, denied, new, changed, unlisted, listed or running."""
-    tools: int
-    withheld: tuple[str, ...] = ()
-    quarantined: tuple[tuple[str, str], ...] = ()
-    error: str = ""
 
 
 class Servers(Offered):
@@ -197,11 +171,13 @@ class Servers(Offered):
         servers = [held.server for held in self._held.values() if held.server.permission != "ask"]
         return tuple((server.permission, f"{PREFIX}{server.name}") for server in servers)
 
-    def states(self) -> list[ServerState]:
+    def states(self) -> "list[ServerState]":
         """Every configured server, for people."""
         return [self._state(held) for held in self._held.values()]
 
-    def _state(self, held: Held) -> ServerState:
+    def _state(self, held: Held) -> "ServerState":
+        from ferrule.sources.mcp.state import ServerState  # for people
+
         server, look = held.server, held.look()
         state: str = look.state
         if held.is_shut:
@@ -229,8 +205,10 @@ class Servers(Offered):
         self._shared.pins.forget(held.server)
         held.forget()
 
-    def prompts(self) -> tuple[OfferedPrompt, ...]:
+    def prompts(self) -> "tuple[OfferedPrompt, ...]":
         """The prompts that are known now; nothing is started."""
+        from ferrule.sources.mcp.state import OfferedPrompt  # for sessions that have any skills
+
         return tuple(
             OfferedPrompt(name, one.name, one.words, one.arguments)
             for name, held in self._held.items()

@@ -5,13 +5,14 @@ all of it over, but a program that a model calls can print what it was given.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ferrule.core.errors import ToolFailure
 from ferrule.settings import Settings
 from ferrule.sources.program import run_program
 from ferrule.support.environment import quiet_environment
 from ferrule.support.roster import Roster
+from ferrule.workspace.search_path import outside
 
 DESCRIBE_BYTES = 1 << 20
 _TAIL_CHARS = 2_000
@@ -21,16 +22,17 @@ class FailedError(Exception):
     """A program did not describe itself; the sentence says why."""
 
 
-def environment(settings: Settings, action: str, *, cwd: str, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What a toolbox's program finds in its environment."""
+def environment(
+    settings: Settings, action: str, *, cwd: str, roots: Sequence[str] = (), more: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """What a toolbox's program finds in its environment; nothing in `roots` is looked for by its name."""
     env = quiet_environment(os.environ, keep=settings.shell.keep_env)
-    # Where PATH names no full path, it names something in the workspace.
-    paths = [path for path in env.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(path)]
-    own = {"TOOLBOX_ACTION": action, "AGENT": "amp", "CLAUDECODE": "1", "PATH": os.pathsep.join(paths), "PWD": cwd}
+    path = outside(env.get("PATH", ""), roots)
+    own = {"TOOLBOX_ACTION": action, "AGENT": "amp", "CLAUDECODE": "1", "PATH": path, "PWD": cwd}
     return {**env, **own, **(more or {})}
 
 
-async def said(path: str, settings: Settings, roster: Roster | None) -> str:
+async def said(path: str, settings: Settings, roster: Roster | None, roots: Sequence[str] = ()) -> str:
     """What a program says when it is described. Raises `FailedError`."""
     # Nobody has asked for this run yet: the workspace has no part in it.
     folder, seconds = os.path.dirname(path), settings.tools.describe_seconds
@@ -39,7 +41,7 @@ async def said(path: str, settings: Settings, roster: Roster | None) -> str:
             [path],
             ctx=None,
             cwd=folder,
-            env=environment(settings, "describe", cwd=folder),
+            env=environment(settings, "describe", cwd=folder, roots=roots),
             seconds=seconds,
             roster=roster,
             apart=True,

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import logging
 import os
+from collections.abc import Sequence
 
 from ferrule.core.elsewhere import Mixed
 from ferrule.core.errors import ToolFailure
@@ -30,8 +31,20 @@ class ToolboxTool(Tool[Raw, Mixed]):
     args = Raw
     source = "toolbox"
 
-    def __init__(self, path: str, name: str, description: Description, *, session: str, pin: str = "") -> None:
-        """`pin` is the hash of the program that has described itself, where no other may run in its place."""
+    def __init__(
+        self,
+        path: str,
+        name: str,
+        description: Description,
+        *,
+        session: str,
+        pin: str = "",
+        roots: Sequence[str] = (),
+    ) -> None:
+        """`pin` is the hash of the program that has described itself, where no other may run in its place.
+
+        `roots` are the folders of the workspace, where it looks for no program.
+        """
         self.name = name
         self.words = description.words
         self.schema = description.schema
@@ -42,6 +55,7 @@ class ToolboxTool(Tool[Raw, Mixed]):
         self._format = description.format
         self._session = session
         self._pin = pin
+        self._roots = tuple(roots)
 
     async def run(self, args: Raw, ctx: Context) -> Mixed:
         parameters = written(args.values, self._format)
@@ -57,7 +71,7 @@ class ToolboxTool(Tool[Raw, Mixed]):
             [self.origin],
             ctx=ctx,
             cwd=cwd,
-            env=environment(settings, "execute", cwd=cwd, more=thread),
+            env=environment(settings, "execute", cwd=cwd, roots=self._roots, more=thread),
             stdin=parameters,
             roster=ctx.need(Roster),
             apart=True,

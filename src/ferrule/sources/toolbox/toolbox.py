@@ -53,11 +53,12 @@ class Toolbox:
         taken: Collection[str] = (),
         can_run_subagents: bool = False,
         trusted: Mapping[str, bytes] | None = None,
+        roots: Sequence[str] = (),
     ) -> None:
         """`session` is told to the tools as the thread's id; `taken` are names that other tools have already.
 
         `trusted` are the files of the project with the contents that the user trusts: with it nothing else of a
-        project is run or read, also where a file has changed since.
+        project is run or read, also where a file has changed since. `roots` are the folders of the workspace.
         """
         self.entries: list[Entry] = []
         """The files that were looked at, in the order in which they count."""
@@ -68,6 +69,7 @@ class Toolbox:
         self._taken = frozenset(taken)
         self._can_run_subagents = can_run_subagents
         self._trusted = trusted
+        self._roots = tuple(roots)
 
     async def load(self) -> Brought:
         """Let every program describe itself; the tools that come of it, and what could not be used."""
@@ -119,11 +121,11 @@ class Toolbox:
             pin = await asyncio.to_thread(self._pin, entry)
             if path.endswith(".md"):
                 return await asyncio.to_thread(self._subagent, path, tool_name(stem))
-            description = understood(await said(path, self._settings, self._roster))
+            description = understood(await said(path, self._settings, self._roster, self._roots))
         except (FailedError, ValueError) as error:
             return entry._replace(status="failed", reason=str(error))
         name = tool_name(description.name or stem)
-        return ToolboxTool(path, name, description, session=self._session, pin=pin)
+        return ToolboxTool(path, name, description, session=self._session, pin=pin, roots=self._roots)
 
     def _pin(self, entry: Entry) -> str:
         """The hash of a project's file: what the user trusts is that, not what may be there when it is called."""

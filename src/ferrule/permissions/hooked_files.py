@@ -1,0 +1,35 @@
+"""The scripts that the hooks of a project's settings name: they are trusted with them, or not at all."""
+
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from ferrule.support.beneath import is_regular, read_all
+from ferrule.workspace.hook_scripts import commands, scripts
+
+_MOST_BYTES = 1 << 20
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+def hooked_files(workspace: str, files: Sequence[str]) -> list[str]:
+    """The scripts in the workspace, as paths from it; what cannot be read as settings names none."""
+    real = os.path.realpath(workspace)
+    found = {script for path in files for line in _commands(path) for script in scripts(line, real)}
+    return [os.path.join(workspace, os.path.relpath(script, real)) for script in sorted(found)]
+
+
+def _commands(path: str) -> list[str]:
+    try:
+        descriptor = os.open(path, _READ)
+    except OSError:
+        return []
+    try:
+        raw = read_all(descriptor, _MOST_BYTES) if is_regular(descriptor) else b""
+        decode = msgspec.toml.decode if path.endswith(".toml") else msgspec.json.decode
+        said = decode(raw.removeprefix(b"\xef\xbb\xbf"))
+    except (OSError, ValueError, RecursionError):  # whoever reads the rules says what is wrong
+        return []
+    finally:
+        os.close(descriptor)
+    return list(commands(said.get("hooks"))) if isinstance(said, dict) else []
