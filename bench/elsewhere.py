@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 from bench.measure import Row, milliseconds, pairs, ratio
@@ -202,7 +203,7 @@ def _fresh(world: _World) -> Iterator[Row]:
             environment = {**os.environ, **world.variables(user)}
             subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, cwd=world.work, env=environment)
 
-        many, none = asyncio.run(pairs(lambda run=run: run("many"), lambda run=run: run("none"), _STARTS))
+        many, none = asyncio.run(pairs(partial(run, "many"), partial(run, "none"), _STARTS))
         yield Row(name, _more(many, none), limit, "ms", f"{milliseconds(many)} and {milliseconds(none)}")
 
 
@@ -218,7 +219,7 @@ async def _again(world: _World) -> list[Row]:
                     if is_shown:
                         engine.definitions()
 
-        many, none = await pairs(lambda do=session: do("many"), lambda do=session: do("none"), _SESSIONS)
+        many, none = await pairs(partial(session, "many"), partial(session, "none"), _SESSIONS)
         detail = f"{milliseconds(many)} and {milliseconds(none)}"
         out.append(Row(f"the same, once all is imported: {name}", _more(many, none), limit, "ms", detail))
     return out
@@ -248,7 +249,7 @@ async def _searches() -> list[Row]:
                     statistics.median(times) * 1000,
                     5,
                     "ms",
-                    f"p95 {sorted(times)[190] * 1000:.2f} ms; the first, with reading 50 listings, {first * 1000:.0f} ms",
+                    f"p95 {sorted(times)[190] * 1000:.2f} ms; the first, reading 50 listings, {first * 1000:.0f} ms",
                 )
             )
     return out
@@ -263,12 +264,12 @@ async def _calls(world: _World) -> list[Row]:
     listed = world.write("plain.json", json.dumps(json.loads(said)["result"]))
     package = {"command": sys.executable, "args": [world.bare, listed]}
     return [
-        await _called(world, "a call of a local server, against the package's own client", package, 1.3),
-        await _called(world, "the same, of a server that does next to nothing", plain, float("inf")),
+        await _called("a call of a local server, against the package's own client", package, 1.3),
+        await _called("the same, of a server that does next to nothing", plain, float("inf")),
     ]
 
 
-async def _called(world: _World, name: str, entry: dict[str, Any], limit: float) -> Row:
+async def _called(name: str, entry: dict[str, Any], limit: float) -> Row:
     from mcp import Client, StdioServerParameters
 
     given = json.dumps({"mcpServers": {"local": {**entry, "permission": "allow"}}})

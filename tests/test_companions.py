@@ -16,21 +16,13 @@ from ferrule.execute.hooks.hook import Hook
 from ferrule.settings import McpServer, Permissions, Settings, Tools
 from tests.gathering.world import World, names
 
-LAZY = """
-import asyncio, sys
-from ferrule import Engine, Settings
-from ferrule.settings import Mcp, McpServer, Tools
+CALL = """
+import sys
+from ferrule.cli.main import run
 
-async def main():
-    settings = Settings(mcp=Mcp(servers={"one": McpServer(command="absent")}), tools=Tools(toolbox=(sys.argv[1],)))
-    async with Engine(sys.argv[1], settings=settings, lazy=True) as engine:
-        assert (await engine.call("Read", path="a.txt")).ok
-        assert engine.warnings == ()
-    elsewhere = ("ferrule.gathering", "ferrule.sources", "ferrule.workspace.skill")
-    loaded = [name for name in sys.modules if name.startswith(elsewhere)]
-    print(loaded, "mcp" in sys.modules, "lupa" in sys.modules)
-
-asyncio.run(main())
+code = run(["call", "Read", '{"path": "a.txt"}', "--workspace", sys.argv[1]])
+elsewhere = ("ferrule.gathering", "ferrule.sources", "ferrule.workspace.skill", "mcp.", "lupa.")
+print(code, [name for name in sys.modules if name.startswith(elsewhere)])
 """
 
 
@@ -42,18 +34,20 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return World(tmp_path)
 
 
-def test_a_call_of_a_built_in_tool_loads_nothing_of_tools_from_elsewhere(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("text\n")
-    state = {"FERRULE_STATE": str(tmp_path / "state")}
+def test_a_call_of_a_built_in_tool_loads_nothing_of_tools_from_elsewhere(world: World) -> None:
+    (world.workspace / "a.txt").write_text("text\n")
+    world.box(world.user / "toolbox", "boxed")
+    world.skill(world.user / "skills", "greeting")
+    (world.user / "settings.toml").write_text('[mcp.servers.one]\ncommand = "absent"\n')
     ran = subprocess.run(
-        [sys.executable, "-c", LAZY, str(tmp_path)],
-        env={**os.environ, **state},
+        [sys.executable, "-c", CALL, str(world.workspace)],
+        env=dict(os.environ),
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert (ran.stdout, ran.stderr) == ("[] False False\n", "")
+    assert (ran.stdout.splitlines()[-1:], ran.stderr) == (["0 []"], "")
 
 
 async def test_what_is_around_a_session_is_there_only_while_it_is_open(world: World) -> None:
@@ -71,13 +65,23 @@ async def test_what_is_around_a_session_is_there_only_while_it_is_open(world: Wo
     await engine.close()
 
 
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in {b"Z", b"X"}
+    except OSError:
+        return False
+
+
 async def test_closing_while_a_call_waits_for_its_tool_runs_none_of_the_message(world: World) -> None:
     slow = world.box(world.user / "toolbox", "slow")
-    slow.write_text(f"#!/bin/sh\n: > {world.folder}/began\nexec sleep 600\n")
+    slow.write_text(
+        f"#!/bin/sh\necho $$ > {world.folder}/pid; mv {world.folder}/pid {world.folder}/began\nexec sleep 600\n"
+    )
     async with world.session(lazy=True) as engine:
         calls = [Call("tb__slow", {}), Call("Bash", {"cmd": "touch touched"})]
         running = asyncio.create_task(engine.run(calls))
         await world.until((world.folder / "began").exists)
+    assert not lives(int((world.folder / "began").read_text()))
     with pytest.raises(ConfigError, match="closed while the calls waited"):
         await running
     assert not (world.workspace / "touched").exists()

@@ -182,8 +182,22 @@ class Flow:
 
     async def perform(self, ready: Ready) -> Reply:
         """Let a call pass, wait for its turn, run it, put it into words and bound them."""
-        call, face, tool, args, _, ctx, ticket = ready
+        call, ctx, ticket = ready.call, ready.ctx, ready.ticket
         assert ticket is not None
+        try:
+            end = await self._run(ready, ticket)
+            if self.hooks is not None and ctx.started and not isinstance(end, asyncio.CancelledError):
+                reply = end if isinstance(end, Reply) else refusal(call, ctx, ready.face, end, self.clock())
+                # Whoever waits for this call's files waits for the hooks too: they may format them.
+                end = await self._tell_end(self.hooks, call, reply)
+        finally:
+            self.scheduler.release(ticket)
+            ctx.finish()
+        return self._end(call, ctx, ready.face, end)
+
+    async def _run(self, ready: Ready, ticket: Ticket) -> Reply | BaseException:
+        """What came of it, whatever that is: every call gets its answer."""
+        call, face, tool, args, _, ctx, _ = ready
         try:
             said_yes = await self.gate.admit(self.case(ready), lambda question: self._blocked(call, question))
             waited = await self.scheduler.turn(ticket)
@@ -199,17 +213,16 @@ class Flow:
             await ctx.offer_guidance(ready.touches)
             ctx.tell_ended()
             bounded = await self.bounds.bound(face.says(outcome), ctx, face.bound, limit_bytes=face.limit_bytes)
-            end: Reply | BaseException = reply_of(
-                call, ctx, outcome, bounded, failed=face.failed(outcome), now=self.clock()
-            )
-            if self.hooks is not None and isinstance(end, Reply):
-                end = await self.hooks.after(call, end)
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - as above; and every call gets its answer
-            end = error
-        finally:
-            self.scheduler.release(ticket)
-            ctx.finish()
-        return self._end(call, ctx, face, end)
+            return reply_of(call, ctx, outcome, bounded, failed=face.failed(outcome), now=self.clock())
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a bug in a tool harms its own call only
+            return error
+
+    async def _tell_end(self, hooks: Hooks, call: Call, reply: Reply) -> Reply:
+        """The reply with the word of the hooks on it; what has happened stays told if they are stopped or fail."""
+        try:
+            return await hooks.after(call, reply)
+        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - they are the user's own code
+            return reply
 
     def _again(self, ready: Ready) -> tuple[Ready, bool]:
         """The call as it is now that its turn has come: the shell may have gone to another folder since."""

@@ -6,7 +6,7 @@ the tool, and an input that a hook gives back is heard in them; the call is then
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -183,10 +183,11 @@ class Hooking:
             if access.kind != "command" or theirs is None:
                 continue
             one = await self._hooks.before(shell, theirs.name, theirs.advertised({"command": access.key}), call.id)
+            if one.verdict == "deny":
+                return said._replace(verdict="deny", reason=one.reason)
             # A command in a text cannot be another one: then the user decides. Who allows one allows not all of it.
-            if one.verdict == "deny" or (said.verdict != "ask" and (one.verdict == "ask" or one.input is not None)):
-                verdict: Literal["ask", "deny"] = "deny" if one.verdict == "deny" else "ask"
-                said = said._replace(verdict=verdict, reason=one.reason or _CHANGED)
+            if said.verdict != "ask" and (one.verdict == "ask" or one.input is not None):
+                said = said._replace(verdict="ask", reason=one.reason or _CHANGED)
         return said
 
     async def after(self, call: Call, reply: Reply) -> Reply:

@@ -282,3 +282,26 @@ async def test_every_call_of_a_message_gets_its_answer_when_a_hook_refuses_one(t
         replies = await engine.run([Call("Read", {"file_path": f"{name}.txt"}) for name in "abab"])
 
     assert [reply.status for reply in replies] == ["rejected-by-user", "done"] * 2
+
+
+async def test_a_call_whose_tool_refuses_its_arguments_is_told_as_a_failure(tmp_path):
+    failure = Heard()
+    async with opened(tmp_path, Hook("PostToolUseFailure", "Read", function=failure)) as engine:
+        reply = await engine.call("Read", file_path="missing.txt")
+
+    assert not reply.ok
+    assert "missing.txt" in json.dumps(failure.told[0])
+
+
+async def test_the_next_call_on_a_file_waits_for_the_hooks_of_the_one_before(tmp_path):
+    command = "until [ -e go ]; do sleep 0.01; done; echo formatted > a.txt"
+    hook = Hook("PostToolUse", "Write", command=command)
+    async with opened(tmp_path, hook, ask=lambda question: True) as engine:
+        write = Call("Write", {"file_path": "a.txt", "content": "raw\n"})
+        running = asyncio.create_task(engine.run([write, Call("Read", {"file_path": "a.txt"})]))
+        while not (tmp_path / "work/a.txt").exists():
+            await asyncio.sleep(0.005)
+        (tmp_path / "work/go").touch()
+        replies = await asyncio.wait_for(running, 60)
+
+    assert "formatted" in replies[1].text

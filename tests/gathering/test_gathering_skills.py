@@ -100,3 +100,16 @@ async def test_a_project_s_skill_brings_nothing_untrusted(world: World) -> None:
     async with world.session(dialect="claude") as engine:
         assert (await engine.call("Skill", skill="theirs")).ok
         assert {"tb__carried", "mcp__brought__say"} <= names(engine)
+
+
+async def test_a_trusted_skill_s_tool_that_changed_in_the_session_is_not_brought(world: World) -> None:
+    folder = world.skill(world.workspace / ".claude" / "skills", "theirs", "Look around.")
+    boxed = world.box(folder / "toolbox", "carried")
+    world.trust()
+    async with world.session(dialect="claude") as engine:
+        assert "Skill" in names(engine)
+        boxed.write_text(boxed.read_text().replace("echo boxed", "echo changed"))
+        await engine.call("Skill", skill="theirs")
+        assert "tb__carried" not in names(engine)
+        assert [warning for warning in engine.warnings if str(boxed) in warning]
+    assert not boxed.with_name("carried.ran").exists()

@@ -53,6 +53,10 @@ class Row(NamedTuple):
     """What a call without any argument gives, where nothing is required."""
     near: Mapping[str, Any] = MappingProxyType({"text": "a a", "unique": "true"})
     """Arguments that nearly fit; they count one word."""
+    extra: str = "passes"
+    """What becomes of an argument that its schema does not name: it passes where the schema lets it, as JSON Schema says;
+    it is ignored and noted where the tool could not take it; and it is refused where the schema forbids it.
+    """
     guidance: bool = True
     """Can it say how it is to be used, for a system prompt?"""
     body: str = "process"
@@ -133,7 +137,7 @@ def _line(**values: Any) -> dict[str, Any]:
 _EXIT = "SystemExit"
 ROWS = (
     Row("python-record", _module("record.py"), body="thread", crashed=_EXIT),
-    Row("python-function", _module("decorated.py"), body="thread", code=None, crashed=_EXIT),
+    Row("python-function", _module("decorated.py"), extra="noted", body="thread", code=None, crashed=_EXIT),
     Row("lua", _module("count_words.lua"), body="interpreter", progresses=False, crashed="memory"),
     Row(
         "executable",
@@ -143,13 +147,14 @@ ROWS = (
         required=(),
         without="0 words: ",
         near={"args": 1},
+        extra="noted",
         crashed="exit code: 137",
     ),
     Row("toolbox-json", _boxed("json"), "tb__count_words", guidance=False, crashed="exit code 137"),
-    Row("toolbox-text", _boxed("text"), "tb__count_words", guidance=False, crashed="exit code 137"),
+    Row("toolbox-text", _boxed("text"), "tb__count_words", extra="refused", guidance=False, crashed="exit code 137"),
     Row("server", _served, "mcp__words__count_words", "count_words", guidance=False, body="server", crashed="ended"),
-    Row("package", _packaged, body="thread", code=None, crashed=_EXIT),
-    Row("given", _given, body="thread", code=None, crashed=_EXIT),
+    Row("package", _packaged, extra="noted", body="thread", code=None, crashed=_EXIT),
+    Row("given", _given, extra="noted", body="thread", code=None, crashed=_EXIT),
 )
 
 

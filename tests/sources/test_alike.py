@@ -87,6 +87,17 @@ async def test_an_argument_that_nearly_fits_is_mended_and_that_is_said(alike: Al
     assert list(alike.row.near)[-1] in note
 
 
+async def test_an_argument_that_nobody_knows_is_what_the_schema_makes_of_it(alike: Alike) -> None:
+    async with session(alike) as engine:
+        reply = await engine.call(alike.row.name, **alike.input("one"), extra=1)
+    if alike.row.extra == "refused":
+        assert (reply.status, reply.error and reply.error.error_code) == ("error", "bad-arguments")
+        assert "extra" in reply.text
+        return
+    assert (reply.status, reply.text) == ("done", "1 words: one")
+    assert len([note for note in reply.notes if "extra" in note]) == (alike.row.extra == "noted")
+
+
 async def test_what_the_tool_says_of_its_failure_is_the_error(alike: Alike) -> None:
     async with session(alike) as engine:
         reply = await engine.call(alike.row.name, **alike.input("fail now"))

@@ -38,7 +38,9 @@ def show(prefix: str, *, workspace: str, changed: bool, as_json: bool) -> int:
 
     whole = layers_of(workspace, state_folder())
     rows = [
-        row for row in _rows(whole) if row["key"] == prefix or row["key"].startswith(f"{prefix}." if prefix else "")
+        row
+        for row in _rows(whole, workspace)
+        if row["key"] == prefix or row["key"].startswith(f"{prefix}." if prefix else "")
     ]
     if prefix and not rows:
         raise click.UsageError(f"There is no setting {prefix!r}. `ferrule config show` lists them all.")
@@ -75,8 +77,9 @@ def path(*, workspace: str) -> int:
     return DONE
 
 
-def _rows(whole: Any) -> list[dict[str, Any]]:
-    from ferrule.layered import described, value_of
+def _rows(whole: Any, workspace: str) -> list[dict[str, Any]]:
+    from ferrule.layered import described, project_path, value_of
+    from ferrule.settings import managed_path
 
     rows = []
     for key, _ in described():
@@ -84,7 +87,8 @@ def _rows(whole: Any) -> list[dict[str, Any]]:
     for layer in ("project", "managed"):
         for key in ("permissions.allow", "permissions.ask", "permissions.deny", "hooks", "mcp.servers"):
             held = value_of(whole.layers[layer], key) if layer in whole.layers else None
-            rows += [row | {"key": f"{row['key']} ({layer})"} for row in _members(key, held, {}, layer) if held]
+            file = managed_path() if layer == "managed" else project_path(os.path.realpath(workspace))
+            rows += [row | {"key": f"{row['key']} ({layer})"} for row in _members(key, held, {}, file) if held]
     return rows
 
 

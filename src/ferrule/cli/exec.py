@@ -85,6 +85,7 @@ def _words(message: str) -> str:
 
 async def _plan(calls: list[Call], session: dict[str, Any]) -> list[list[Call]]:
     async with open_engine(**session, lazy=True) as engine:
+        await engine.sources.ensure([call.name for call in calls])
         return engine.plan(calls)
 
 

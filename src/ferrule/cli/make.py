@@ -5,9 +5,10 @@ import os
 import click
 
 from ferrule.cli.codes import DONE
+from ferrule.core.access import within
 from ferrule.settings import load_settings, settings_path
 from ferrule.sources.toolbox.making import LANGUAGES, Language, make
-from ferrule.sources.toolbox.places import folders, preferred
+from ferrule.sources.toolbox.places import PROJECT, folders, preferred
 
 
 @click.command("make")
@@ -34,7 +35,11 @@ def command(name: str, language: Language, folder: str | None) -> int:
     made = make(name, language, folder)
     click.echo(f"Wrote {made}, a tool for {language}.")
     used = folders(tools, environment=os.environ, settings_file=path).boxes
-    if not any(os.path.realpath(box.path) == os.path.realpath(folder) for box in used):
+    if folder in {os.path.join(os.getcwd(), place) for place in PROJECT}:
+        click.echo("It is the project's: it is used once you trust that, with `ferrule permissions trust`.")
+    elif within(os.path.realpath(folder), os.path.realpath(".")):
+        click.echo(f"No toolbox is found there: a project's own are {' and '.join(PROJECT)}, below its root.")
+    elif not any(os.path.realpath(box.path) == os.path.realpath(folder) for box in used):
         click.echo(f"It is found once its folder is a toolbox: export FERRULE_TOOLBOX={folder}")
     click.echo(f"Try it:    ferrule tools use {name} --text hello --only output")
     click.echo("Change it: what it says when it is described is what a model reads.")

@@ -92,6 +92,7 @@ def _chosen(registry: Registry, name: str | None) -> list[Registered]:
         return [registry.resolve(face.name) for face in registry.shown()]
     from ferrule.sources.toolbox.naming import PREFIX
 
+    registry.load_all()  # who looks at a tool need not have searched for it
     try:
         return [registry.resolve(name if registry.knows(name) or not registry.knows(PREFIX + name) else PREFIX + name)]
     except UnknownTool as error:
@@ -110,6 +111,9 @@ async def _show_toolboxes(session: dict[str, Any]) -> int:
 
     async with open_engine(**session) as engine:
         entries = engine.sources.toolbox
+        folders = [warning for warning in engine.warnings if "toolbox folder" in warning]
+    for warning in folders:
+        click.echo(f"warning: {warning}", err=True)
     for entry in entries:
         click.echo(clean(f"{entry.status:<10}  {entry.path}  {entry.name or entry.reason}"))
         if entry.name and entry.reason:

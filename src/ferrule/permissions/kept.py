@@ -2,16 +2,17 @@
 
 import contextlib
 import os
-import secrets
 import stat
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
 from ferrule.core.errors import ConfigError
 from ferrule.support.beneath import describe, read_all, sync, write_all
-from ferrule.support.locks import Locks, LockTimeoutError
+
+if TYPE_CHECKING:
+    from ferrule.support.locks import Locks
 
 _LIMIT_BYTES = 4 << 20
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -36,6 +37,8 @@ class Kept(Generic[Content]):
             pass
         except (OSError, _ForeignError):
             return self._kind()
+        from ferrule.support.locks import LockTimeoutError  # only a damaged file pays for it
+
         with contextlib.suppress(OSError, LockTimeoutError, _ForeignError), self._locks().hold([self.path]):
             return self._settled()
         return self._kind()
@@ -45,6 +48,8 @@ class Kept(Generic[Content]):
 
         Raises: ConfigError when it cannot be written; then it is as it was.
         """
+        from ferrule.support.locks import LockTimeoutError  # for whoever writes
+
         try:
             os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
             with self._locks().hold([self.path]):
@@ -61,7 +66,9 @@ class Kept(Generic[Content]):
         except LockTimeoutError as error:
             raise ConfigError(f"{self.path} cannot be written: {error}. Try again.") from error
 
-    def _locks(self) -> Locks:
+    def _locks(self) -> "Locks":
+        from ferrule.support.locks import Locks  # as above
+
         return Locks(os.path.join(os.path.dirname(self.path), "locks"))
 
     def _settled(self) -> Content:
@@ -72,7 +79,7 @@ class Kept(Generic[Content]):
             return self._kind()
         except _DamagedError:
             # Kept, not deleted: a person may want to see what happened to it.
-            os.rename(self.path, f"{self.path}.damaged-{secrets.token_hex(4)}")
+            os.rename(self.path, f"{self.path}.damaged-{os.urandom(4).hex()}")
             return self._kind()
 
     def _decoded(self) -> Content:
@@ -98,7 +105,7 @@ class Kept(Generic[Content]):
             raise _DamagedError from error
 
     def _write(self, data: bytes) -> None:
-        temporary = f"{self.path}.{secrets.token_hex(8)}.new"
+        temporary = f"{self.path}.{os.urandom(8).hex()}.new"
         try:
             descriptor = os.open(temporary, _FRESH, 0o600)
             try:

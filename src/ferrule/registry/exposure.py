@@ -6,8 +6,6 @@ from ferrule.core.errors import ConfigError
 from ferrule.core.tool import AnyTool, Exposure
 from ferrule.registry.entry import Later
 from ferrule.registry.foreign import Family
-from ferrule.registry.names import Names
-from ferrule.support.globs import BadGlob, matcher
 
 _BUILTIN = "builtin:"
 _KINDRED = (frozenset({"shell", "shell_session"}),)
@@ -51,6 +49,8 @@ def switched_off(
     globs: Sequence[str], tools: Mapping[str, AnyTool | Later], families: Sequence[Family]
 ) -> frozenset[str]:
     """The tools that the settings take away, in whichever family's words they say so."""
+    from ferrule.registry.names import Names  # for who switches tools off
+
     disabled, names = Disabled(globs), Names(lambda: families, str)
     given = {name for name, tool in tools.items() if not isinstance(tool, Later) and disabled.has((name,))}
     return disabled.builtin({name: names.of(name) for name, tool in tools.items() if isinstance(tool, Later)}) | given
@@ -62,6 +62,8 @@ def kindred(tool: str) -> frozenset[str]:
 
 
 def _matcher(glob: str) -> Callable[[str], bool]:
+    from ferrule.support.globs import BadGlob, matcher  # for settings that speak of tools
+
     try:
         return matcher(glob, dots=True)
     except BadGlob as error:

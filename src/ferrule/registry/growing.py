@@ -126,10 +126,10 @@ class Growth:
 
     def _exposed(self, every: Mapping[str, AnyTool], faces: Mapping[str, Face]) -> dict[str, Exposure]:
         """How each tool from elsewhere is exposed: by the settings, by itself, or by what all servers' tools cost."""
-        said = {
-            name: self._exposures.said(dict.fromkeys((name, faces[name].name, tool.short or name))) or tool.exposure
-            for name, tool in every.items()
-        }
+        said = {name: tool.exposure for name, tool in every.items()}
+        for name, tool in every.items() if self._showing.exposure else ():
+            called = dict.fromkeys((name, faces[name].name, tool.short or name))
+            said[name] = self._exposures.said(called) or tool.exposure
         dear = self._showing.defers
         if not dear:
             whole = (

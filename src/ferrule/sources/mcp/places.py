@@ -1,5 +1,6 @@
 """Where MCP servers are configured, and reading those files: whole, of ordinary size, and a project's without links."""
 
+import codecs
 import errno
 import os
 import stat
@@ -84,6 +85,6 @@ def _text(descriptor: int, path: str) -> str:
     if len(raw) > _MOST_BYTES:
         raise ConfigError(f"{path} has more than {_MOST_BYTES:,} bytes; that is too much for servers.")
     try:
-        return raw.decode("utf-8-sig")
+        return raw.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text.") from error

@@ -11,7 +11,7 @@ from ferrule.sources.mcp.config import Configured, skill_servers
 from ferrule.sources.mcp.held import Held, Look, Shared
 from ferrule.sources.mcp.kept_listings import KeptListings
 from ferrule.sources.mcp.names import PREFIX, full_names, server_of, short_names
-from ferrule.sources.mcp.pins import Pins
+from ferrule.sources.mcp.pins import PinnedTool, Pins
 from ferrule.sources.mcp.server import Layer, Server
 from ferrule.sources.mcp.tool import McpTool
 
@@ -56,6 +56,8 @@ class Servers(Offered):
             news=self._tell,
         )
         self._held: dict[str, Held] = {}
+        self._made: dict[str, McpTool] = {}
+        """By their full names."""
         self._names: set[str] = set()
         self._take(configured)
 
@@ -131,10 +133,15 @@ class Servers(Offered):
                 continue
             # By all that was ever approved of it: what is left out must not change what the others are called.
             full, short = full_names(held.server.name, list(look.pin.tools)), short_names(list(look.pin.tools))
-            tools += [
-                McpTool(held, tool, name=full[tool], short=short[tool], chars=one.chars) for tool, one in usable.items()
-            ]
+            tools += [self._tool(held, tool, one, full[tool], short[tool]) for tool, one in usable.items()]
         return tuple(tools)
+
+    def _tool(self, held: Held, tool: str, pinned: PinnedTool, name: str, short: str) -> McpTool:
+        """A tool that has not changed is the same as before: nobody has to read again what it says of itself."""
+        made = self._made.get(name)
+        if made is None or not made.is_still(pinned, name=name, short=short):
+            made = self._made[name] = McpTool(held, tool, pinned, name=name, short=short)
+        return made
 
     def _worries(self, held: Held, look: Look) -> list[str]:
         name, pin = held.server.name, look.pin

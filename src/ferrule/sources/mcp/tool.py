@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ferrule.core.access import Access
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Context, Tool
+from ferrule.sources.mcp.pins import PinnedTool
 from ferrule.sources.mcp.server import ListedTool
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ class McpTool(Tool[Any, "Mixed"]):
     args = cast("type[Args]", dict)
     source = "mcp"
 
-    def __init__(self, held: "Held", tool: str, *, name: str, short: str, chars: int) -> None:
-        """`tool` is what the server calls it, and `chars` how long its definition is."""
+    def __init__(self, held: "Held", tool: str, pinned: PinnedTool, *, name: str, short: str) -> None:
+        """`tool` is what the server calls it."""
         server = held.server
         self.name = name
         self.short = short
@@ -36,14 +37,24 @@ class McpTool(Tool[Any, "Mixed"]):
         self.exposure = server.exposure
         self.timed = server.seconds is None
         self.tool = tool
-        self.definition_chars = chars
+        self.definition_chars = pinned.chars
+        self._pinned = pinned
         self._held = held
+        self._is_lost = False
+
+    def is_still(self, pinned: PinnedTool, *, name: str, short: str) -> bool:
+        """Is it the tool that is approved now, and does it know what that says of itself?"""
+        return self._pinned == pinned and self.name == name and self.short == short and not self._is_lost
 
     @cached_property
     def listed(self) -> ListedTool:
         """The tool as its server has listed it."""
+        found = self._held.listed(self.tool)
+        if found is not None:
+            return found
+        self._is_lost = True
         lost = "Its description is not known any more; it is asked for again when the server is started."
-        return self._held.listed(self.tool) or ListedTool(self.tool, lost, _OPEN)
+        return ListedTool(self.tool, lost, _OPEN)
 
     @cached_property
     def schema(self) -> Mapping[str, Any]:  # type: ignore[override]  # read late, then as good as set
