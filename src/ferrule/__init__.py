@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from ferrule.core.access import EVERYTHING, Access
     from ferrule.core.call import Call
     from ferrule.core.errors import ConfigError, Denied, FerruleError, ToolFailure
-    from ferrule.core.events import Blocked, Done, Event, Prepared, Progress, Started, ToolsChanged
+    from ferrule.core.events import Blocked, Done, Event, Prepared, Progress, Reported, Started, ToolsChanged
     from ferrule.core.face import Face
     from ferrule.core.reply import Failure, Reply
     from ferrule.core.tool import Context, Tool
@@ -44,6 +44,7 @@ _HOMES = {
     "Progress": "core.events",
     "Question": "permissions.asker",
     "Reply": "core.reply",
+    "Reported": "core.events",
     "Settings": "settings",
     "Started": "core.events",
     "Tool": "core.tool",
@@ -78,6 +79,7 @@ __all__ = [
     "Progress",
     "Question",
     "Reply",
+    "Reported",
     "Settings",
     "Started",
     "Tool",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ferrule.answering import stop
 from ferrule.assembly import Given, Parts
 from ferrule.core.errors import ConfigError
-from ferrule.core.events import ToolsChanged
+from ferrule.core.events import Reported, ToolsChanged
 from ferrule.output.clean import clean
 from ferrule.settings import settings_path
 
@@ -184,7 +184,7 @@ class Companions:
             environment=quiet_environment(os.environ, keep=given.settings.shell.keep_env),
             session_id=given.session_id,
             permission_mode=lambda: parts.policy.standing.name,
-            report=lambda sentence: self._hook_warnings.append(clean(sentence)),
+            report=self._report,
             roster=parts.services[Roster],
         )
         parts.flow.hooks = Hooking(
@@ -196,6 +196,12 @@ class Companions:
             said = await self._hooks.fire("SessionStart", source="startup")
             self.beginning = tuple(clean(note) for note in said.notes)
             parts.services[Variables].update(self._hooks.environment_additions())
+
+    def _report(self, sentence: str) -> None:
+        """Tell the user, and not the model."""
+        said = clean(sentence)
+        self._hook_warnings.append(said)
+        self._given.emit(Reported(id="", name="", at=time.perf_counter(), sentence=said))
 
     async def end(self) -> None:
         """Tell the hooks that it is over, and end the servers."""

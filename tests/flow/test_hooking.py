@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from ferrule import Call, Engine, Hook, Settings
+from ferrule import Call, Engine, Hook, Reported, Settings
 from ferrule.dialects.dialect import FAMILIES
 from ferrule.permissions.layers import project_files
 from ferrule.permissions.trust import Trust
@@ -175,12 +175,15 @@ async def test_a_hook_that_raises_makes_a_person_decide(tmp_path):
     hook = Hook("PreToolUse", "Read", function=broken)
     async with opened(tmp_path, hook, ask=asked) as engine:
         (tmp_path / "work/a.txt").write_text("one\n")
+        stream = engine.events()
         reply = await engine.call("Read", file_path="a.txt")
         warnings = engine.warnings
+    reported = [event.sentence async for event in stream if isinstance(event, Reported)]
 
     assert reply.ok
     assert len(asked) == 1
     assert any("boom" in warning for warning in warnings)
+    assert any("boom" in sentence for sentence in reported)
 
 
 async def test_what_a_hook_wants_known_comes_with_the_reply_and_steers_no_screen(tmp_path):

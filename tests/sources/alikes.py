@@ -54,8 +54,8 @@ class Row(NamedTuple):
     near: Mapping[str, Any] = MappingProxyType({"text": "a a", "unique": "true"})
     """Arguments that nearly fit; they count one word."""
     extra: str = "passes"
-    """What becomes of an argument that its schema does not name: it passes where the schema lets it, as JSON Schema says;
-    it is ignored and noted where the tool could not take it; and it is refused where the schema forbids it.
+    """What becomes of an argument that its schema does not name: it passes where the schema lets it, as JSON Schema
+    says; it is ignored and noted where the tool could not take it; and it is refused where the schema forbids it.
     """
     guidance: bool = True
     """Can it say how it is to be used, for a system prompt?"""

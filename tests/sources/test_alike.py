@@ -1,6 +1,7 @@
 """The same tool from every source behaves the same in a session: advertised, called, refused, bounded, and stopped."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -225,14 +226,21 @@ async def test_a_time_limit_ends_it(alike: Alike, tmp_path: Path) -> None:
     assert alike.processes() == []
 
 
+def guests() -> set[threading.Thread]:
+    """The threads of tools that run in this process."""
+    return {thread for thread in threading.enumerate() if thread.name == "ferrule-guest"}
+
+
 async def test_closing_the_session_ends_what_runs(alike: Alike, tmp_path: Path) -> None:
-    release = tmp_path / "release"
+    release, before = tmp_path / "release", guests()
     async with session(alike) as engine:
         running = await hanging(alike, engine, release)
     (reply,) = await running
     assert reply.status == "cancelled"
     assert alike.processes() == []
+    assert bool(guests() - before) or alike.row.body != "thread"
     release.touch()
+    await alike.until(lambda: not guests() - before)
 
 
 async def test_two_calls_of_one_message_get_their_own_answers(alike: Alike) -> None:

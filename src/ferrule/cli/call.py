@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from ferrule.cli.loop import finish
-from ferrule.cli.options import as_text, exit_code, open_engine, session_options, typed_in
+from ferrule.cli.options import as_text, exit_code, open_engine, session_options, show_report, typed_in
 from ferrule.cli.show import plain
 from ferrule.core.call import Call
 from ferrule.core.reply import Reply
@@ -56,5 +56,5 @@ def _hints(name: str, reply: Reply) -> list[str]:
 
 
 async def _call(call: Call, session: dict[str, Any]) -> Reply:
-    async with open_engine(**session, many=False, lazy=True) as engine:
+    async with open_engine(**session, many=False, lazy=True, on_event=show_report) as engine:
         return (await engine.run([call]))[0]

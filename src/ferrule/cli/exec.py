@@ -7,7 +7,7 @@ import msgspec
 
 from ferrule.cli.codes import DONE
 from ferrule.cli.loop import finish
-from ferrule.cli.options import exit_code, open_engine, session_options, typed_in
+from ferrule.cli.options import exit_code, open_engine, session_options, show_report, typed_in
 from ferrule.core.call import Call
 from ferrule.core.errors import ToolFailure
 from ferrule.core.events import Done, Event
@@ -95,6 +95,7 @@ async def _run(calls: list[Call], session: dict[str, Any], *, timing: bool) -> l
     waiting = [call.id for call in calls]
 
     def heard(event: Event) -> None:
+        show_report(event)
         if isinstance(event, Done) and not timing:
             ended[event.id] = event.reply
             while waiting and waiting[0] in ended:

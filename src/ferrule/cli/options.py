@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from ferrule.cli.codes import DONE, FAILED, INTERRUPTED, REFUSED, USAGE
+from ferrule.core.events import Event, Reported
 from ferrule.core.reply import Reply
 from ferrule.dialects.dialect import FAMILIES
 from ferrule.engine import Engine
@@ -70,6 +71,12 @@ def _asker(answer: str | None, *, many: bool) -> Asker:
         if source is not None:
             return Terminal(source, many=many)
     return Nobody()
+
+
+def show_report(event: Event) -> None:
+    """Show what the user is to know and the model is not."""
+    if isinstance(event, Reported):
+        click.echo(f"warning: {event.sentence}", err=True)
 
 
 def typed_in() -> str:

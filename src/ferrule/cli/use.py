@@ -8,7 +8,7 @@ import msgspec
 
 from ferrule.cli.codes import DONE, FAILED
 from ferrule.cli.loop import finish
-from ferrule.cli.options import as_text, exit_code, open_engine, session_options
+from ferrule.cli.options import as_text, exit_code, open_engine, session_options, show_report
 from ferrule.cli.show import plain
 from ferrule.core.call import Call
 from ferrule.core.reply import Reply
@@ -64,7 +64,7 @@ def command(ctx: click.Context, /, name: str, *, only: str | None, as_json: bool
 
 async def _used(name: str, given: Sequence[tuple[str, str | None]], session: dict[str, Any]) -> tuple[Reply, int]:
     """The reply, and the exit code: the tool's own, where it is a program and has failed."""
-    async with open_engine(**session, many=False, lazy=True) as engine:
+    async with open_engine(**session, many=False, lazy=True, on_event=show_report) as engine:
         registry = engine.registry
         await engine.sources.ensure([name])
         if not registry.knows(name):

@@ -51,6 +51,12 @@ class ToolsChanged(Event, frozen=True, kw_only=True, tag="tools-changed"):
     """Other tools are advertised from now on. It is about no call: its id and its name are empty."""
 
 
+class Reported(Event, frozen=True, kw_only=True, tag="reported"):
+    """Something for the user, and not for the model: what a hook wants them to know, or what went wrong with one."""
+
+    sentence: str
+
+
 class EventStream:
     """Events from the moment it was made, for `async for`; it ends when the engine closes or `close` is called."""
 
