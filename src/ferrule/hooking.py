@@ -20,7 +20,7 @@ from ferrule.dialects.dialect import load_dialect
 from ferrule.flow import Told
 from ferrule.output.clean import clean
 from ferrule.permissions.asker import Answer, Asker, Question
-from ferrule.permissions.layers import PROJECT_FILES, project_files
+from ferrule.permissions.layers import PROJECT_FILES, own_path, project_files
 from ferrule.registry.registry import Registry
 from ferrule.settings import Settings, read_settings
 
@@ -64,7 +64,7 @@ def find(settings: Settings, layered: "Layered | None", workspace: str, state: s
         for layer in ("managed", "user", "project")
         if layer in layers and layers[layer].hooks
     ]
-    files = [os.path.expanduser(file) for file in settings.permissions.files if file.endswith(".json")]
+    files = [own_path(file) for file in settings.permissions.files if file.endswith(".json")]
     read = [(file, raw) for file in files if (raw := read_settings(file)) is not None]
     founds += [from_claude(raw, layer="user", source=file) for file, raw in read]
     contents = trusted(workspace, state)

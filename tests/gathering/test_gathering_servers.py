@@ -66,6 +66,15 @@ async def test_no_server_is_started_for_what_the_session_may_not_do(world: World
             assert world.starts("one") == 0, more
 
 
+async def test_no_server_is_started_for_a_call_that_is_denied(world: World) -> None:
+    servers = {"one": world.server("one", kinds={"tools": [listed("say"), listed("sing")]}, permission="allow")}
+    async with world.session(servers=servers, permissions=Permissions(deny=("mcp__one__say",))) as engine:
+        assert not (await engine.call("mcp__one__say")).ok
+        assert world.starts("one") == 0
+        assert (await engine.call("mcp__one__sing")).ok
+        assert "mcp__one__say" not in names(engine)
+
+
 async def test_a_mode_without_servers_has_none_of_their_tools(world: World) -> None:
     servers = {"one": world.server("one")}
     async with world.session(servers=servers) as engine:

@@ -1,48 +1,36 @@
 """Tools that are known by name alone, and sources that are put off until somebody looks."""
 
+from typing import Any
+
 import pytest
-from tests.registry.brought import SCHEMA, Brought, mcp, names, session
+from tests.registry.brought import SCHEMA, mcp, names, session
 
+from ferrule.core.args import Raw
 from ferrule.core.errors import ToolFailure, UnknownTool
+from ferrule.core.tool import Tool
 
 
-class Unread(Brought):
+class Unread(Tool[Raw, Any]):
     """A tool that tells when somebody reads what it says of itself."""
 
-    def __init__(self, name, *, chars=100, **more):
-        super().__init__(f"mcp__far__{name}", source="mcp", short=name, **more)
-        del self.words, self.schema
+    args = Raw
+    source = "mcp"
+
+    def __init__(self, name, *, chars):
+        self.name = f"mcp__far__{name}"
+        self.short = name
         self.definition_chars = chars
         self.reads = 0
 
-    def __getattr__(self, name):
-        raise AttributeError(name)
-
     @property
-    def schema(self):
+    def schema(self):  # type: ignore[override]  # as servers' tools have it
         self.reads += 1
         return SCHEMA
 
-    @schema.setter
-    def schema(self, value):
-        pass
-
-    @schema.deleter
-    def schema(self):
-        pass
-
     @property
-    def words(self):
+    def words(self):  # type: ignore[override]  # the same
         self.reads += 1
         return "Do something far away."
-
-    @words.setter
-    def words(self, value):
-        pass
-
-    @words.deleter
-    def words(self):
-        pass
 
 
 async def test_a_deferred_tool_is_read_when_it_is_looked_at():

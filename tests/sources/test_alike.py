@@ -203,7 +203,7 @@ async def over(alike: Alike, engine: Engine, release: Path) -> None:
 
 async def test_a_cancelled_call_ends_and_leaves_no_process(alike: Alike, tmp_path: Path) -> None:
     release = tmp_path / "release"
-    async with session(alike) as engine:
+    async with session(alike, seconds=10 * SECONDS) as engine:
         running = await hanging(alike, engine, release)
         engine.cancel()
         (reply,) = await running
@@ -233,7 +233,7 @@ def guests() -> set[threading.Thread]:
 
 async def test_closing_the_session_ends_what_runs(alike: Alike, tmp_path: Path) -> None:
     release, before = tmp_path / "release", guests()
-    async with session(alike) as engine:
+    async with session(alike, seconds=10 * SECONDS) as engine:
         running = await hanging(alike, engine, release)
     (reply,) = await running
     assert reply.status == "cancelled"

@@ -10,7 +10,7 @@ from ferrule.permissions.asker import NO, Question, visible
 from ferrule.sources.mcp.config import Configured, configured
 from ferrule.sources.mcp.opening import Opening
 from ferrule.sources.mcp.servers import Servers
-from ferrule.workspace.search_path import outside
+from ferrule.workspace.search_path import apart
 
 if TYPE_CHECKING:
     from ferrule.sources.mcp.approval import Approval
@@ -62,7 +62,7 @@ def make(around: Around, found: Configured, on_changed: Callable[[], None]) -> S
         workspace=around.jail.folder,
         opening=Opening(
             # What a command has left in the workspace is no program that a server may be started with.
-            environment={**os.environ, "PATH": outside(os.environ.get("PATH", ""), roots)},
+            environment=apart(os.environ, roots),
             roots=roots,
             elicit=elicit,
             roster=around.services[Roster],

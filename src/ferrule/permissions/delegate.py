@@ -11,11 +11,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from ferrule.core.access import within
 from ferrule.support.beneath import describe
 from ferrule.support.environment import quiet_environment
 from ferrule.support.pipe import Piped, pipe
 from ferrule.support.process import program as on_path
+from ferrule.workspace.search_path import apart, lies_in
 
 _SECONDS = 30.0
 _OUTPUT_BYTES = 1 << 20
@@ -95,24 +95,13 @@ def _place(program: str, roots: Sequence[str]) -> str | None:
         return None if program in {os.curdir, os.pardir} else on_path(program, outside=roots)
     if not os.path.isabs(program) or not os.path.isfile(program) or not os.access(program, os.X_OK):
         return None
-    return None if _inside(program, roots) else program
-
-
-def _inside(path: str, roots: Sequence[str]) -> bool:
-    """Is the path in one of the folders, or linked into or out of one?"""
-    folders = [folder.casefold() for root in roots for folder in (os.path.abspath(root), os.path.realpath(root))]
-    # The name may be a link, and so may the folder that it is in: no step on the way may lie inside either.
-    its_folder = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-    ways = (os.path.normpath(path), os.path.realpath(path), its_folder)
-    return any(within(place.casefold(), folder) for place in ways for folder in folders)
+    return None if lies_in(program, roots) else program
 
 
 def _environment(roots: Sequence[str]) -> dict[str, str]:
     env = {name: value for name, value in quiet_environment(os.environ).items() if name not in _LOADED}
-    folders = env.get("PATH", os.defpath).split(os.pathsep)
     # What the program starts by name, its own interpreter for one, must not come from the workspace either.
-    kept = [folder for folder in folders if os.path.isabs(folder) and not _inside(folder, roots)]
-    return env | {"PATH": os.pathsep.join(kept) or os.defpath}
+    return apart(env, roots)
 
 
 def _clean(raw: bytes) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ferrule.core.errors import ConfigError
 from ferrule.permissions.asker import visible
 from ferrule.permissions.rules.rule import Layer, RuleSet
-from ferrule.settings import Permissions, decode_settings
+from ferrule.settings import Permissions, decode_settings, settings_path
 
 PROJECT_FILES = (
     ".ferrule/settings.toml",
@@ -110,9 +110,22 @@ def from_settings(permissions: Permissions, origin: Origin, *, source: str, laye
 
         sets.append(amp.read("\n".join(permissions.ordered), source=source, layer=layer, home=_home(origin)))
     for file in permissions.files:
-        path = os.path.join(origin.workspace, os.path.expanduser(file)) if layer == "project" else _absolute(file)
-        sets.append(read_rules(path, origin, layer=layer))
+        path = os.path.join(origin.workspace, os.path.expanduser(file)) if layer == "project" else own_path(file)
+        read = read_rules(path, origin, layer=layer)
+        # Trust is about the project's own files of settings: what they name may be written by anybody since.
+        sets.append(_tightening(read) if layer == "project" else read)
     return sets
+
+
+def _tightening(rules: RuleSet) -> RuleSet:
+    """What of the rules can only tighten."""
+    kept = tuple(
+        rule._replace(action="ask", to="") if rule.action == "delegate" else rule
+        for rule in rules.rules
+        if rule.action != "allow"
+    )
+    mode = rules.mode if rules.mode in {"plan", "dontAsk"} else ""
+    return rules._replace(rules=kept, mode=mode, folders=(), guarded_allow=())
 
 
 def read_rules(path: str, origin: Origin, *, layer: Layer, alone: bool = False, raw: bytes | None = None) -> RuleSet:
@@ -225,5 +238,6 @@ def _home(origin: Origin) -> str:
     return origin.home or os.path.expanduser("~")
 
 
-def _absolute(path: str) -> str:
-    return os.path.abspath(os.path.expanduser(path))
+def own_path(path: str) -> str:
+    """A file that the user's settings name, from the folder of those: where a session is started may be anybody's."""
+    return os.path.abspath(os.path.join(os.path.dirname(settings_path()), os.path.expanduser(path)))

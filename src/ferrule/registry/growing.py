@@ -165,7 +165,8 @@ class Growth:
                 grown.loaded[name] = grown.deferred[name].face
         for name, one in grown.deferred.items():
             if name not in grown.loaded and not self.callable:
-                grown.waiting.update((called, grown.names.pop(called)) for called in one.names)
+                for called in one.names:
+                    grown.waiting[called] = grown.names.pop(called)
         grown.own.difference_update(grown.waiting)
 
     def _said(self, face: Face) -> Exposure | None:

@@ -1,21 +1,44 @@
-"""Where programs are looked for that run outside the sandbox: never in folders that a model can write to."""
+"""Where programs that run outside the sandbox look for others, and for code: never where a model can write."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from ferrule.core.access import within
 
+_LISTS = (
+    *("PYTHONPATH", "NODE_PATH", "PERL5LIB", "PERLLIB", "RUBYLIB"),
+    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FRAMEWORK_PATH"),
+)
+"""Variables that name folders which interpreters load code from."""
 
-def outside(path: str, roots: Iterable[str]) -> str:
-    """A PATH without what is relative or lies in one of the folders, by its name or behind a link.
+
+def apart(environment: Mapping[str, str], roots: Iterable[str]) -> dict[str, str]:
+    """The environment, in which nothing is looked for in these folders.
 
     A virtual environment of the project is often on PATH: what a command has left there would run with all rights.
     """
-    inside = {way for root in roots for way in (os.path.abspath(root), os.path.realpath(root))}
-    folders = (path or os.defpath).split(os.pathsep)
-    kept = [folder for folder in folders if os.path.isabs(folder) and not _lies_in(folder, inside)]
-    return os.pathsep.join(kept) or os.defpath
+    roots = tuple(roots)
+    env = {**environment, "PATH": outside(environment.get("PATH", ""), roots)}
+    for name in _LISTS:
+        if name in env:
+            kept = _kept(env.pop(name), roots)
+            env |= {name: os.pathsep.join(kept)} if kept else {}
+    return env
 
 
-def _lies_in(folder: str, roots: set[str]) -> bool:
-    return any(within(way, root) for way in (os.path.normpath(folder), os.path.realpath(folder)) for root in roots)
+def outside(path: str, roots: Iterable[str]) -> str:
+    """A PATH without what is relative or lies in one of the folders."""
+    return os.pathsep.join(_kept(path or os.defpath, tuple(roots))) or os.defpath
+
+
+def lies_in(path: str, roots: Sequence[str]) -> bool:
+    """Is the path in one of the folders, or linked into or out of one, in any letter case?"""
+    folders = [folder.casefold() for root in roots for folder in (os.path.abspath(root), os.path.realpath(root))]
+    # The name may be a link, and so may the folder that it is in: no step on the way may lie inside either.
+    its_folder = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    ways = (os.path.normpath(path), os.path.realpath(path), its_folder)
+    return any(within(place.casefold(), folder) for place in ways for folder in folders)
+
+
+def _kept(path: str, roots: Sequence[str]) -> list[str]:
+    return [folder for folder in path.split(os.pathsep) if os.path.isabs(folder) and not lies_in(folder, roots)]

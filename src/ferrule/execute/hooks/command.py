@@ -15,7 +15,7 @@ from ferrule.support.pipe import pipe
 from ferrule.support.programs import shell
 from ferrule.support.roster import Roster
 from ferrule.workspace.hook_scripts import scripts
-from ferrule.workspace.search_path import outside
+from ferrule.workspace.search_path import apart
 
 _OUTPUT_BYTES = 1 << 20
 _LABEL_CHARS = 80
@@ -79,8 +79,7 @@ def label(hook: Hook) -> str:
 def environment(place: Place) -> dict[str, str]:
     """The given one with the project's folder, and a PATH without what is relative or lies in the workspace."""
     return {
-        **place.environment,
-        "PATH": outside(place.environment.get("PATH", ""), (place.workspace,)),
+        **apart(place.environment, (place.workspace,)),
         "CLAUDE_PROJECT_DIR": place.workspace,
         "FERRULE_PROJECT_DIR": place.workspace,
     }

@@ -24,7 +24,7 @@ from ferrule.support.beneath import describe
 from ferrule.support.environment import quiet_environment
 from ferrule.support.frontmatter import front_matter
 from ferrule.support.roster import Roster
-from ferrule.workspace.search_path import outside
+from ferrule.workspace.search_path import apart
 
 _HELP_CHARS = 200
 _OUTPUT_CHARS = 2000
@@ -120,8 +120,7 @@ async def load_program(path: str, place: Place, asking: Asking) -> Brought:
 
 
 def _environment(keep: Collection[str], roots: Sequence[str]) -> dict[str, str]:
-    env = quiet_environment(os.environ, keep=keep)
-    return {**env, "PATH": outside(env.get("PATH", ""), roots)}
+    return apart(quiet_environment(os.environ, keep=keep), roots)
 
 
 def tool_name(path: str) -> str:

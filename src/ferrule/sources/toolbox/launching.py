@@ -12,7 +12,7 @@ from ferrule.settings import Settings
 from ferrule.sources.program import run_program
 from ferrule.support.environment import quiet_environment
 from ferrule.support.roster import Roster
-from ferrule.workspace.search_path import outside
+from ferrule.workspace.search_path import apart
 
 DESCRIBE_BYTES = 1 << 20
 _TAIL_CHARS = 2_000
@@ -26,9 +26,8 @@ def environment(
     settings: Settings, action: str, *, cwd: str, roots: Sequence[str] = (), more: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """What a toolbox's program finds in its environment; nothing in `roots` is looked for by its name."""
-    env = quiet_environment(os.environ, keep=settings.shell.keep_env)
-    path = outside(env.get("PATH", ""), roots)
-    own = {"TOOLBOX_ACTION": action, "AGENT": "amp", "CLAUDECODE": "1", "PATH": path, "PWD": cwd}
+    env = apart(quiet_environment(os.environ, keep=settings.shell.keep_env), roots)
+    own = {"TOOLBOX_ACTION": action, "AGENT": "amp", "CLAUDECODE": "1", "PWD": cwd}
     return {**env, **own, **(more or {})}
 
 
