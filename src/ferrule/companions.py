@@ -73,20 +73,32 @@ class Companions:
                 managed=None if managed is None else managed.mcp,
                 mcp_config=extra.mcp_config,
                 can_run_subagents=extra.subagents is not None,
+                short_names=given.dialect.short_names,
                 allow_mcp=given.mode.allow_mcp,
             )
         )
 
-    async def ensure(self, names: Sequence[str]) -> None:
-        """Have what calls under these names need: mostly it is there."""
+    async def ensure(self, names: Sequence[str]) -> bool:
+        """Have what calls under these names need: mostly it is there. False where somebody stopped the look for it."""
         if "gathering" in self.__dict__:
             is_needed = self.gathering.lacks(names)
         else:
             is_needed = self._may_have_own() or not all(map(self._given.registry.knows, names))
-        if is_needed:
-            await self._look_for(names)
+        return await self._look_for(names) if is_needed else True
 
-    async def _look_for(self, names: Sequence[str]) -> None:
+    def cancel(self) -> None:
+        """Stop looking; the calls that wait for it are cancelled with it."""
+        for looking in self._looking:
+            looking.cancel()
+
+    def _why_not(self, name: str) -> str:
+        if "gathering" not in self.__dict__ or not (states := self.gathering.states()):
+            return ""
+        from ferrule.gathering.servers import why_not  # for sessions with servers
+
+        return why_not(states, name)
+
+    async def _look_for(self, names: Sequence[str]) -> bool:
         """Look in a task of its own: the session may end meanwhile, and then neither it nor a call goes on."""
         looking = asyncio.create_task(self.gathering.ensure(names))
         self._looking.add(looking)
@@ -97,7 +109,10 @@ class Companions:
             self._looking.discard(looking)
         if self._is_over:
             raise ConfigError("The engine was closed while the calls waited for their tools; none of them has run.")
+        if looking.cancelled():
+            return False
         looking.result()
+        return True
 
     def _may_have_own(self) -> bool:
         """Could one of the user's or the project's own tools stand in for a built-in one?"""
@@ -117,6 +132,7 @@ class Companions:
         services.later("Offered", self._make_offered)
         services.later("Subagents", self._make_subagents)
         registry.before_search = self._connect
+        self._parts.flow.why_not = self._why_not
         registry.on_changed = lambda: self._given.emit(ToolsChanged(id="", name="", at=time.perf_counter()))
 
     def _make_skills(self) -> object:
@@ -153,9 +169,11 @@ class Companions:
         """Tell the hooks that the session starts, and look for tools, unless that is to wait for a call."""
         if self._extra.hooks or self._may_have_hooks():
             await self._start_hooks()
-        if self._extra.lazy:
-            return
-        await self.gathering.load()
+        if not self._extra.lazy:
+            await self.gathering.load()
+        for name in self._given.mode.include_tools or ():
+            if not self._given.registry.knows(name):
+                raise ConfigError(f"The mode includes {name!r}, but there is no such tool.")
 
     def _may_have_hooks(self) -> bool:
         """Mostly there are none, and then nothing is loaded for them."""

@@ -71,9 +71,6 @@ class Engine:
         self.registry = registry_of(self.dialect, self.settings, tools, self._foreign, for_people=lazy)
         self._asker: Asker = Nobody() if ask is None else ask if hasattr(ask, "ask") else Listener(ask)
         self._mode = mode or ModeConfig(allow_mcp=True, allow_toolbox=True)
-        for name in self._mode.include_tools or ():
-            if not self.registry.knows(name):
-                raise ConfigError(f"The mode includes {name!r}, but there is no such tool.")
         self._permissions = (permission_mode, None if rules is None else os.fspath(rules))
         self.session_id = new_session_id()
         """What hooks, toolboxes and delegates are told that the session is."""
@@ -190,7 +187,8 @@ class Engine:
         """One message's calls, scheduled together; the replies come in the order of the calls."""
         self._check_open()
         named = [self._named(call) for call in calls]
-        await self._companions.ensure([call.name for call in named])
+        if not await self._companions.ensure([call.name for call in named]):
+            return self._flow.stopped(named)
         return await self._flow.run(named)
 
     async def call(self, name: str, /, **input: Any) -> Reply:  # noqa: A002 - the word of the wire
@@ -206,6 +204,7 @@ class Engine:
     def cancel(self) -> None:
         """Stop every running call; each still gets its reply, with the status `cancelled`."""
         self._check_open()
+        self._companions.cancel()
         self._flow.cancel()
 
     def plan(self, calls: Iterable[Call]) -> list[list[Call]]:

@@ -19,6 +19,7 @@ from ferrule.context import CallContext
 from ferrule.core.access import Access
 from ferrule.core.args import Args
 from ferrule.core.call import Call
+from ferrule.core.errors import UnknownTool
 from ferrule.core.events import Blocked, Done, Event, Prepared, Started
 from ferrule.core.face import Face
 from ferrule.core.reply import Reply
@@ -99,6 +100,8 @@ class Flow:
         self.clock = clock
         self.hooks = hooks
         self.repeats = Repeats()
+        self.why_not: Callable[[str], str] | None = None
+        """Says more about a tool that is not here, where somebody knows why."""
         self._running: set[asyncio.Task[Any]] = set()
 
     async def run(self, calls: Sequence[Call]) -> list[Reply]:
@@ -144,6 +147,10 @@ class Flow:
         for task in self._running:
             task.cancel()
 
+    def stopped(self, calls: Iterable[Call]) -> list[Reply]:
+        """The answers to calls that were cancelled before anything was done about them."""
+        return [self._end(call, self.context(call), None, asyncio.CancelledError()) for call in calls]
+
     async def stop(self) -> None:
         """Stop every running call and wait until each has cleaned up."""
         await stop(self._running)
@@ -176,6 +183,9 @@ class Flow:
             args = self.arguments.understand(face, ctx.spoken, tool, came._replace(values=values), ctx)
             touches = ctx.touches = self.gate.settle(declared(tool.access(args, ctx)))
             self.gate.forbid(touches, ctx.spelled)
+        except UnknownTool as error:
+            why = self.why_not(call.name) if self.why_not is not None else ""
+            return Unready(ctx, face, UnknownTool(f"{error.message} {why}") if why else error)
         except Exception as error:  # noqa: BLE001 - a bug in a tool harms its own call only
             return Unready(ctx, face, error)
         return Ready(call, face, tool, args, touches, ctx)

@@ -31,5 +31,7 @@ class Around(NamedTuple):
     mcp_config: Sequence[str] = ()
     """Texts or files that configure more servers for this session."""
     can_run_subagents: bool = False
+    short_names: bool = False
+    """Does the family call servers' tools by their short names?"""
     allow_mcp: bool = True
     """Does the session's mode give servers' tools?"""

@@ -86,7 +86,7 @@ class Gathering:
             return
         unlisted = self._unlisted(servers)
         named = {server for name in unknown if self._permits(name) and (server := servers.serves(name)) in unlisted}
-        if not named and any(not name.startswith("mcp__") for name in unknown):
+        if not named and self.around.short_names and any(not name.startswith("mcp__") for name in unknown):
             named.update(unlisted)
         if named:
             await self._start(servers, [name for name in unlisted if name in named])

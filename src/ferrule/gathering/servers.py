@@ -1,7 +1,7 @@
 """The servers of a session, made from all that configures them; the user is asked for what they need."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ferrule.core.offered import Offered
@@ -14,6 +14,7 @@ from ferrule.workspace.search_path import apart
 
 if TYPE_CHECKING:
     from ferrule.sources.mcp.approval import Approval
+    from ferrule.sources.mcp.state import ServerState
 
 
 def find(around: Around) -> Configured:
@@ -81,3 +82,17 @@ def heed(around: Around, servers: Servers) -> None:
     allowed = [text for action, text in servers.rules() if action == "allow"]
     if allowed:
         around.policing.allow(around.policy, allowed, source="the configuration of servers")
+
+
+def why_not(states: "Sequence[ServerState]", name: str) -> str:
+    """Why a tool of a server is not here, as a sentence; empty where nothing is known of it."""
+    server = name.split("__")[1] if name.startswith("mcp__") and name.count("__") > 1 else ""
+    state = next((one for one in states if one.name == server), None)
+    if state is None:
+        return ""
+    if state.state in {"new", "changed"}:
+        return f"The MCP server {server} is not approved: the user does that with `ferrule mcp approve {server}`."
+    if state.error or state.state in {"disabled", "denied"}:
+        return f"The MCP server {server} cannot be used: {state.error or f'it is {state.state}.'}"
+    is_withheld = any(name.endswith(f"__{one}") for one in state.withheld)
+    return f"The MCP server {server} offers it in a form that is not approved yet." if is_withheld else ""
