@@ -4,6 +4,7 @@ import asyncio
 import importlib.util
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -146,7 +147,7 @@ async def checks(version: str, port: int, folder: Path) -> dict[str, list[tuple[
             await process.wait()
     found = {}
     for path in folder.glob("server-*/checks.json"):
-        name = path.parent.name.removeprefix("server-").rsplit("-20", 1)[0]
+        name = re.sub(r"-\d{4}-\d\d-\d\dT.*$", "", path.parent.name.removeprefix("server-"))
         found[name] = [(check["id"], check["status"]) for check in json.loads(path.read_text())]
     return found
 

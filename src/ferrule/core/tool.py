@@ -94,7 +94,7 @@ class Tool(Generic[A, T]):
     own_thread: bool = False
     """Does the body run away from the engine's event loop? True for code that Ferrule does not know."""
     definition_chars: int = 0
-    """How long `words` and `schema` are, where they are read only when somebody looks at them; 0 where they are here."""
+    """How long `words` and `schema` are, where they are read only when somebody looks; 0 where they are here."""
 
     def access(self, args: A, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - subclasses decide by them
         """What the call will touch. The default is everything: it runs alone and asks."""

@@ -165,8 +165,8 @@ class Policy:
                 only_reads = only_reads and judged.reads_only
         others = tuple(access for access in case.touches if access.kind != "command")
         if others or not commands or case.tool == "skill":
-            rest = case._replace(touches=others)
-            decisions.append(self._plain(rest, self._subject(rest)))
+            rest = case._replace(touches=others) if commands else case
+            decisions.append(self._plain(rest, self._subject(rest) if commands else subject))
             only_reads = only_reads and all(a.mode == "read" and a.kind in {"path", "process"} for a in others)
         decision = strictest(decisions)
         if case.input.get("outside") and decision.verdict != "deny":

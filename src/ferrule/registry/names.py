@@ -60,7 +60,14 @@ class Names:
 
     def of(self, tool: str) -> frozenset[str]:
         """All names of a canonical tool, or of one from elsewhere its own."""
-        return frozenset((tool, *(name for name, known in self._tools.items() if known == tool)))
+        return self._every.get(tool) or frozenset((tool,))
+
+    @cached_property
+    def _every(self) -> dict[str, frozenset[str]]:
+        out: dict[str, set[str]] = {}
+        for name, tool in self._tools.items():
+            out.setdefault(tool, {tool}).add(name)
+        return {tool: frozenset(names) for tool, names in out.items()}
 
     def values(self, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments in canonical names, each under every name that a family gives it, in that family's unit."""

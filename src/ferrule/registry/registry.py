@@ -146,7 +146,7 @@ class Registry(Elsewhere):
         longer = self._longer.get(name, ())
         if waiting is None and len(longer) == 1:
             waiting = self._waiting.get(longer[0])
-        if waiting is not None:
+        if waiting is not None and (self.permits is None or self.permits(waiting)):
             self.load([waiting.tool])
             raise not_loaded(name, waiting)
         behind = self._promised.get(name) or self._foreign.behind(name)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mcp_types import CallToolRequestParams
 
 ONCE, ALWAYS, DENY = "allow once", "always", "deny"
-_MOST_CHARS = 1600
+_MOST_CHARS = 20_000
 _MOST_SAID_CHARS = 1000
 _MOST_EFFECTS = 6
 _WHOLE_CHARS = 50_000
@@ -202,8 +202,9 @@ def _bounded(text: str) -> str:
 
 
 def _key(question: Question) -> str:
-    """A question is the same one only when all that the user was shown of it is the same."""
-    shown = msgspec.json.encode([question.kind, question.name, _message(question)])
+    """A question is the same one only when all of it is the same, also what was too long to be shown."""
+    whole = [question.summary, question.input, question.effects, question.touches]
+    shown = msgspec.json.encode([question.kind, question.name, _message(question), repr(whole)])
     return f"permission-{hashlib.sha256(shown).hexdigest()[:32]}"
 
 

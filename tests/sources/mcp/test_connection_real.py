@@ -21,7 +21,13 @@ from ferrule.sources.mcp.server import Server
 @contextlib.asynccontextmanager
 async def started(folder: Path, command: str, *arguments: str, **more: Any) -> AsyncIterator[Connection]:
     server = Server(
-        name="real", transport="stdio", layer="user", source="a test", command=command, args=arguments, start_seconds=60
+        name="real",
+        transport="stdio",
+        layer="session",
+        source="a test",
+        command=command,
+        args=arguments,
+        start_seconds=60,
     )
     connection = Connection(server, environment={"PATH": os.environ["PATH"]}, folder=str(folder), **more)
     try:

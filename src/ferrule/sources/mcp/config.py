@@ -59,9 +59,9 @@ def configured(
     reader.settings(mcp, layer="user", source="your settings")
     reader.file(os.path.join(folder, places.USER_FILE), layer="user", optional=True)
     for file in mcp.files:
-        reader.file(_absolute(file), layer="user")
+        reader.file(os.path.join(folder, os.path.expanduser(file)), layer="user")
     for file in rule_files:
-        reader.rules(_absolute(file))
+        reader.rules(os.path.join(folder, os.path.expanduser(file)))
     reader.project(workspace)
     return reader.configured()
 

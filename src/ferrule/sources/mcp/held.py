@@ -157,7 +157,10 @@ class Held:
 
     async def call(self, tool: str, values: Mapping[str, Any], progress: Callable[[str], None]) -> "Mixed":
         """Call one of its tools. Raises `ToolFailure`, also for a tool that is not approved as it is now."""
+        before = None if self.is_running else self._offered()
         connection = await self.connection()
+        if before is not None and self._offered() != before:
+            self._shared.news()  # the user has approved something that the session does not know yet
         listed = self._usable.get(tool)
         if listed is None:
             raise ToolFailure(self._not_offered(tool), code=_CODE)

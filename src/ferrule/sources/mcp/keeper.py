@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferrule.core.errors import ToolFailure
 from ferrule.sources.mcp.http_transport import HttpTransport
+from ferrule.sources.mcp.places import start_folder
 from ferrule.sources.mcp.process_transport import ProcessTransport
 from ferrule.sources.mcp.server import Server
 from ferrule.sources.mcp.sieve import said
@@ -139,7 +140,7 @@ class Keeper:
             return
         self.transport = ProcessTransport(
             (server.command, *server.args),
-            cwd=os.path.join(self._wants.folder, server.cwd),
+            cwd=start_folder(server, self._wants.folder),
             env={**self._wants.environment, **server.env},
             roster=self._wants.roster,
             frame_bytes=self._wants.result_bytes,

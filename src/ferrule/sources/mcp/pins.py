@@ -150,6 +150,11 @@ class Pins:
                 path = os.path.join(start, name)
                 if name and os.path.isfile(path) and within(os.path.realpath(path), self._workspace):
                     yield name, _content(path)
+        from ferrule.workspace.hook_scripts import scripts  # for servers that somebody else has written
+
+        # What a shell is given to run, `sh -c ./server.sh`, stands inside of one word.
+        for path in scripts(" ".join((server.command, *server.args)), self._workspace):
+            yield path, _content(path)
 
     def _folder(self) -> tuple[int, int]:
         try:

@@ -6,10 +6,12 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
+from ferrule.core.access import within
 from ferrule.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from ferrule.settings import Mcp
+    from ferrule.sources.mcp.server import Server
 
 USER_FILE = "mcp.json"
 """Beside the user's settings."""
@@ -88,3 +90,15 @@ def _text(descriptor: int, path: str) -> str:
         return raw.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text.") from error
+
+
+def start_folder(server: "Server", workspace: str) -> str:
+    """Where it starts: in the workspace where its configuration is the project's, or says so.
+
+    The user's own servers start in the user's home: many programs load code from the folder that they are started in,
+    and nothing of a project runs because somebody opened it.
+    """
+    if server.cwd or server.layer not in {"user", "managed"}:
+        return os.path.join(workspace, server.cwd)
+    home = os.path.realpath(os.path.expanduser("~"))
+    return home if os.path.isdir(home) and not within(home, os.path.realpath(workspace)) else os.path.abspath(os.sep)

@@ -278,7 +278,8 @@ class Servers(Offered):
         from ferrule.sources.mcp.expand import expanded
 
         # Decided once more: what is rejected may only show when its variables are known.
-        ready = expanded(server, self._opening.environment)
+        here = {"WORKSPACE": self._shared.workspace, "CLAUDE_PROJECT_DIR": self._shared.workspace}
+        ready = expanded(server, {**self._opening.environment, **here})
         if self._is_shut or rejecting(ready, self._allowed) is not None:
             raise ConfigError(f"The MCP server {server.name} is rejected by amp.mcpPermissions.")
         return self._opening.connection(ready, self._shared.workspace, on_changed)
