@@ -7,14 +7,15 @@ from hypothesis import strategies as st
 from ferrule import Engine
 from ferrule.core.errors import ConfigError
 from ferrule.given import layers_of, settled
-from ferrule.layered import PROJECT_MAY, File, described, layered, leaves, value_of
+from ferrule.layered import PROJECT_MAY, File, Name, described, layered, leaves, value_of
 from ferrule.permissions.layers import project_files
 from ferrule.permissions.trust import Trust
 from ferrule.settings import Settings
 
 
 def together(**files: str):
-    return layered([File(layer, f"/{layer}.toml", text.encode()) for layer, text in files.items()])
+    names: dict[str, Name] = {"managed": "managed", "user": "user", "project": "project"}
+    return layered([File(names[layer], f"/{layer}.toml", text.encode()) for layer, text in files.items()])
 
 
 def test_without_files_everything_has_its_default():

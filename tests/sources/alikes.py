@@ -103,7 +103,8 @@ def _boxed(form: str) -> Callable[[Path, pytest.MonkeyPatch], Session]:
 
 
 def _served(folder: Path, patch: pytest.MonkeyPatch) -> Session:
-    server = McpServer(command=sys.executable, args=("-ISXutf8", str(HERE / "served.py")), exposure="direct")
+    # In the workspace, like the others: by that its process is found.
+    server = McpServer(command=sys.executable, args=("-ISXutf8", str(HERE / "served.py")), cwd=".", exposure="direct")
     return Session(servers={"words": server})
 
 

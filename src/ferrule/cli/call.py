@@ -57,4 +57,9 @@ def _hints(name: str, reply: Reply) -> list[str]:
 
 async def _call(call: Call, session: dict[str, Any]) -> Reply:
     async with open_engine(**session, many=False, lazy=True, on_event=show_report) as engine:
-        return (await engine.run([call]))[0]
+        reply = (await engine.run([call]))[0]
+        if reply.error is not None and reply.error.error_code == "unknown-tool":
+            # The tool may be one that could not be used, as those of a project that is not trusted.
+            for warning in engine.warnings:
+                click.echo(f"warning: {warning}", err=True)
+        return reply

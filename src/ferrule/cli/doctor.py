@@ -153,7 +153,8 @@ def _sandbox(session: dict[str, Any]) -> Iterator[Finding]:
             text = "none, and sandbox.required is set: no command runs. Install bubblewrap"
         yield Finding(good=False if wanted.required else None, subject="sandbox", text=text)
     else:
-        network = "with the network" if wanted.network else f"no network but {len(wanted.hosts)} hosts"
+        hosts = f" but to {', '.join(wanted.hosts)}" if wanted.hosts else ""
+        network = "with the network" if wanted.network else f"without the network{hosts}"
         yield Finding(good=True, subject="sandbox", text=f"{chosen.name}: commands run confined, {network}")
         for lack in chosen.lacks:
             yield Finding(good=None, subject="", text=f"cannot enforce: {lack}")

@@ -4,6 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from ferrule.core.errors import ConfigError
 from ferrule.permissions.asker import NO, Answer, Question, visible
 
 Typed = Callable[[str], Awaitable[str | None]]
@@ -13,7 +14,7 @@ _YES, _NO = {"y", "yes", "true", "1"}, {"n", "no", "false", "0"}
 
 async def fill(question: Question, say: Callable[[str], None], typed: Typed) -> Answer:
     """The values, or no. An empty line takes the default, or leaves out what may be left out; `!` says no to all."""
-    say("  A server asks you for this. An empty line takes what is in brackets; ! answers nothing.")
+    say("  A server asks you for this. An empty line takes what is in brackets; ! answers nothing at all.")
     required = set(question.schema.get("required") or ())
     values: dict[str, Any] = {}
     for name, about in (question.schema.get("properties") or {}).items():
@@ -26,10 +27,10 @@ async def fill(question: Question, say: Callable[[str], None], typed: Typed) -> 
                     values[name] = about["default"]
                 break
             try:
-                values[name] = read(said, about)
+                values[name] = _fitting(name, read(said, about), about)
                 break
             except ValueError as error:
-                say(f"  {error}")
+                say(visible(f"  {error}"))
     return Answer(allow=True, values=values)
 
 
@@ -37,10 +38,33 @@ def _offer(name: str, about: Mapping[str, Any], *, optional: bool) -> str:
     words = about.get("title") or about.get("description") or name
     choices = _choices(about)
     kinds = f" ({', '.join(choices)})" if choices else " (y/n)" if about.get("type") == "boolean" else ""
-    usual = (
-        f" [{json.dumps(about['default'], ensure_ascii=False)}]" if "default" in about else " []" if optional else ""
-    )
+    usual = f" [{_plain(about['default'])}]" if "default" in about else " [nothing]" if optional else ""
     return visible(f"  {words}{kinds}{usual}: ")
+
+
+def _plain(default: Any) -> str:
+    """A default as one would type it."""
+    if isinstance(default, bool):
+        return "y" if default else "n"
+    if isinstance(default, list):
+        return ", ".join(map(str, default))
+    return default if isinstance(default, str) and default else json.dumps(default, ensure_ascii=False)
+
+
+def _fitting(name: str, value: Any, about: Mapping[str, Any]) -> Any:
+    """The value, where the server will take it: one that it would not would make an end of all that was typed."""
+    from ferrule.arguments import misfits  # for whoever is asked by a server
+    from ferrule.arguments.judge import judge
+
+    schema = {"type": "object", "properties": {name: dict(about)}}
+    try:
+        judged = judge(schema)
+    except ConfigError:
+        return value  # what refers to other parts of the schema is looked at with the whole
+    if not judged.is_valid({name: value}):
+        line = misfits.lines(schema, {name: value}, judged.iter_errors({name: value}))[0]
+        raise ValueError(f"It {line.removeprefix(f'{name}: ')}")
+    return value
 
 
 def _choices(about: Mapping[str, Any]) -> list[str]:
@@ -53,6 +77,8 @@ def _choices(about: Mapping[str, Any]) -> list[str]:
 
 def read(said: str, about: Mapping[str, Any]) -> Any:
     """What was typed, as the kind of value that is wanted. Raises `ValueError` with a sentence."""
+    if not said:
+        raise ValueError("This one is needed.")
     choices, kind = _choices(about), about.get("type")
     if kind == "array":
         several = [one.strip() for one in said.split(",") if one.strip()]

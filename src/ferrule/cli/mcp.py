@@ -1,6 +1,7 @@
 """`ferrule mcp`: the engine as an MCP server, and the servers whose tools a session may call."""
 
 import json
+import os
 from typing import Any
 
 import click
@@ -21,7 +22,7 @@ def command() -> None:
     Examples:
       ferrule mcp serve --workspace ~/project
       ferrule mcp serve --http 127.0.0.1:8765 --dialect claude
-      ferrule mcp add files -- npx -y @modelcontextprotocol/server-filesystem .
+      ferrule mcp add files -- npx -y @modelcontextprotocol/server-filesystem '${WORKSPACE}'
       ferrule mcp list
       ferrule mcp test files
     """
@@ -86,10 +87,11 @@ def add(
     \b
     It is written into mcp.json beside your settings, or with --project into the project's .mcp.json, which others get
     too and have to approve. Write secrets as ${NAME}: they are then taken from the environment when it starts.
+    Your own servers start in your home, a project's in the project; ${WORKSPACE} is the folder that a session works in.
 
     \b
     Examples:
-      ferrule mcp add files -- npx -y @modelcontextprotocol/server-filesystem .
+      ferrule mcp add files -- npx -y @modelcontextprotocol/server-filesystem '${WORKSPACE}'
       ferrule mcp add tickets --env 'TOKEN=${TICKETS_TOKEN}' -- tickets-server --stdio
       ferrule mcp add docs https://docs.example/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'
     """
@@ -97,8 +99,22 @@ def add(
     from ferrule.sources.mcp.written import add_server
 
     path = file_of(workspace, project=project)
-    add_server(path, name, _entry(what, env, headers, sse=sse))
+    entry = _entry(what, env, headers, sse=sse)
+    if "args" in entry and not project:
+        words = (entry["command"], *entry["args"])
+        entry["command"], *entry["args"] = (_from_anywhere(word) for word in words)
+        for before, after in zip(words, (entry["command"], *entry["args"]), strict=True):
+            if before != after:
+                click.echo(f"{before} is written as {after}: your own servers do not start in the workspace.")
+    add_server(path, name, entry)
     click.echo(f"Added {name} to {path}.")
+    relative = [] if project else [one for one in what if one in (".", "..") or one.startswith(("./", "../"))]
+    if relative:
+        click.echo(
+            f"note: Your own servers start in your home, so that {relative[0]!r} is there. "
+            "Write '${WORKSPACE}' for the folder that a session works in.",
+            err=True,
+        )
     click.echo(f"Next: ferrule mcp {'approve' if project else 'test'} {name}")
     return DONE
 
@@ -113,9 +129,23 @@ def _entry(what: tuple[str, ...], env: tuple[str, ...], headers: tuple[str, ...]
         return {**out, "headers": dict(pairs)} if pairs else out
     if headers or sse:
         raise click.UsageError("--header and --sse go with an address; a command gets its variables with --env.")
+    if "://" in what[0]:
+        raise click.UsageError(f"An address begins with http:// or https://, not as {what[0]!r} does.")
     out = {"command": what[0], "args": list(what[1:])}
     pairs = [_pair(one, "=", "--env KEY=VALUE") for one in env]
     return {**out, "env": dict(pairs)} if pairs else out
+
+
+def _from_anywhere(word: str) -> str:
+    """A path that means the same wherever the server is started: this folder is whichever workspace it is used in."""
+    if word in {".", "./"}:
+        return "${WORKSPACE}"
+    is_path = not os.path.isabs(word) and not word.startswith("-") and os.sep in word and os.path.exists(word)
+    return (
+        os.path.abspath(word)
+        if is_path or (word.endswith((".py", ".js", ".mjs", ".ts")) and os.path.isfile(word))
+        else word
+    )
 
 
 def _pair(text: str, sign: str, form: str) -> tuple[str, str]:

@@ -53,7 +53,7 @@ def list_rules(*, rules: str | None, as_json: bool, **session: Any) -> int:
                     action = paint(f"{row['action']:<8}", _COLOURS.get(row["action"], "white"))
                     click.echo(f"{action} {row['rule']}  ({row['layer']}: {row['source']})")
             if not as_json:
-                _about(engine)
+                _about(engine, session["workspace"])
         return DONE
 
     return finish(show())
@@ -183,11 +183,24 @@ def _rows(engine: Engine) -> Iterator[dict[str, str]]:
             yield {"layer": rules.layer, "source": rules.source, "action": rule.action, "rule": rule.text}
 
 
-def _about(engine: Engine) -> None:
+def _about(engine: Engine, workspace: str) -> None:
     click.echo(f"mode: {engine.policy.standing.name}")
     click.echo(f"project rules: {'trusted' if engine.policy.trusted else 'not trusted, so they can only tighten'}")
+    click.echo(f"project code: {_code(os.path.realpath(os.path.expanduser(workspace)), engine.state)}")
     for warning in engine.warnings:
         click.echo(paint(f"warning: {warning}", "yellow"))
+
+
+def _code(folder: str, state: str) -> str:
+    """Whether a project's tools, toolboxes, servers and skills may be used."""
+    from ferrule.permissions.code import code_files
+    from ferrule.permissions.trust import Trust
+
+    seen = Trust(state, "code").look(folder, code_files(folder))
+    if not seen.contents:
+        return "none"
+    said = {"trusted": "trusted", "changed": "changed since you trusted it, so it is not used"}
+    return f"{said.get(seen.state, 'not trusted, so it is not used')} ({len(seen.contents)} files)"
 
 
 def _source(engine: Engine, decision: Decision) -> str:

@@ -21,6 +21,7 @@ from ferrule.sources.mcp.places import USER_FILE
 from ferrule.sources.mcp.servers import Servers
 from ferrule.sources.mcp.state import ServerState
 from ferrule.support.roster import Roster
+from ferrule.workspace.search_path import apart
 
 if TYPE_CHECKING:
     from ferrule.sources.mcp.approval import Approval, Approve
@@ -62,7 +63,8 @@ def make_servers(workspace: str, approve: "Approve | None" = None) -> Servers:
         rule_files=settings.permissions.files,
     )
     opening = Opening(
-        environment=os.environ,
+        # As in a session: what lies in the workspace is no program that a server may be started with.
+        environment=apart(os.environ, (folder,)),
         roots=(folder,),
         # A server may offer other tools to whoever cannot be asked; here nobody is asked, but it is told the same.
         elicit=_declined,

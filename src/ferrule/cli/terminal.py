@@ -16,7 +16,7 @@ _OFFERS = {
     "call": "Allow? ",
     "folder": "Open this folder for the session? ",
     "outside": "Run it outside the sandbox? ",
-    "server": "Use it? ",
+    "server": "Approve it, from now on? ",
 }
 _MOST_TOUCHES = 6
 

@@ -88,11 +88,15 @@ def why_not(states: "Sequence[ServerState]", name: str) -> str:
     """Why a tool of a server is not here, as a sentence; empty where nothing is known of it."""
     server = name.split("__")[1] if name.startswith("mcp__") and name.count("__") > 1 else ""
     state = next((one for one in states if one.name == server), None)
-    if state is None:
+    if not server:
         return ""
+    if state is None:
+        return f"There is no MCP server called {server} in this session."
     if state.state in {"new", "changed"}:
         return f"The MCP server {server} is not approved: the user does that with `ferrule mcp approve {server}`."
-    if state.error or state.state in {"disabled", "denied"}:
-        return f"The MCP server {server} cannot be used: {state.error or f'it is {state.state}.'}"
+    if state.error:
+        return state.error
+    if state.state in {"disabled", "denied"}:
+        return f"The MCP server {server} is {state.state} in {state.source}."
     is_withheld = any(name.endswith(f"__{one}") for one in state.withheld)
     return f"The MCP server {server} offers it in a form that is not approved yet." if is_withheld else ""

@@ -174,7 +174,8 @@ class Gate:
         commands = [access for access in case.touches if access.kind == "command"]
         if not commands and case.tool.startswith(("mcp__", "tb__")):
             return (case.tool,)
-        if len(commands) != 1 or case.input.get("outside"):
+        # The commands of a skill are judged by the rules about the shell; a rule about the skill covers none of them.
+        if len(commands) != 1 or case.input.get("outside") or case.tool == "skill":
             return ()
         from ferrule.permissions.shell.parse import parse  # only commands need it
         from ferrule.permissions.shell.suggest import proposals

@@ -7,6 +7,7 @@ import msgspec
 
 from ferrule.core.face import Face
 from ferrule.core.tool import AnyTool
+from ferrule.registry.entry import ON_REQUEST
 from ferrule.registry.foreign import Abroad, Foreign, Heard, fits, member_names, own_words, same_meaning
 
 POLICIES = ("read_first",)
@@ -179,6 +180,8 @@ class Hearing:
     def _note(self, name: str, face: Face, tool: AnyTool, guess: _Guess, values: Mapping[str, Any]) -> str:
         spoken, family, renamed, unknown = guess
         if family and face.tool not in self._answers:
+            if name in ON_REQUEST:
+                return ""  # every family has these under that name, where there is a use for them
             return f"{name} is a tool of the {family} dialect, and was run as that."
         fields, properties = tool.args.__struct_fields__, face.schema.get("properties", ())
         pairs, fixed = {}, []

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -38,7 +39,9 @@ def listen(address: str) -> tuple[socket.socket, str, int]:
         family = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)[0][0]
         made = socket.create_server((host, int(port)), family=family)
     except OSError as error:
-        raise ConfigError(f"Cannot listen at {address}: {error.strerror or error}.") from error
+        reason = (error.strerror or str(error)).partition(" (")[0]
+        hint = " Port 0 takes any that is free." if error.errno == errno.EADDRINUSE else ""
+        raise ConfigError(f"Cannot listen at {address}: {reason}.{hint}") from error
     return made, host, int(made.getsockname()[1])
 
 

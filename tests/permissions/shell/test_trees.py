@@ -279,7 +279,8 @@ def test_the_folder_said_is_the_one_that_bash_is_in(place: Path, one: str, other
     numbers = itertools.count()
     text = re.sub("@", lambda _: str(next(numbers)), f"{one}\n{other}\nmark @")
     line = parse(text, cwd=str(place), roots=[str(place)])
-    assume(OTHERWISE not in line.doubts)  # then all of it is asked about, wherever it thinks that it is
+    # Where the tree is not believed, all of it is asked about, wherever it thinks that it is.
+    assume(not any(OTHERWISE in doubt for doubt in line.doubts))
     said = {
         simple.words[1].text: os.path.realpath(simple.cwd)
         for simple in line.commands

@@ -1,5 +1,7 @@
 """Subagents in a toolbox: what a Markdown file says, and who runs it."""
 
+from typing import TYPE_CHECKING, cast
+
 import pytest
 from tests.sources.toolbox.boxes import box, put, session, statuses, toolbox
 
@@ -8,6 +10,9 @@ from ferrule.core.call import Call
 from ferrule.core.errors import ToolFailure
 from ferrule.core.subagents import Subagent, Subagents
 from ferrule.sources.toolbox.subagent import SubagentTool, subagent
+
+if TYPE_CHECKING:
+    from ferrule.core.tool import Context
 
 REFACTOR = """---
 type: subagent
@@ -44,6 +49,12 @@ class Host:
         return self._service
 
 
+def described() -> Subagent:
+    found = subagent(REFACTOR, "tb__refactor")
+    assert found is not None
+    return found
+
+
 @pytest.mark.contract("toolbox.subagents")
 async def test_a_file_is_a_tool(tmp_path):
     put(tmp_path / "box", "refactor.md", REFACTOR, mode=0o644)
@@ -52,6 +63,7 @@ async def test_a_file_is_a_tool(tmp_path):
     (tool,) = (await boxes.load()).tools
 
     assert (tool.name, tool.words, tool.exposure, tool.source) == ("tb__refactor", "Renames things.", None, "toolbox")
+    assert isinstance(tool, SubagentTool)
     assert tool.subagent == Subagent(
         "refactor",
         "claude-sonnet-4-5",
@@ -64,9 +76,9 @@ async def test_a_file_is_a_tool(tmp_path):
 
 async def test_a_host_with_a_model_runs_it(tmp_path):
     somebody = Somebody()
-    tool = SubagentTool("x.md", subagent(REFACTOR, "tb__refactor"), name="tb__refactor", can_run=True)
+    tool = SubagentTool("x.md", described(), name="tb__refactor", can_run=True)
 
-    said = await tool.run(tool.args(prompt="a to b"), Host(somebody))
+    said = await tool.run(tool.args(prompt="a to b"), cast("Context", Host(somebody)))
 
     assert said == "refactor did: a to b"
     assert somebody.given[0][0].name == "refactor"
@@ -84,10 +96,10 @@ async def test_without_a_model_it_is_hidden_and_says_so(tmp_path):
 
 
 async def test_a_context_without_the_service_is_one_without_a_model():
-    tool = SubagentTool("x.md", subagent(REFACTOR, "tb__refactor"), name="tb__refactor", can_run=False)
+    tool = SubagentTool("x.md", described(), name="tb__refactor", can_run=False)
 
     with pytest.raises(ToolFailure, match="no model"):
-        await tool.run(tool.args(prompt="x"), Host())
+        await tool.run(tool.args(prompt="x"), cast("Context", Host()))
 
 
 @pytest.mark.parametrize(
@@ -106,6 +118,7 @@ async def test_a_context_without_the_service_is_one_without_a_model():
 def test_the_tools_of_a_subagent(header, tools):
     found = subagent(f"---\ntype: subagent\n{header}---\nYou.\n", "tb__x")
 
+    assert found is not None
     assert found.tools == tools
 
 
@@ -137,9 +150,9 @@ def test_other_markdown_is_none(text):
 
 
 async def test_it_holds_up_nobody_for_its_own_calls_are_decided_on(tmp_path):
-    tool = SubagentTool("x.md", subagent(REFACTOR, "tb__refactor"), name="tb__refactor", can_run=True)
+    tool = SubagentTool("x.md", described(), name="tb__refactor", can_run=True)
 
-    assert tool.access(tool.args(prompt="x"), Host()) == ()
+    assert tool.access(tool.args(prompt="x"), cast("Context", Host())) == ()
     async with Engine(tmp_path, tools=[tool]) as engine:
         reply = await engine.call("tb__refactor", prompt="x")
     assert reply.status == "error"

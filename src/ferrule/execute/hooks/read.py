@@ -81,6 +81,8 @@ def from_program(hooks: Iterable[Hook]) -> Found:
     """Hooks that the program gives itself. Raises ConfigError for one that is wrong: whoever wrote it is here."""
     found = []
     for hook in hooks:
+        if not isinstance(hook, Hook):
+            raise ConfigError(f"hooks holds something that is no Hook: {hook!r:.100}.")
         try:
             _check(hook)
         except _Wrong as error:
