@@ -5,6 +5,7 @@ the tool, and an input that a hook gives back is heard in them; the call is then
 """
 
 import asyncio
+import contextlib
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,7 @@ import msgspec
 from ferrule.arguments.arguments import Arguments
 from ferrule.arguments.schema import Schema
 from ferrule.core.call import Call
-from ferrule.core.errors import FerruleError
+from ferrule.core.errors import ConfigError, FerruleError
 from ferrule.core.face import Face
 from ferrule.core.reply import Reply
 from ferrule.dialects.dialect import load_dialect
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from ferrule.registry.names import Names
 
 _WORDS = "claude"
+_LOOK_BYTES = 1 << 20
 _AFTER = ("PostToolUse", "PostToolUseFailure")
 _UNSAYABLE = "The hooks could not be told of this call in their own words."
 _CHANGED = "A hook wants another command than the one that comes with this call."
@@ -72,7 +74,19 @@ def find(settings: Settings, layered: "Layered | None", workspace: str, state: s
         if path in contents:
             founds.append(from_claude(contents[path], layer="project", source=path))
     found = together([*founds, from_program(given)])
+    if not contents and _has_hooks(workspace):
+        left = f"The hooks of {workspace} are not run: look at them, then `ferrule permissions trust`."
+        found = found._replace(warnings=(*found.warnings, left))
     return found._replace(hooks=tuple(_pinned(hook, workspace, contents) for hook in found.hooks))
+
+
+def _has_hooks(workspace: str) -> bool:
+    """Do files of the project speak of hooks? They are not read for it, only looked at."""
+    for path in (os.path.join(workspace, name) for name in PROJECT_FILES):
+        with contextlib.suppress(OSError, ConfigError):
+            if os.path.isfile(path) and b"hooks" in (read_settings(path) or b"")[:_LOOK_BYTES]:
+                return True
+    return False
 
 
 def _pinned(hook: "Hook", workspace: str, contents: "Mapping[str, bytes]") -> "Hook":

@@ -165,6 +165,8 @@ async def test_a_hook_that_asks_makes_a_person_decide(tmp_path):
         reply = await engine.call("Read", file_path="a.txt")
 
     assert (reply.status, [one.why for one in asked]) == ("rejected-by-user", ["A hook wants it asked: why?"])
+    assert asked[0].summary == "Read: read a.txt"
+    assert reply.text == "The user did not allow this: Read: read a.txt. A hook wants it asked: why?"
 
 
 async def test_a_hook_that_raises_makes_a_person_decide(tmp_path):
@@ -245,7 +247,9 @@ async def test_a_project_s_hooks_run_only_when_it_is_trusted(tmp_path):
     (tmp_path / "work/a.txt").write_text("one\n")
     async with opened(tmp_path) as engine:
         before = await engine.call("Read", file_path="a.txt")
+        (warning,) = engine.warnings
     assert not (tmp_path / "ran").exists()
+    assert warning.endswith("are not run: look at them, then `ferrule permissions trust`.")
     Trust(str(tmp_path / "state")).grant(str(tmp_path / "work"), project_files(str(tmp_path / "work")))
     async with opened(tmp_path) as engine:
         after = await engine.call("Read", file_path="a.txt")

@@ -201,3 +201,16 @@ async def test_settings_are_read_from_their_file_for_a_session_without_any(world
     async with Engine(world.workspace, state=world.state, ask=lambda _: True) as engine:
         assert engine.settings.tools == Tools(folders=(str(elsewhere),), packages=False)
         assert (await engine.call("mine")).text == "mine"
+
+
+async def test_a_program_answers_to_its_whole_file_name_too(world: World) -> None:
+    folder = world.user / "tools"
+    folder.mkdir(parents=True)
+    program = folder / "greet.sh"
+    program.write_text("#!/bin/sh\necho hello $1\n")
+    program.chmod(0o755)
+    (folder / "greet.sh.md").write_text("Greets.\n")
+    async with world.session() as engine:
+        replies = [await engine.call(name, args="you") for name in ("greet_sh", "greet.sh")]
+
+    assert [reply.text for reply in replies] == ["hello you", "hello you"]

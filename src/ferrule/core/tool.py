@@ -83,6 +83,8 @@ class Tool(Generic[A, T]):
     """Where it comes from, for people: a file, or a server's name."""
     short: str = ""
     """A shorter name, for families that use the long one only where two tools share the short one."""
+    aliases: tuple[str, ...] = ()
+    """Other names that it answers to, where they mean nothing else."""
     exposure: Exposure | None = None
     """How it is exposed, where it or its source says so; the settings and the session decide else."""
     output_schema: Mapping[str, Any] | None = None

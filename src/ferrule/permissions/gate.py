@@ -133,7 +133,8 @@ class Gate:
         answer = await self._ask(question, blocked, key)
         if not answer.allow:
             left = "let it out of the sandbox" if question.kind == "outside" else "allow this"
-            raise Denied(answer.message or f"The user did not {left}: {question.summary}.", code="not-allowed")
+            said = answer.message or f"The user did not {left}: {question.summary}."
+            raise Denied(f"{said} {decision.why}" if case.hooked[0] == "ask" else said, code="not-allowed")
         return True
 
     async def approve(self, case: Case, sentence: str, blocked: Blocked) -> bool:
@@ -271,7 +272,12 @@ class Gate:
             return f"{case.name}: type into task {', '.join(processes)}"
         writes = [self._jail.shown(a.key) for a in case.touches if a.kind == "path" and a.mode == "write"]
         does = _DOES.get(case.tool, "write")
-        return f"{case.name}: {does} {', '.join(writes)}" if writes else f"run {case.name}, which may touch anything"
+        if writes:
+            return f"{case.name}: {does} {', '.join(writes)}"
+        reads = [self._jail.shown(a.key) for a in case.touches if a.kind == "path"]
+        if len(reads) == len(case.touches):
+            return f"{case.name}: read {', '.join(reads)}" if reads else f"run {case.name}"
+        return f"run {case.name}, which may touch anything"
 
 
 def _likeness(case: Case) -> str:

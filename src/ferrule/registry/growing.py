@@ -73,11 +73,13 @@ class Growth:
         names.update((tool, face) for tool, face in replaced.items() if tool not in names)
         for name, face in faces.items():
             names[name] = names[face.name] = face
+        also = {alias: faces[name] for name, tool in every.items() for alias in tool.aliases if alias not in names}
+        names.update(also)
         grown = Grown(
             tools={**ground.tools, **every},
             names=names,
             shown={},
-            own={*ground.own, *every, *(face.name for face in faces.values())},
+            own={*ground.own, *every, *also, *(face.name for face in faces.values())},
             given=ground.given.union(every),
             answers={**ground.answers, **replaced, **faces},
             kin={**ground.kin, **{name: self._stands_for(name) for name in came.own if self._accepting.behind(name)}},
