@@ -213,4 +213,4 @@ async def test_a_program_answers_to_its_whole_file_name_too(world: World) -> Non
     async with world.session() as engine:
         replies = [await engine.call(name, args="you") for name in ("greet_sh", "greet.sh")]
 
-    assert [reply.text for reply in replies] == ["hello you", "hello you"]
+    assert [reply.text for reply in replies] == ["hello you\n", "hello you\n"]
