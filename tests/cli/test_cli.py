@@ -253,6 +253,12 @@ def test_a_model_speaks_its_own_dialect(workspace, capsys, model, tool):
     assert f"\n{tool} " in "\n" + capsys.readouterr().out
 
 
+def test_a_tool_for_a_program_that_is_not_there_is_made_with_a_word_about_it(workspace, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert run(["tools", "make", "mine", "--zsh", "--folder", str(tmp_path / "box")]) == 0
+    assert "note: zsh is not installed here" in capsys.readouterr().err
+
+
 def test_a_dialect_and_a_model_at_once_are_too_much(workspace, capsys):
     assert run(["tools", "--model", "gpt-5.2", "--dialect", "amp"]) == 2
     assert "not both" in capsys.readouterr().err

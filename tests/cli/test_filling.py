@@ -73,6 +73,25 @@ async def test_a_value_that_the_server_would_not_take_is_asked_again_at_once():
     assert "  It has too few characters: 1, at least 3 needed." in shown
 
 
+async def test_choices_are_shown_with_what_they_mean():
+    heroes = [{"const": "h1", "title": "Superman"}, {"const": "h2"}]
+    schema = {
+        "properties": {
+            "one": {"type": "string", "oneOf": heroes},
+            "some": {"type": "array", "items": {"anyOf": heroes}},
+            "old": {"type": "string", "enum": ["a", "b"], "enumNames": ["Ant", "Bee"]},
+        }
+    }
+    answer, shown = await filled(schema, "h1", "h1, h2", "b")
+
+    assert answer.values == {"one": "h1", "some": ["h1", "h2"], "old": "b"}
+    assert shown[1:] == [
+        "  one (h1 = Superman, h2) [nothing]: ",
+        "  some (h1 = Superman, h2) [nothing]: ",
+        "  old (a = Ant, b = Bee) [nothing]: ",
+    ]
+
+
 async def test_what_an_empty_line_means_is_shown_as_one_would_type_it():
     defaults = {"a": True, "b": ["x", "y"], "c": "word", "d": 3, "e": ""}
     schema = {"properties": {**{name: {"default": value} for name, value in defaults.items()}, "f": {}}}

@@ -135,6 +135,7 @@ def test_an_address_is_added_with_its_headers(own, capsys):
         pytest.param(["add", "x", "--env", "A", "--", "cmd"], "Write --env KEY=VALUE, not 'A'", id="no-value"),
         pytest.param(["add", "x", "http://a.example", "--header", "A"], "Write --header", id="no-header"),
         pytest.param(["add", "a/b", "--", "cmd"], "a/b", id="no-name"),
+        pytest.param(["add", "x", "ftp://a.example"], "begins with http:// or https://", id="another-address"),
         pytest.param(["test", "x"], "There is no MCP server 'x' here. There are: none.", id="test-unknown"),
         pytest.param(["approve", "x"], "There is no MCP server 'x' here", id="approve-unknown"),
         pytest.param(["remove", "x"], "There is no MCP server 'x' here", id="remove-unknown"),

@@ -143,6 +143,25 @@ def test_rules_are_listed_with_their_layers(work: Path, capsys: pytest.CaptureFi
     assert {row["layer"] for row in rows} == {"user", "project"}
 
 
+def test_whether_a_project_s_code_is_trusted_is_listed(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def code() -> str:
+        capsys.readouterr()
+        assert run(["permissions", "list"]) == 0
+        return capsys.readouterr().out.split("project code: ")[1].split("\n")[0]
+
+    assert code() == "none"
+    (work / "tools").mkdir()
+    tool = work / "tools" / "hello.py"
+    tool.write_text("TOOLS = []\n")
+    assert code() == "not trusted, so it is not used (1 files)"
+    assert run(["call", "hello"]) == 2
+    assert "The tools of this project are not used" in capsys.readouterr().err
+    assert run(["permissions", "trust"]) == 0
+    assert code() == "trusted (1 files)"
+    tool.write_text("TOOLS = [] \n")
+    assert code() == "changed since you trusted it, so it is not used (1 files)"
+
+
 def test_a_project_is_trusted_and_no_longer_when_it_changes(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (work / ".claude").mkdir()
     rules = work / ".claude" / "settings.json"

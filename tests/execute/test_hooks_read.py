@@ -213,6 +213,11 @@ def test_a_wrong_hook_of_the_program_is_an_error(hook):
         from_program([hook])
 
 
+def test_what_is_no_hook_is_an_error():
+    with pytest.raises(ConfigError, match="something that is no Hook: 'told'"):
+        from_program([NO_FUNCTION])
+
+
 def layers(**switches):
     """One hook of each layer, and what a layer's file says beside it."""
     founds = [claude({**entry(command=layer), **switches.get(layer, {})}, layer) for layer in reversed(ALL[:3])]

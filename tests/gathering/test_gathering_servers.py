@@ -129,7 +129,8 @@ async def test_a_project_s_server_is_not_started_before_the_user_has_seen_how(wo
         assert any(entry["args"][-1] in effect for effect in question.effects)
         assert not (await engine.call("mcp__theirs__say")).ok
         assert len(world.questions) == 1
-        (warning,) = [one for one in engine.warnings if "has not been approved" in one]
+        (warning,) = [one for one in engine.warnings if "theirs" in one and "permission is not used" not in one]
+        assert "has not been approved" in warning
         assert ".mcp.json" in warning
     assert world.starts("theirs") == 0
 
@@ -209,7 +210,9 @@ async def test_what_a_server_offers_to_be_read(world: World) -> None:
     async with world.session(servers=servers) as engine:
         await engine.connect()
         assert {"list_mcp_resources", "read_mcp_resource"} <= names(engine)
-        assert "mem://a" in (await engine.call("list_mcp_resources")).text
+        listed = await engine.call("list_mcp_resources")
+        assert "mem://a" in listed.text
+        assert listed.notes == ()  # it is this session's own tool, whichever family has it too
         assert (await engine.call("read_mcp_resource", server="one", uri="mem://a")).text == "text of mem://a"
     async with world.session() as engine:
         assert not {"list_mcp_resources", "read_mcp_resource"} & names(engine)
@@ -226,10 +229,18 @@ async def test_a_session_s_own_servers_come_from_texts_and_files(world: World) -
     (world.folder / "given.json").write_text(json.dumps({"mcpServers": {"two": world.entry("two")}}))
     given: Any = [json.dumps({"one": world.entry("one")}), world.folder / "given.json"]
     async with world.session(mcp_config=given) as engine:
+        assert "The tools of the server one are not known yet: a call of one lists them." in engine.warnings
         await engine.connect()
         assert {"mcp__one__say", "mcp__two__say"} <= names(engine)
         states = {one.name: (one.layer, one.state, one.tools) for one in engine.sources.states()}
         assert states == {"one": ("session", "running", 1), "two": ("session", "running", 1)}
+
+
+async def test_what_is_no_server_is_said_to_be_none(world: World) -> None:
+    servers = {"one": world.server("one"), "off": world.server("off", disabled=True)}
+    async with world.session(servers=servers) as engine:
+        assert "There is no MCP server called noone in this session." in (await engine.call("mcp__noone__say")).text
+        assert "The MCP server off is disabled in your settings." in (await engine.call("mcp__off__say")).text
 
 
 async def test_calls_to_a_server_that_nobody_has_listed_start_it_once(world: World) -> None:

@@ -46,6 +46,13 @@ async def test_a_call_that_lists_a_server_brings_its_prompts(world: World) -> No
         assert "Skill" in names(engine)
 
 
+async def test_no_rule_about_a_skill_is_proposed_for_the_command_in_it(world: World) -> None:
+    world.skill(world.user / "skills", "running", "Now: !`make it`")
+    async with world.session(dialect="claude", answer=False) as engine:
+        assert (await engine.call("Skill", skill="running")).status == "rejected-by-user"
+    assert [question.proposals for question in world.questions] == [()]
+
+
 async def test_a_skill_brings_its_toolbox_and_its_server_when_the_user_says_so(world: World) -> None:
     folder = world.skill(world.user / "skills", "carrying", "Use them.")
     boxed = world.box(folder / "toolbox", "carried")

@@ -37,7 +37,9 @@ async def fill(question: Question, say: Callable[[str], None], typed: Typed) -> 
 def _offer(name: str, about: Mapping[str, Any], *, optional: bool) -> str:
     words = about.get("title") or about.get("description") or name
     choices = _choices(about)
-    kinds = f" ({', '.join(choices)})" if choices else " (y/n)" if about.get("type") == "boolean" else ""
+    kinds = (
+        f" ({', '.join(_titled(choices, about))})" if choices else " (y/n)" if about.get("type") == "boolean" else ""
+    )
     usual = f" [{_plain(about['default'])}]" if "default" in about else " [nothing]" if optional else ""
     return visible(f"  {words}{kinds}{usual}: ")
 
@@ -73,6 +75,15 @@ def _choices(about: Mapping[str, Any]) -> list[str]:
         return []
     listed = held.get("enum") or [one.get("const") for one in held.get("oneOf") or held.get("anyOf") or ()]
     return [str(one) for one in listed if one is not None]
+
+
+def _titled(choices: list[str], about: Mapping[str, Any]) -> list[str]:
+    """The choices with what they mean, where the server says so."""
+    held = about.get("items") if about.get("type") == "array" else about
+    assert isinstance(held, Mapping)
+    named = {str(one.get("const")): one.get("title") for one in held.get("oneOf") or held.get("anyOf") or ()}
+    named |= dict(zip(choices, held.get("enumNames") or (), strict=False))
+    return [f"{one} = {named[one]}" if named.get(one) else one for one in choices]
 
 
 def read(said: str, about: Mapping[str, Any]) -> Any:

@@ -34,6 +34,11 @@ def command(name: str, language: Language, folder: str | None) -> int:
     folder = os.path.abspath(os.path.expanduser(folder))
     made = make(name, language, folder)
     click.echo(f"Wrote {made}, a tool for {language}.")
+    from shutil import which  # for whoever makes a tool
+
+    program = "python3" if language == "python" else language
+    if which(program) is None:
+        click.echo(f"note: {program} is not installed here, and the tool does not work without it.", err=True)
     used = folders(tools, environment=os.environ, settings_file=path).boxes
     if folder in {os.path.join(os.getcwd(), place) for place in PROJECT}:
         click.echo("It is the project's: it is used once you trust that, with `ferrule permissions trust`.")

@@ -108,13 +108,6 @@ def add(
                 click.echo(f"{before} is written as {after}: your own servers do not start in the workspace.")
     add_server(path, name, entry)
     click.echo(f"Added {name} to {path}.")
-    relative = [] if project else [one for one in what if one in (".", "..") or one.startswith(("./", "../"))]
-    if relative:
-        click.echo(
-            f"note: Your own servers start in your home, so that {relative[0]!r} is there. "
-            "Write '${WORKSPACE}' for the folder that a session works in.",
-            err=True,
-        )
     click.echo(f"Next: ferrule mcp {'approve' if project else 'test'} {name}")
     return DONE
 

@@ -45,19 +45,11 @@ class Gathering:
         """What could not be used, each as a sentence."""
         self.around.registry.settle()
         every = [warning for some in self._warnings.values() for warning in some]
-        every += [] if self._servers is None else self._unheard(self._servers)
-        return tuple(dict.fromkeys(every))
+        if self._servers is not None and (names := self._unlisted(self._servers)):
+            from ferrule.gathering.servers import unheard  # for whoever has servers
 
-    def _unheard(self, servers: "Servers") -> list[str]:
-        """A sentence for each server whose tools are not known, where nothing else has been said about it."""
-        names = set(self._unlisted(servers))
-        states = [one for one in servers.states() if one.name in names and one.state == "unlisted" and not one.error]
-        # The command line knows nothing of servers that only this session has.
-        how = {one.name: "a call of one lists them" for one in states if one.layer in {"session", "skill"}}
-        return [
-            f"The tools of the server {one.name} are not known yet: {how.get(one.name, f'`ferrule mcp test {one.name}`')}."
-            for one in states
-        ]
+            every += unheard(self._servers.states(), names)
+        return tuple(dict.fromkeys(every))
 
     async def load(self) -> None:
         """Bring what every source offers; what servers offer comes when somebody looks. No server is started."""

@@ -1,7 +1,7 @@
 """The servers of a session, made from all that configures them; the user is asked for what they need."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ferrule.core.offered import Offered
@@ -100,3 +100,12 @@ def why_not(states: "Sequence[ServerState]", name: str) -> str:
         return f"The MCP server {server} is {state.state} in {state.source}."
     is_withheld = any(name.endswith(f"__{one}") for one in state.withheld)
     return f"The MCP server {server} offers it in a form that is not approved yet." if is_withheld else ""
+
+
+def unheard(states: "Sequence[ServerState]", names: Collection[str]) -> list[str]:
+    """A sentence for each of these servers, whose tools are not known, where nothing else has been said about it."""
+    silent = [one for one in states if one.name in names and one.state == "unlisted" and not one.error]
+    # The command line knows nothing of servers that only this session has.
+    passing = {one.name: "a call of one lists them" for one in silent if one.layer in {"session", "skill"}}
+    how = {one.name: passing.get(one.name, f"`ferrule mcp test {one.name}`") for one in silent}
+    return [f"The tools of the server {name} are not known yet: {said}." for name, said in how.items()]
