@@ -192,7 +192,8 @@ class Companions:
 
         given, parts, workspace = self._given, self._parts, self._parts.jail.folder
         found = find(given.settings, self._layered, workspace, given.state, self._extra.hooks)
-        self._hook_warnings += found.warnings
+        for warning in found.warnings:
+            self._report(warning)  # a guard that has gone must not go silently
         if not found.hooks:
             return
         parts.services[Guard].keep(named_scripts(found.hooks, workspace))

@@ -59,7 +59,7 @@ class Engine:
         on_event: Callable[[Event], object] | None = None,
     ) -> None:
         """`lazy`: tools from elsewhere are looked for only when a call needs them, and none has to be loaded first."""
-        check(tools := tuple(tools), ask, add_dirs, settings)
+        check(tools := tuple(tools), ask, add_dirs, settings, mcp_config)
         self.state = os.path.abspath(state) if state is not None else state_folder()
         self.settings, self.layered = (settings, None) if settings else settled(os.fspath(workspace), self.state)
         self._folders = (

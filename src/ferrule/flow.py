@@ -185,7 +185,7 @@ class Flow:
             self.gate.forbid(touches, ctx.spelled)
         except UnknownTool as error:
             why = self.why_not(call.name) if self.why_not is not None else ""
-            return Unready(ctx, face, UnknownTool(f"{error.message} {why}") if why else error)
+            return Unready(ctx, face, UnknownTool(f"There is no {call.name} now. {why}") if why else error)
         except Exception as error:  # noqa: BLE001 - a bug in a tool harms its own call only
             return Unready(ctx, face, error)
         return Ready(call, face, tool, args, touches, ctx)

@@ -100,7 +100,9 @@ def check_folders(*folders: str) -> None:
             raise ConfigError(f"{folder} is not a folder.")
 
 
-def check(tools: Sequence[object], ask: object, add_dirs: object, settings: object) -> None:
+def check(
+    tools: Sequence[object], ask: object, add_dirs: object, settings: object, mcp_config: Sequence[object] = ()
+) -> None:
     """Refuse at once what would only fail later, in the middle of a session."""
     for one in tools:
         if not isinstance(one, Tool):
@@ -109,5 +111,7 @@ def check(tools: Sequence[object], ask: object, add_dirs: object, settings: obje
         raise ConfigError(f"ask= takes a function that answers questions, not {ask!r:.80}.")
     if isinstance(add_dirs, (str, os.PathLike)):
         raise ConfigError("add_dirs= takes a list of folders; give [folder].")
+    if isinstance(mcp_config, str) or not all(isinstance(one, str | os.PathLike) for one in mcp_config):
+        raise ConfigError("mcp_config= takes a list of files, or of texts with JSON in them; give [file].")
     if settings is not None and not isinstance(settings, Settings):
         raise ConfigError("settings= takes Settings; give Settings(...).")

@@ -1,7 +1,9 @@
 """What the policy says about a call: yes, no or ask, by which rule, and why in one sentence."""
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from ferrule.core.access import Access
 from ferrule.permissions.case import Case
 
 Verdict = Literal["allow", "ask", "deny"]
@@ -42,3 +44,12 @@ def strictest(decisions: list[Decision]) -> Decision:
     """The one that counts."""
     order = {"allow": 0, "ask": 1, "deny": 2}
     return max(decisions, key=lambda one: (order[one.verdict], one.fixed))
+
+
+def reach(touches: Sequence[Access]) -> str:
+    """What a call may do of which nothing more is known, as the end of a sentence."""
+    servers = [access.key for access in touches if access.kind == "server"]
+    if not servers:
+        return "may touch anything"
+    is_skill = servers[0].startswith("skill:")
+    return "brings tools, servers or rules of its own" if is_skill else "leaves the work to an MCP server"

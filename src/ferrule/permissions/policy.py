@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.core.access import Access, within
 from ferrule.permissions.case import Case
-from ferrule.permissions.decision import Decision, strictest
+from ferrule.permissions.decision import Decision, reach, strictest
 from ferrule.permissions.naming import Bare, Names
 from ferrule.permissions.rules.rule import Always, Rule, RuleSet, Subject, Touched
 from ferrule.permissions.standing import DEFAULT, Standing
@@ -217,7 +217,7 @@ class Policy:
             return Decision("allow", _READS if case.touches else "It touches nothing.")
         writes = [access.key for access in case.touches if access.mode == "write"]
         edits = all(access.kind == "path" for access in case.touches)
-        what = f"writes {self._jail.shown(writes[0])}" if writes and edits else "may touch anything"
+        what = f"writes {self._jail.shown(writes[0])}" if writes and edits else reach(case.touches)
         return Decision("ask", f"{case.name} {what}, and no rule covers it.", edits_inside=edits)
 
     def _each(self, subject: Subject) -> list[Rule]:
