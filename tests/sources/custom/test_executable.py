@@ -74,7 +74,7 @@ async def test_a_program_that_does_not_know_help_costs_no_more_than_its_time(tmp
     noted = tmp_path / "pids"
     path = program(tmp_path / "x", f"echo $$ >> {noted}\n{body.replace('&', f'& echo $! >> {noted};')}")
     async with asyncio.timeout(30):
-        made = await loaded(path, Asking(seconds=0.3))
+        made = await loaded(path, Asking(seconds=2.0))
     assert made.words in {"CLI tool: x", "never", "y"}
     await all_gone(noted)
 

@@ -226,13 +226,13 @@ async def test_what_is_no_json_is_refused(calls: Calls, text: str):
     assert "not JSON" in said
 
 
-async def test_a_tool_that_runs_out_of_time_is_stopped_and_can_be_called_again(hasty: Calls):
+async def test_a_tool_that_runs_out_of_time_is_stopped_and_can_be_called_again(calls: Calls, hasty: Calls):
     made = tool("if input.spin then while true do end end return 'here'")
-    assert (await hasty.text(made))[0] == "here"
+    assert (await calls.text(made))[0] == "here"
     said, is_error = await hasty.text(made, spin=True)
     assert is_error
     assert "time" in said
-    assert await hasty.text(made) == ("here", False)
+    assert await calls.text(made) == ("here", False)
 
 
 async def test_a_state_without_memory_is_made_anew(calls: Calls):

@@ -12,7 +12,7 @@ from tests.support.test_process import living
 from ferrule.settings import Settings, Shell, Tools
 from ferrule.support.roster import Roster
 
-HURRY = Settings(tools=Tools(describe_seconds=0.5))
+HURRY = Settings(tools=Tools(describe_seconds=2.0))
 TEXT = "name: {}\ndescription: Does it."
 
 
