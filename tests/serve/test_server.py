@@ -353,7 +353,7 @@ async def test_what_the_engine_says_of_its_tools_reaches_its_clients(folder):
 
     async with asyncio.timeout(LIMIT_SECONDS), connected(folder, tools=TOOLS, on_message=hear) as (_, _, client):
         await client.call_tool("test_trigger_tool_change", {})
-        await heard.get()
+        assert isinstance(await heard.get(), types.ToolListChangedNotification)
 
 
 async def test_deferred_tools_are_listed_and_called_like_all_others(folder):

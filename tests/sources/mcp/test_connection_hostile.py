@@ -295,6 +295,7 @@ async def test_closing_while_a_server_is_being_ended_leaves_nothing_of_it(tmp_pa
     for _ in range(5):
         async with met("good", tmp_path) as connection:
             await connection.call("daemon_and_die", {}, progress=quiet)
+        assert living(f"mark={tmp_path}/.") == []
 
 
 async def test_failures_have_a_code(tmp_path: Path) -> None:
