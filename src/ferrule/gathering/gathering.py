@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.gathering.around import Around
 from ferrule.permissions.code import TOOLBOXES, TOOLS, code_files, is_any
-from ferrule.settings import Mcp, settings_path
+from ferrule.settings import settings_path
 
 if TYPE_CHECKING:
     from ferrule.sources.brought import Brought
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ferrule.sources.toolbox.toolbox import Entry
     from ferrule.workspace.skills import Skills
 
-_SERVER_FILES = (".mcp.json", ".ferrule/settings.toml", ".amp/settings.json", ".amp/settings.jsonc")
 _RESOURCE_TOOLS = ("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")
 
 
@@ -236,11 +235,12 @@ class Gathering:
 
     def _may_have_servers(self) -> bool:
         """Mostly there are none, and then nothing is loaded for them."""
-        around = self.around
-        if around.settings.mcp != Mcp() or around.managed or around.mcp_config:
+        from ferrule.sources.mcp.places import exist  # only paths
+
+        around, user_folder = self.around, os.path.dirname(settings_path())
+        if around.mcp_config:
             return True
-        files = [os.path.join(os.path.dirname(settings_path()), "mcp.json"), *self._project(_SERVER_FILES)]
-        return any(map(os.path.lexists, files))
+        return exist(around.jail.folder, user_folder, around.settings.mcp, managed=around.managed)
 
     @property
     def servers(self) -> "Servers | None":
