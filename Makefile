@@ -26,7 +26,7 @@ lock: $(VENV)/.dev
 	$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --quiet --upgrade \
 	  pyproject.toml --extra all --group build -o requirements/run.txt
 	$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --quiet --upgrade \
-	  pyproject.toml --extra all --group build --group dev --group oracles --group node -o requirements/dev.txt
+	  pyproject.toml --extra all --extra local --group build --group dev --group oracles --group node -o requirements/dev.txt
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format --quiet . && $(BIN)/ruff check --fix --quiet .

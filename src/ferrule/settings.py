@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from ferrule.agent_settings import Conversations, Loop, Models, PlanMode, Repository
 from ferrule.core.errors import ConfigError
 
 
@@ -194,6 +195,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """An event, such as `PreToolUse` → the programs that are told of it."""
     output: Output = Output()
     undo: Undo = Undo()
+    models: Models = Models()
+    loop: Loop = Loop()
+    plan: PlanMode = PlanMode()
+    threads: Conversations = Conversations()
+    repositories: dict[str, Repository] = {}
+    """A name → a repository that the librarian may read, beside the workspace."""
 
 
 def state_folder() -> str:
