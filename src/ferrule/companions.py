@@ -3,20 +3,21 @@
 import asyncio
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferrule.answering import stop
 from ferrule.assembly import Given, Parts
 from ferrule.core.errors import ConfigError
 from ferrule.core.events import Reported, ToolsChanged
+from ferrule.introducing import Introducing
 from ferrule.output.clean import clean
 from ferrule.settings import settings_path
 
 if TYPE_CHECKING:
     from ferrule.core.subagents import Subagents
-    from ferrule.execute.hooks.hook import Hook
+    from ferrule.execute.hooks.hook import After, Hook
     from ferrule.execute.hooks.hooks import Hooks
     from ferrule.gathering.gathering import Gathering
     from ferrule.layered import Layered
@@ -131,6 +132,7 @@ class Companions:
         services.later("Bringing", self._make_bringing)
         services.later("Offered", self._make_offered)
         services.later("Subagents", self._make_subagents)
+        Introducing(self._given, self._parts).introduce()
         registry.before_search = self._connect
         self._parts.flow.why_not = self._why_not
         registry.on_changed = lambda: self._given.emit(ToolsChanged(id="", name="", at=time.perf_counter()))
@@ -232,6 +234,12 @@ class Companions:
             self._hooks.close()
         if "gathering" in self.__dict__:
             await self.gathering.close()
+
+    async def tell(self, event: str, fields: "Mapping[str, Any]") -> "After | None":
+        """Tell the hooks of what is no call; None where none is to be told."""
+        if self._hooks is None or not self._hooks.has(event):
+            return None
+        return await self._hooks.fire(event, **fields)
 
     def section(self, names: Sequence[str]) -> str:
         """The tools of these names, and the skills, as a system prompt tells of them."""

@@ -2,40 +2,40 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import msgspec
 
 from ferrule.assembly import Given, assemble
 from ferrule.companions import Companions, Extra
 from ferrule.core.call import Call
-from ferrule.core.errors import ConfigError, ToolFailure
+from ferrule.core.errors import ConfigError
 from ferrule.core.events import Event, EventStream
+from ferrule.core.face import Face
 from ferrule.core.reply import Reply
 from ferrule.core.tool import AnyTool
 from ferrule.dialects.dialect import FAMILIES, Dialect, load_dialect
-from ferrule.given import check, check_folders, chosen, family, new_session_id, registry_of, settled
+from ferrule.given import NEED_MODEL, check, check_folders, chosen, family, new_session_id, registry_of, settled
+from ferrule.lookback import Lookback
 from ferrule.permissions.asker import Asker, Callback, Listener, Nobody
 from ferrule.permissions.modes import ModeConfig, includes
 from ferrule.registry.foreign import Family
 from ferrule.settings import Settings, state_folder
-from ferrule.support.threads import Threads
-from ferrule.workspace.ledger import Ledger
 
 if TYPE_CHECKING:
-    from ferrule.core.outcomes import Planned
+    from ferrule.branch import Branch
     from ferrule.core.subagents import Subagents
-    from ferrule.execute.hooks.hook import Hook
+    from ferrule.execute.hooks.hook import After, Hook
     from ferrule.gathering.gathering import Gathering
-    from ferrule.output.store import Store, Stored
     from ferrule.permissions.decision import Decision
-    from ferrule.workspace.guidance import Guide
-    from ferrule.workspace.journal import Entry
-    from ferrule.workspace.undo import Undone
 
+S = TypeVar("S")
 _log = logging.getLogger("ferrule")
 
 
-class Engine:
+class Engine(Lookback):
     """Tools over one workspace, for one session. Use it as `async with Engine(...) as engine:`."""
 
     def __init__(
@@ -43,7 +43,7 @@ class Engine:
         workspace: str | os.PathLike[str] = ".",
         *,
         dialect: str | Dialect | None = None,
-        model: str | None = None,
+        model: "str | Callable[[Settings], str] | None" = None,
         tools: Iterable[AnyTool] = (),
         ask: Asker | Callback | None = None,
         mode: ModeConfig | None = None,
@@ -55,10 +55,14 @@ class Engine:
         hooks: "Sequence[Hook]" = (),
         mcp_config: Sequence[str | os.PathLike[str]] = (),
         subagents: "Subagents | None" = None,
+        session_id: str | None = None,
         lazy: bool = False,
         on_event: Callable[[Event], object] | None = None,
     ) -> None:
-        """`lazy`: tools from elsewhere are looked for only when a call needs them, and none has to be loaded first."""
+        """`lazy`: tools from elsewhere are looked for only when a call needs them, and none has to be loaded first.
+
+        `session_id` is given where an earlier session goes on. `model` may be a function that is given the settings.
+        """
         check(tools := tuple(tools), ask, add_dirs, settings, mcp_config)
         self.state = os.path.abspath(state) if state is not None else state_folder()
         self.settings, self.layered = (settings, None) if settings else settled(os.fspath(workspace), self.state)
@@ -67,18 +71,17 @@ class Engine:
             (*self.settings.files.add_dirs, *(os.fspath(folder) for folder in add_dirs)),
         )
         check_folders(self._folders[0], *self._folders[1])
-        self.dialect = chosen(dialect, model, self.settings)
+        self.dialect = chosen(dialect, model(self.settings) if callable(model) else model, self.settings)
         self.registry = registry_of(self.dialect, self.settings, tools, self._foreign, for_people=lazy)
         self._asker: Asker = Nobody() if ask is None else ask if hasattr(ask, "ask") else Listener(ask)
         self._mode = mode or ModeConfig(allow_mcp=True, allow_toolbox=True)
         self._permissions = (permission_mode, None if rules is None else os.fspath(rules))
-        self.session_id = new_session_id()
+        self.session_id = session_id or new_session_id()
         """What hooks, toolboxes and delegates are told that the session is."""
         self._extra = Extra(tuple(hooks), tuple(os.fspath(one) for one in mcp_config), subagents, lazy=lazy)
         self._on_event = on_event
         self._streams: set[EventStream] = set()
         self._calls = 0
-        self._opened = False
 
     async def __aenter__(self) -> Self:
         self._open()
@@ -116,9 +119,9 @@ class Engine:
             *self._permissions,
             self._emit,
         )
-        parts = assemble(given)
-        self.jail, self._services, self._policing, self.policy, self._runner, self._flow = parts
-        self._companions = Companions(given, parts, self.layered, self._extra)
+        self._parts = assemble(given)
+        self.jail, self._services, self._policing, self.policy, self._runner, self._flow = self._parts
+        self._companions = Companions(given, self._parts, self.layered, self._extra)
         self.registry.permits = lambda face: self._is_given(face.name) and not self.policy.denies_everything(face.tool)
         self._opened = True
 
@@ -134,26 +137,27 @@ class Engine:
         for stream in self._streams:
             stream.put(None)
 
-    @property
-    def store(self) -> "Store":
-        """Full outputs by id."""
-        self._check_open()
-        return self._services.store()
-
     def definitions(self, wire: str | None = None) -> list[dict[str, Any]]:
         """The tools that the mode gives, as a model is shown them: name, description and input schema.
 
         With `wire` they are as that model API takes them: anthropic, openai-chat, openai-responses, gemini or mcp.
         """
-        faces = [face for face in self.registry.shown() if self._is_given(face.name)]
-        if self._opened:
-            faces = [face for face in faces if not self.policy.denies_everything(face.tool)]
+        faces = self.faces()
         if wire is None:
             return [face.definition() for face in faces]
         from ferrule.wire.wire import definition_of, load_wire  # for programs that talk to a model themselves
 
         out: list[dict[str, Any]] = load_wire(wire).definitions_out([definition_of(face) for face in faces])
         return out
+
+    def faces(self) -> list[Face]:
+        """The tools that a model is shown."""
+        faces = [face for face in self.registry.shown() if self._is_given(face.name) and self._has_model_for(face)]
+        return [face for face in faces if not self.policy.denies_everything(face.tool)] if self._opened else faces
+
+    def _has_model_for(self, face: Face) -> bool:
+        """Can it do anything? Tools that are subagents cannot without a model."""
+        return face.tool not in NEED_MODEL or self._extra.subagents is not None
 
     def _is_given(self, name: str) -> bool:
         """Does the mode give this tool?"""
@@ -163,6 +167,39 @@ class Engine:
         """The part of a system prompt that tells a model of its tools: names, descriptions, guidance, and skills."""
         self._check_open()
         return self._companions.section([face.name for face in self.registry.shown() if self._is_given(face.name)])
+
+    def need(self, service: type[S]) -> S:
+        """The session's one object of that type, as its tools have it."""
+        self._check_open()
+        return self._services[service]
+
+    async def tell(self, event: str, **fields: Any) -> "After | None":
+        """Tell the user's hooks of what is no call, as `Stop`; None where nobody is told."""
+        self._check_open()
+        return await self._companions.tell(event, fields)
+
+    def branch(
+        self,
+        name: str,
+        mode: ModeConfig,
+        *,
+        services: Mapping[str, object] = MappingProxyType({}),
+        permission_mode: str = "",
+        on_event: Callable[[Event], None] | None = None,
+    ) -> "Branch":
+        """The same engine for a subagent: the tools of its mode, no right that the session has not, the same order."""
+        self._check_open()
+        from ferrule.branch import Branch  # for sessions with subagents
+
+        return Branch(
+            self._parts,
+            self._companions,
+            name=name,
+            mode=msgspec.structs.replace(mode, within=mode.within or self._mode),
+            services=services,
+            permission_mode=permission_mode,
+            emit=on_event or self._emit,
+        )
 
     async def connect(self, servers: Sequence[str] | None = None) -> None:
         """Look for all tools from elsewhere, starting the MCP servers that are named, or all that were never listed.
@@ -194,12 +231,6 @@ class Engine:
     async def call(self, name: str, /, **input: Any) -> Reply:  # noqa: A002 - the word of the wire
         """One call."""
         return (await self.run([Call(name, input)]))[0]
-
-    @property
-    def steps(self) -> "Planned":
-        """The plan as the model last wrote it: steps, and how far each is."""
-        self._check_open()
-        return self._services.steps().plan
 
     def cancel(self) -> None:
         """Stop every running call; each still gets its reply, with the status `cancelled`."""
@@ -238,45 +269,6 @@ class Engine:
         self._streams.add(stream)
         return stream
 
-    async def undo(self, path: str | os.PathLike[str] | None = None) -> "Undone":
-        """Take back the last write, of one file or of all. Raises `ToolFailure` where it would lose something."""
-        self._check_open()
-        return await self._step(self._services.undo().back, path)
-
-    async def redo(self, path: str | os.PathLike[str] | None = None) -> "Undone":
-        """Write again what was last undone."""
-        self._check_open()
-        return await self._step(self._services.undo().again, path)
-
-    async def history(self, path: str | os.PathLike[str] | None = None) -> "tuple[list[Entry], list[Entry]]":
-        """The writes that can be undone and those that can be redone, the next one last."""
-        self._check_open()
-        return await self._services[Threads].run(self._services.undo().history, self._real(path))
-
-    async def _step(self, step: "Callable[[str | None], Undone]", path: str | os.PathLike[str] | None) -> "Undone":
-        done = await self._services[Threads].finish(step, self._real(path))
-        self._services[Ledger].follow(done.after)
-        return done
-
-    def _real(self, path: str | os.PathLike[str] | None) -> str | None:
-        return None if path is None else self.jail.real(os.fspath(path))
-
-    async def output(self, output_id: str) -> "Stored":
-        """A full output that was kept. Raises `ToolFailure` for an unknown id."""
-        self._check_open()
-        stored = await self.store.get(output_id)
-        if stored is None:
-            raise ToolFailure(f"No output is kept as {output_id!r}. It may have been let go by age or size.")
-        return stored
-
-    async def guidance(self) -> "tuple[Guide, ...]":
-        """The guidance files that hold from the start, outermost first, with what they mention.
-
-        For a system prompt. What lies deeper comes with the notes of the calls that go there.
-        """
-        self._check_open()
-        return await self._services[Threads].run(self._services.guidance().start)
-
     def _named(self, call: Call) -> Call:
         given: object = call
         if not isinstance(given, Call) or not isinstance(given.name, str):
@@ -292,7 +284,3 @@ class Engine:
                 self._on_event(event)
             except Exception:  # noqa: BLE001 - whoever listens must not be able to fail a call
                 _log.exception("on_event failed; the call goes on")
-
-    def _check_open(self) -> None:
-        if not self._opened:
-            raise ConfigError("The engine is not open: use `async with Engine(...) as engine:`.")

@@ -9,7 +9,7 @@ The user's hooks, where there are any, are told of all calls of a message before
 import asyncio
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -88,6 +88,7 @@ class Flow:
         emit: Callable[[Event], None],
         clock: Callable[[], float],
         hooks: Hooks | None = None,
+        context_kind: Literal["thread", "subagent"] = "thread",
     ) -> None:
         self.context = context
         self.registry = registry
@@ -99,6 +100,7 @@ class Flow:
         self.emit = emit
         self.clock = clock
         self.hooks = hooks
+        self.context_kind: Literal["thread", "subagent"] = context_kind
         self.repeats = Repeats()
         self.why_not: Callable[[str], str] | None = None
         """Says more about a tool that is not here, where somebody knows why."""
@@ -168,7 +170,8 @@ class Flow:
             self.emit(
                 Prepared(id=call.id, name=call.name, at=self.clock(), input=ready.ctx.input, touches=ready.touches)
             )
-            return ready._replace(ticket=self.scheduler.ticket(ready.touches))
+            waits = ready.tool.waits
+            return ready._replace(ticket=self.scheduler.ticket(() if waits else ready.touches, slotless=waits))
         return self._end(call, ready.ctx, ready.face, ready.error)
 
     def look(self, call: Call) -> "Ready | Unready":
@@ -249,7 +252,8 @@ class Flow:
     def case(self, ready: Ready) -> Case:
         """The call as the policy sees it."""
         call, face, tool, _, touches, ctx, _ = ready
-        return Case(call.id, face.name, tool.name, touches, tool.subagent_types, ctx.input, ctx.spelled, ctx.hooked)
+        named = (call.id, face.name, tool.name, touches, tool.subagent_types)
+        return Case(*named, ctx.input, ctx.spelled, ctx.hooked, self.context_kind)
 
     async def _approve(self, ready: Ready, sentence: str) -> bool:
         """Ask about something that has come up while the call runs."""

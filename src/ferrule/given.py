@@ -78,13 +78,17 @@ def registry_of(
     known = (Later(name, functools.partial(load, name)) for name in BUILTIN)
     showing = Showing(
         disable=settings.tools.disable,
-        exposure=settings.tools.exposure,
+        exposure={**dict.fromkeys(dialect.deferred, "deferred"), **settings.tools.exposure},
         short_names=dialect.short_names,
         defers=dialect.defers,
         defer_tokens=settings.mcp.defer_tokens,
         for_people=for_people,
     )
     return Registry((*known, *tools), dialect.faces, dialect.aliases, foreign, showing)
+
+
+NEED_MODEL = frozenset({"delegate", "oracle", "librarian", "kraken"})
+"""Tools that are nothing without subagents: a session without a model does not show them."""
 
 
 def new_session_id() -> str:

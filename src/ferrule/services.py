@@ -12,7 +12,7 @@ from ferrule.workspace.ledger import Ledger
 from ferrule.workspace.paths import Jail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ferrule.output.store import Store
     from ferrule.workspace.confinement import Confinement
@@ -188,6 +188,10 @@ class Services:
 
         return Writer(self._jail, self.journal(), Locks(os.path.join(self._state, "locks")))
 
+    def view(self, own: "Mapping[str, object]") -> "View":
+        """The same services for a subagent: what belongs to one conversation it has for itself."""
+        return View(self, own)
+
     async def close(self) -> None:
         """Let go of everything that was made."""
         if "Tasks" in self._made:
@@ -198,3 +202,27 @@ class Services:
         if "Store" in self._made:
             await self.store().close()
         self._jail.close()
+
+
+class View(Services):
+    """What a subagent's calls reach: the session's services, but for what was read, where its shell is and its plan."""
+
+    def __init__(self, parent: Services, own: "Mapping[str, object]") -> None:
+        self._parent = parent
+        self._jail = parent._jail  # noqa: SLF001 - of the same class
+        self._settings = parent._settings  # noqa: SLF001 - the same
+        self._state = parent._state  # noqa: SLF001 - the same
+        self.home = parent.home
+        self._lock = threading.RLock()
+        self._made = {"Ledger": Ledger(), **own}
+        self._factories = {"Guidance": self._make_guidance, "Steps": self._make_steps, "Tasks": self._make_tasks}
+
+    def _one(self, name: str) -> Any:
+        if name in self._made or name in self._factories:
+            return super()._one(name)
+        return self._parent._one(name)  # noqa: SLF001 - of the same class
+
+    async def close(self) -> None:
+        """End what the subagent has left running."""
+        if "Tasks" in self._made:
+            await self._one("Tasks").close()

@@ -1,13 +1,15 @@
 """Subagents: what runs them is the host's, for it has the model."""
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Context
 
 
 class Subagent(NamedTuple):
-    """A helper of the model's own kind, as a file describes it."""
+    """A helper of the model's own kind, as a file or a tool describes it."""
 
     name: str
     model: str
@@ -17,15 +19,105 @@ class Subagent(NamedTuple):
     system: str
     """Its system prompt."""
     description: str = ""
+    denied: tuple[str, ...] = ()
+    """Names, or globs of names, of tools that it does not have all the same."""
+    max_turns: int | None = None
+    role: str = ""
+    """What the setting `models.roles` calls its kind, where that is not its name."""
+    mode: str = ""
+    """A permission mode that it wants; it counts only where it is stricter than its parent's."""
+
+
+class Job(NamedTuple):
+    """What a subagent is to do."""
+
+    agent: Subagent
+    prompt: str
+    description: str = ""
+    """What it does, in a few words, for people."""
+    max_turns: int | None = None
+    max_tokens: int | None = None
+    """Of each of its answers."""
+    resume: str = ""
+    """The id of an earlier one whose conversation goes on."""
+    services: Mapping[str, Any] = MappingProxyType({})
+    """Objects that its calls have in the place of the session's, by the names of their types."""
+    tools: tuple[Any, ...] = ()
+    """Tools that only it has, beside those that its parent has."""
+
+
+AgentStatus = Literal["running", "completed", "failed", "stopped"]
+
+
+class Worked(NamedTuple):
+    """What a subagent did, or how far it is."""
+
+    id: str
+    name: str
+    status: AgentStatus
+    text: str
+    """Its last message."""
+    description: str = ""
+    model: str = ""
+    turns: int = 0
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+    seconds: float = 0.0
+    why: str = ""
+    """Why it ended, where it was not done: a limit of turns, a model that could not be asked."""
+    reason: str = "end"
+    """The same as one word: `end`, `turns`, `tokens`, `error`, `interrupted` and so on."""
 
 
 class Subagents:
     """Whoever runs them: `ctx.need(Subagents)`. A host with a model gives its own subclass."""
 
-    async def run(self, subagent: Subagent, prompt: str, ctx: Context) -> str:  # noqa: ARG002 - subclasses use them
+    can_run = False
+    """Is there a model for them?"""
+
+    async def run(self, subagent: Subagent, prompt: str, ctx: Context) -> str:
         """Its last message. It has no tool and no permission that its parent has not."""
-        raise ToolFailure(
-            f"The subagent {subagent.name} cannot be run: this session has no model to run it. Do the work yourself, "
+        return (await self.work(Job(subagent, prompt), ctx)).text
+
+    async def work(self, job: Job, ctx: Context) -> Worked:  # noqa: ARG002 - subclasses use it
+        """Have it done, and wait for that. Cancelling the call that waits stops it."""
+        raise self._nobody(job.agent.name)
+
+    async def leave(self, job: Job, ctx: Context) -> Worked:  # noqa: ARG002 - subclasses use it
+        """Have it done in the background; it ends with the session at the latest."""
+        raise self._nobody(job.agent.name)
+
+    async def seen(self, agent_id: str, wait_seconds: float = 0.0) -> Worked | None:  # noqa: ARG002 - subclasses do
+        """One that was left in the background, after its end or after so many seconds; None where none has the id."""
+        return None
+
+    async def stop(self, agent_id: str) -> Worked | None:  # noqa: ARG002 - subclasses use it
+        """Stop one that was left in the background."""
+        return None
+
+    def list(self) -> tuple[Worked, ...]:
+        """Those of the background, the oldest first."""
+        return ()
+
+    def beyond(self, agent: Subagent, names: Sequence[str], ctx: Context) -> tuple[str, ...]:  # noqa: ARG002 - as above
+        """Those of the names that are tools of the caller's and not of this subagent's.
+
+        Here by the names alone; whoever knows the tools knows them in every family's words, and leaves out what the
+        caller has not.
+        """
+        from fnmatch import fnmatchcase  # for subagents that are given tools one by one
+
+        def has(name: str) -> bool:
+            is_given = agent.tools is None or any(fnmatchcase(name, one) for one in agent.tools)
+            return is_given and not any(fnmatchcase(name, one) for one in agent.denied)
+
+        return tuple(name for name in names if not has(name))
+
+    def _nobody(self, name: str) -> ToolFailure:
+        return ToolFailure(
+            f"The subagent {name} cannot be run: this session has no model to run it. Do the work yourself, "
             "with the other tools.",
             code="no-model",
         )

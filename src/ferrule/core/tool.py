@@ -93,6 +93,8 @@ class Tool(Generic[A, T]):
     """What it says of itself, as MCP annotations: `readOnlyHint`, `title` and so on. No question is spared for them."""
     timed: bool = True
     """Does the engine's time limit apply? The shell and the subagents take as long as they take."""
+    waits: bool = False
+    """Does it only wait for calls of others, as a subagent's? Then it takes no slot, and they are decided on apart."""
     own_thread: bool = False
     """Does the body run away from the engine's event loop? True for code that Ferrule does not know."""
     definition_chars: int = 0

@@ -13,6 +13,12 @@ class ModeConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     allow_mcp: bool = False
     allow_toolbox: bool = False
     subagent_type: str | None = None
+    only: tuple[str, ...] | None = None
+    """Names, or globs of names, of the tools of every source that it gives; None means all of them."""
+    without: tuple[str, ...] = ()
+    """The same of tools that it does not give."""
+    within: "ModeConfig | None" = None
+    """A mode that has to give a tool as well: a subagent has no tool that its parent has not."""
 
 
 def includes(
@@ -27,6 +33,12 @@ def includes(
     A server's tool may be shown under a shorter name; its canonical one tells.
     """
     known = canonical(name)
+    if mode.within is not None and not includes(mode.within, name, subagent_types=subagent_types, canonical=canonical):
+        return False
+    if mode.only is not None and not _named(mode.only, name, known, canonical):
+        return False
+    if mode.without and _named(mode.without, name, known, canonical):
+        return False
     if known.startswith("mcp__"):
         return mode.allow_mcp
     if known.startswith("tb__"):
@@ -36,3 +48,10 @@ def includes(
             return "all" in subagent_types or mode.subagent_type in subagent_types
         return True
     return mode.include_tools is None or known in {canonical(one) for one in mode.include_tools}
+
+
+def _named(patterns: Sequence[str], name: str, known: str, canonical: Callable[[str], str]) -> bool:
+    """Is the tool among these? A name of any family means its tool; a glob is about names as they are."""
+    from fnmatch import fnmatchcase  # for subagents
+
+    return any(canonical(one) == known or fnmatchcase(name, one) or fnmatchcase(known, one) for one in patterns)

@@ -7,8 +7,8 @@
     finally:
         scheduler.release(ticket)
 
-One event loop owns a scheduler; other threads stay away. A call that makes calls of its own and waits for
-them gives those to another scheduler, or they would wait for the slot and the access that it holds itself.
+One event loop owns a scheduler; other threads stay away. A call that makes calls of its own and waits for them
+touches nothing itself and is slotless, or they would wait for the slot and the access that it holds.
 """
 
 import asyncio
@@ -33,10 +33,13 @@ class Scheduler:
         # Those who could run but for a slot, first come first served. While a slot is free it is empty.
         self._queue: OrderedDict[Ticket, None] = OrderedDict()
 
-    def ticket(self, touched: Sequence[Access]) -> Ticket:
-        """A stand behind every earlier unfinished call that conflicts with `touched`. It must be released."""
+    def ticket(self, touched: Sequence[Access], *, slotless: bool = False) -> Ticket:
+        """A stand behind every earlier unfinished call that conflicts with `touched`. It must be released.
+
+        A `slotless` one is for a call that waits for other calls: it does not count among those that run at a time.
+        """
         self._issued += 1
-        ticket = Ticket(self._issued)
+        ticket = Ticket(self._issued, slotless=slotless)
         if touched:
             self._places.enter(ticket, touched)
         return ticket
@@ -51,8 +54,8 @@ class Scheduler:
             raise RuntimeError(f"{ticket} has its turn or is waiting for it already.")
         if ticket.released:
             raise Cancelled("The call was given up before its turn.")
-        if self._free and not ticket.waits_for:
-            self._free -= 1
+        if (self._free or ticket.slotless) and not ticket.waits_for:
+            self._free -= not ticket.slotless
             ticket.running = True
             return False
         ticket.waiter = asyncio.get_running_loop().create_future()
@@ -84,13 +87,18 @@ class Scheduler:
             _wake(ticket.waiter)
         if ticket.running:
             ticket.running = False
-            self._free += 1
+            self._free += not ticket.slotless
         if not ticket.waits_for:
             free = self._places.leave(ticket)
             if len(free) > 1:
                 free.sort(key=_number)
             for follower in free:
-                if follower.waiter is not None:
+                if follower.waiter is None:
+                    continue
+                if follower.slotless:
+                    follower.running = True
+                    _wake(follower.waiter)
+                else:
                     self._queue[follower] = None
         self._serve()
 
@@ -99,7 +107,7 @@ class Scheduler:
         self._queue.pop(ticket, None)
         if ticket.running:
             ticket.running = False
-            self._free += 1
+            self._free += not ticket.slotless
             self._serve()
 
     def _serve(self) -> None:

@@ -26,8 +26,10 @@ class Ticket(msgspec.Struct, eq=False):
     waits_for: int = 0
     """How many unfinished tickets stand right before it; a joined crowd counts as one."""
     released: bool = False
+    slotless: bool = False
+    """Is it for a call that only waits for other calls? It takes no slot from them."""
     running: bool = False
-    """Does it hold one of the scheduler's slots?"""
+    """Has it had its turn? Then it holds one of the scheduler's slots, unless it takes none."""
     waiter: asyncio.Future[None] | None = None
     """Set while somebody awaits the ticket's turn."""
     followers: list["Ticket"] = msgspec.field(default_factory=list)

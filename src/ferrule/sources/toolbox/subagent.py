@@ -26,6 +26,7 @@ class SubagentTool(Tool[SubagentArgs, str]):
     args = SubagentArgs
     source = "toolbox"
     timed = False
+    waits = True
 
     def __init__(self, path: str, subagent: Subagent, *, name: str, can_run: bool) -> None:
         """`can_run`: has the session a model for it? It is not shown to anybody where it has none."""

@@ -1,0 +1,113 @@
+"""An engine as a subagent has it: the same parts, its own memory, fewer tools, and no right that the session lacks."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ferrule.assembly import Parts
+from ferrule.context import CallContext
+from ferrule.core.call import Call
+from ferrule.core.events import Event
+from ferrule.core.face import Face
+from ferrule.core.reply import Reply
+from ferrule.flow import Flow
+from ferrule.permissions.modes import ModeConfig, includes
+from ferrule.permissions.standing import named
+from ferrule.permissions.tightened import Tightened
+from ferrule.workspace.paths import Jail
+
+if TYPE_CHECKING:
+    from ferrule.workspace.guidance import Guide
+
+
+class Around(Protocol):
+    """What a session has around its calls, as a branch needs it."""
+
+    async def ensure(self, names: Sequence[str]) -> bool: ...
+
+    def section(self, names: Sequence[str]) -> str: ...
+
+
+class Branch:
+    """Calls of one subagent. They stand in one order with all calls of the session, so none collides with another."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        around: Around,
+        *,
+        name: str,
+        mode: ModeConfig,
+        services: Mapping[str, object],
+        permission_mode: str,
+        emit: Callable[[Event], None],
+    ) -> None:
+        parent = parts.flow
+        self.name = name
+        self.mode = mode
+        self.registry = parent.registry
+        self.services = parts.services.view(services)
+        self.policy = Tightened(parts.policy, named(permission_mode)) if permission_mode else parts.policy
+        self._parts = parts
+        self._around = around
+        self._calls = 0
+        self.jail = jail = self.services[Jail]
+        self._flow = Flow(
+            context=lambda call: CallContext(
+                call,
+                jail=jail,
+                services=self.services,
+                emit=emit,
+                clock=time.perf_counter,
+                new_log=lambda: parts.services.store().new_log(),
+            ),
+            registry=parent.registry,
+            arguments=parent.arguments,
+            gate=parent.gate.child(name, mode, self.policy),
+            scheduler=parent.scheduler,
+            runner=parent.runner,
+            bounds=parent.bounds,
+            emit=emit,
+            clock=parent.clock,
+            hooks=parent.hooks,
+            context_kind="subagent",
+        )
+        self._flow.why_not = parent.why_not
+
+    async def run(self, calls: Iterable[Call]) -> list[Reply]:
+        """One message's calls; the replies come in the order of the calls."""
+        named_calls = [self._named(call) for call in calls]
+        if not await self._around.ensure([call.name for call in named_calls]):
+            return self._flow.stopped(named_calls)
+        return await self._flow.run(named_calls)
+
+    def cancel(self) -> None:
+        """Stop every running call of this subagent; each still gets its reply."""
+        self._flow.cancel()
+
+    def faces(self) -> list[Face]:
+        """The tools that it is shown."""
+        shown = (face for face in self.registry.shown() if self._gives(face))
+        return [face for face in shown if not self.policy.denies_everything(face.tool)]
+
+    def section(self) -> str:
+        """The part of its system prompt that tells of its tools."""
+        return self._around.section([face.name for face in self.faces()])
+
+    async def guidance(self) -> "tuple[Guide, ...]":
+        """The guidance files that hold from the start."""
+        from ferrule.support.threads import Threads  # as the engine does
+
+        return await self.services[Threads].run(self.services.guidance().start)
+
+    async def close(self) -> None:
+        """Stop what it still does, and end what it has left running."""
+        await self._flow.stop()
+        await self.services.close()
+
+    def _gives(self, face: Face) -> bool:
+        return includes(self.mode, face.name, canonical=self.registry.canonical)
+
+    def _named(self, call: Call) -> Call:
+        self._calls += 1
+        return call if call.id else Call(call.name, call.input, f"call_{self._calls}")

@@ -1,0 +1,82 @@
+"""What the tools of agents reach beside files and commands, each made when it is first asked for."""
+
+import os
+import time
+
+from ferrule.assembly import Given, Parts
+from ferrule.core.events import Blocked
+
+
+class Introducing:
+    """Makes the services for one session: its plan mode, its todos, its people, its threads and its kinds of agents."""
+
+    def __init__(self, given: Given, parts: Parts) -> None:
+        self._given = given
+        self._parts = parts
+
+    def introduce(self) -> None:
+        later = self._parts.services.later
+        later("Planning", self._planning)
+        later("People", self._people)
+        later("Todos", self._todos)
+        later("ThreadStore", self._thread_store)
+        later("AgentFiles", self._agent_files)
+        if self._parts.policy.standing.reads_only:
+            self._planning_from_the_start()
+
+    def _planning_from_the_start(self) -> None:
+        from ferrule.core.planning import Planning  # for sessions that begin with a plan
+
+        # Made now: its plan may be written from the first call on.
+        assert self._parts.services[Planning].is_on
+
+    def _planning(self) -> object:
+        from ferrule.permissions.planning import Planner  # for sessions that plan
+        from ferrule.workspace.guarded import Guard
+
+        given, parts = self._given, self._parts
+        faces = (face for face in given.dialect.faces if face.tool == "exit_plan")
+        return Planner(
+            parts.jail,
+            parts.services[Guard],
+            parts.policy,
+            folder=given.settings.plan.folder,
+            ask=parts.flow.gate.put,
+            allow=lambda rules: parts.policing.allow(parts.policy, rules, source="the plan"),
+            exit_tool=next((face.name for face in faces), ""),
+        )
+
+    def _people(self) -> object:
+        from ferrule.permissions.choosing import Choosers  # for sessions that ask people
+
+        gate, policy = self._parts.flow.gate, self._parts.policy
+        return Choosers(gate.put, self._blocked, lambda: policy.standing.asks == "deny")
+
+    def _blocked(self, call_id: str, name: str, question: str) -> None:
+        self._given.emit(Blocked(id=call_id, name=name, at=time.perf_counter(), question=question))
+
+    def _todos(self) -> object:
+        from ferrule.workspace.todos import Todos  # for sessions that keep a list
+
+        shared = os.environ.get("FERRULE_TASK_LIST", "")
+        return Todos(os.path.join(self._given.state, "todos"), shared or self._given.session_id)
+
+    def _thread_store(self) -> object:
+        from ferrule.workspace.thread_store import ThreadStore  # for sessions that look at others
+
+        threads = self._given.settings.threads
+        return ThreadStore(os.path.join(self._given.state, "threads"), keep_days=threads.keep_days)
+
+    def _agent_files(self) -> object:
+        from ferrule.settings import settings_path  # for sessions with subagents
+        from ferrule.tools.agents.kinds import BUILT_IN
+        from ferrule.workspace.agent_files import AgentFiles
+        from ferrule.workspace.guarded import Guard
+
+        return AgentFiles(
+            self._parts.jail,
+            self._parts.services[Guard],
+            beside=os.path.dirname(settings_path()),
+            models=self._given.settings.models.roles,
+            taken=BUILT_IN,
+        )

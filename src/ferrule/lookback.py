@@ -1,0 +1,82 @@
+"""What an open session can look back on: full outputs, the writes that can be undone, guidance, the plan's steps."""
+
+import os
+from typing import TYPE_CHECKING
+
+from ferrule.core.errors import ConfigError, ToolFailure
+from ferrule.services import Services
+from ferrule.support.threads import Threads
+from ferrule.workspace.ledger import Ledger
+from ferrule.workspace.paths import Jail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ferrule.core.outcomes import Planned
+    from ferrule.output.store import Store, Stored
+    from ferrule.workspace.guidance import Guide
+    from ferrule.workspace.journal import Entry
+    from ferrule.workspace.undo import Undone
+
+
+class Lookback:
+    """The part of an engine that makes no calls."""
+
+    jail: Jail
+    _services: Services
+    _opened = False
+
+    @property
+    def store(self) -> "Store":
+        """Full outputs by id."""
+        self._check_open()
+        return self._services.store()
+
+    @property
+    def steps(self) -> "Planned":
+        """The plan as the model last wrote it: steps, and how far each is."""
+        self._check_open()
+        return self._services.steps().plan
+
+    async def undo(self, path: str | os.PathLike[str] | None = None) -> "Undone":
+        """Take back the last write, of one file or of all. Raises `ToolFailure` where it would lose something."""
+        self._check_open()
+        return await self._step(self._services.undo().back, path)
+
+    async def redo(self, path: str | os.PathLike[str] | None = None) -> "Undone":
+        """Write again what was last undone."""
+        self._check_open()
+        return await self._step(self._services.undo().again, path)
+
+    async def history(self, path: str | os.PathLike[str] | None = None) -> "tuple[list[Entry], list[Entry]]":
+        """The writes that can be undone and those that can be redone, the next one last."""
+        self._check_open()
+        return await self._services[Threads].run(self._services.undo().history, self._real(path))
+
+    async def _step(self, step: "Callable[[str | None], Undone]", path: str | os.PathLike[str] | None) -> "Undone":
+        done = await self._services[Threads].finish(step, self._real(path))
+        self._services[Ledger].follow(done.after)
+        return done
+
+    def _real(self, path: str | os.PathLike[str] | None) -> str | None:
+        return None if path is None else self.jail.real(os.fspath(path))
+
+    async def output(self, output_id: str) -> "Stored":
+        """A full output that was kept. Raises `ToolFailure` for an unknown id."""
+        self._check_open()
+        stored = await self.store.get(output_id)
+        if stored is None:
+            raise ToolFailure(f"No output is kept as {output_id!r}. It may have been let go by age or size.")
+        return stored
+
+    async def guidance(self) -> "tuple[Guide, ...]":
+        """The guidance files that hold from the start, outermost first, with what they mention.
+
+        For a system prompt. What lies deeper comes with the notes of the calls that go there.
+        """
+        self._check_open()
+        return await self._services[Threads].run(self._services.guidance().start)
+
+    def _check_open(self) -> None:
+        if not self._opened:
+            raise ConfigError("The engine is not open: use `async with Engine(...) as engine:`.")
