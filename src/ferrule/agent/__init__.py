@@ -1,0 +1,1 @@
+"""The agent: a model and an engine in a loop, with a history, limits, and helpers of its own kind."""

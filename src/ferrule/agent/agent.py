@@ -1,0 +1,279 @@
+"""The loop: a model is asked, its calls are made, it hears the replies, until it is done or somebody stops it."""
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from ferrule.agent.asking import NOTHING, Answered, ask
+from ferrule.agent.budget import Budget, Limits, together
+from ferrule.agent.compacting import Compacting
+from ferrule.agent.conversation import Conversation
+from ferrule.agent.events import Began, Called, Compacted, Ended, Reason, Spent, TurnBegan, TurnEnded
+from ferrule.agent.history import INTERRUPTED
+from ferrule.agent.repeating import Repeating
+from ferrule.agent_settings import Loop
+from ferrule.core.errors import ConfigError
+from ferrule.core.events import Event, ToolsChanged
+from ferrule.core.reply import Reply
+from ferrule.models.model import Model, ModelError
+from ferrule.wire.turn import Result, Text, Turn, Use
+from ferrule.wire.wire import call_of, result_of
+
+_CUT = (
+    "The call was not made: your answer was cut off in the middle of its input. Make it again, shorter or in several "
+    "calls."
+)
+_SKIPPED = "error: tool execution skipped ({what} exceeded)"
+_WHAT = {"tokens": "token budget", "cost": "cost budget", "time": "time limit"}
+_STOPPED_BEFORE = "[The user interrupted you before this message.]"
+_STOP_HOOKS = 5
+"""So often hooks may send the model back to work for one prompt."""
+
+
+class Agent:
+    """Works on prompts, one after the other, in one conversation."""
+
+    def __init__(self, talk: Conversation, *, loop: Loop, compacting: Compacting) -> None:
+        self.talk = talk
+        self.thread = talk.thread
+        self.is_running = False
+        self._loop = loop
+        self._compacting = compacting
+        self._asking: asyncio.Task[Answered] | None = None
+        self._is_calling = False
+        self._interrupted = False
+        self._sent_back = 0
+        """How often hooks have sent the model back to work."""
+        self._budget = Budget(Limits())
+
+    @property
+    def model(self) -> Model:
+        return self.talk.model
+
+    @property
+    def turns(self) -> Sequence[Turn]:
+        """The conversation as the model sees it."""
+        return self.talk.history.turns
+
+    @property
+    def context_tokens(self) -> int:
+        """About how much of the model's window is used."""
+        return self.talk.history.tokens
+
+    @property
+    def spent(self) -> Spent:
+        """What the whole conversation has taken."""
+        return together(self.talk.spent, self._budget.spent) if self.is_running else self.talk.spent
+
+    def hear(self, event: Event) -> None:
+        """Something happened to a call, or to the tools."""
+        if isinstance(event, ToolsChanged):
+            self.talk.tools_changed()
+        self.talk.tell(Called(thread=self.thread, call=event))
+
+    def use(self, model: Model) -> None:
+        """Ask another model from the next turn on."""
+        self.talk.model = model
+
+    def steer(self, text: str) -> None:
+        """Tell the model something while it works; it hears it with the next replies, or as the next prompt."""
+        self.talk.steering.append(text)
+
+    def interrupt(self) -> None:
+        """Stop the answer and the calls that run now, and hand control back. The conversation stays valid."""
+        if not self.is_running:
+            return
+        self._interrupted = True
+        if self._asking is not None:
+            self._asking.cancel()
+        if self._is_calling:
+            self.talk.hands.cancel()
+
+    def left(self) -> Limits:
+        """What a subagent of its may take at most."""
+        return self._budget.left if self.is_running else Limits()
+
+    def share(self, spent: Spent) -> None:
+        """A subagent has taken so much of what it may take."""
+        if self.is_running:
+            self._budget.share(spent)
+        else:
+            self.talk.spent = together(self.talk.spent, Spent(0, spent.usage, spent.cost, 0.0))
+
+    async def run(self, prompt: str) -> Ended:
+        """Work on a prompt until control comes back. Every run ends with an `Ended`, which is also told."""
+        if self.is_running:
+            raise ConfigError("The agent works on a prompt already: steer it, or interrupt it first.")
+        self.is_running, self._interrupted = True, False
+        self._budget = Budget(self.talk.setup.limits)
+        reason: Reason = "interrupted"
+        error = ""
+        try:
+            reason, error = await self._work(prompt)
+        except ModelError as failure:
+            reason, error = "error", str(failure)
+        finally:
+            # However it ended, every call has its result, and what it took is counted.
+            self.talk.keep(self.talk.history.mend(INTERRUPTED))
+            self.talk.spent = self.spent
+            self.is_running = False
+            self.talk.is_left_off = reason == "interrupted"
+            self.talk.note("spent", self.talk.spent)
+        ended = Ended(
+            thread=self.thread,
+            reason=reason,
+            text=self.talk.last_words(),
+            spent=self._budget.spent,
+            total=self.talk.spent,
+            error=error,
+        )
+        self.talk.tell(ended)
+        return ended
+
+    async def compact(self, focus: str = "") -> Compacted:
+        """Make the conversation smaller now: its beginning is summed up."""
+        if self.is_running:
+            raise ConfigError("The agent is at work: interrupt it before its conversation is summed up.")
+        return await self._compacting.sum_up(self, focus)
+
+    async def _work(self, prompt: str) -> tuple[Reason, str]:
+        """The loop itself."""
+        self._began(prompt)
+        if refused := await self._take(prompt):
+            return "hook", refused
+        self._sent_back, repeating = 0, Repeating(self._loop.repeats)
+        while True:
+            if (met := self._budget.over()) is not None:
+                return met, ""
+            await self._compacting.fit(self)
+            answered = NOTHING if self._interrupted else await self._answer()
+            if self._interrupted:
+                return "interrupted", ""
+            if answered.is_cut:
+                return "time", ""
+            uses = [part for part in answered.said.parts if isinstance(part, Use)]
+            met = await (self._reply(answered, uses, repeating) if uses else self._stop(answered))
+            if met is not None:
+                return met, ""
+
+    def _began(self, prompt: str) -> None:
+        setup = self.talk.setup
+        self.talk.tell(
+            Began(
+                thread=self.thread,
+                prompt=prompt,
+                model=self.model.name,
+                dialect=setup.dialect,
+                cwd=setup.cwd,
+                tools=tuple(one.name for one in self.talk.shown()),
+                permission_mode=setup.permission_mode(),
+            )
+        )
+
+    async def _take(self, prompt: str) -> str:
+        """Put the prompt into the conversation; why not, where a hook will not have it."""
+        said = await self.talk.hooks("UserPromptSubmit", prompt=prompt)
+        if said is not None and said.blocked:
+            return said.blocked
+        before = [_STOPPED_BEFORE] if self.talk.is_left_off else []
+        texts = [*before, prompt, *(said.notes if said is not None else ())]
+        self.talk.add(Turn("user", (*map(Text, texts), *self.talk.take_steering())))
+        return ""
+
+    async def _answer(self) -> Answered:
+        """Ask the model, and take in what it says; a conversation that is too long for it is made smaller first."""
+        talk = self.talk
+        number = self._budget.spent.turns + 1
+        talk.tell(TurnBegan(thread=self.thread, number=number, context_tokens=talk.history.tokens))
+        try:
+            answered = await self.listen(talk.question(talk.history.turns))
+        except ModelError as error:
+            if error.kind != "too-long" or not await self._compacting.shrink(self):
+                raise
+            answered = await self.listen(talk.question(talk.history.turns))
+        talk.keep(talk.history.hear(answered.said))
+        self._budget.count(answered.said.usage, self.model.prices)
+        talk.tell(TurnEnded(thread=self.thread, said=answered.said, spent=self.spent))
+        return answered
+
+    async def listen(self, asked: Any, model: Model | None = None, *, aloud: bool = True) -> Answered:
+        """Ask a model. An interruption or the end of the time gives what was heard until then.
+
+        Raises: ModelError.
+        """
+        tell = self.talk.tell if aloud else _silently
+        return await self._heard(ask(model or self.model, asked, self.thread, tell))
+
+    async def _heard(self, asking: Coroutine[Any, Any, Answered]) -> Answered:
+        task = self._asking = asyncio.create_task(asking)
+        try:
+            await asyncio.wait([task], timeout=self._budget.seconds_left if self.is_running else None)
+        finally:
+            self._asking = None
+            if not task.done():
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait([task])
+        # Cancelled before its first step, it has heard nothing.
+        return NOTHING if task.cancelled() else task.result()
+
+    async def _reply(self, answered: Answered, uses: list[Use], repeating: Repeating) -> Reason | None:
+        """Make the calls and answer them, in their order; why the loop ends, where it does."""
+        talk = self.talk
+        if (met := self._budget.overdrawn()) is not None:
+            words = _SKIPPED.format(what=_WHAT[met])
+            talk.add(Turn("user", tuple(_failed(use, words) for use in uses)))
+            return met
+        replies = await self._call([use for use in uses if use.id in answered.whole])
+        done = {reply.id: result_of(reply) for reply in replies}
+        results = tuple(done.get(use.id) or _failed(use, _CUT) for use in uses)
+        again = repeating.saw(uses, results)
+        told = (Text(repeating.told()),) if again == "tell" else ()
+        steered = () if self._interrupted else talk.take_steering()
+        files = tuple(path for reply in replies for path in reply.track_files)
+        talk.add(Turn("user", (*results, *told, *steered)), files)
+        if self._interrupted:
+            return "interrupted"
+        return "loop" if again == "stop" else None
+
+    async def _call(self, uses: Sequence[Use]) -> list[Reply]:
+        """The replies to the calls that were written to their end. When the time is up, they are stopped."""
+        if not uses:
+            return []
+        left = self._budget.seconds_left
+        alarm = None if left is None else asyncio.get_running_loop().call_later(left, self.talk.hands.cancel)
+        self._is_calling = True
+        try:
+            return await self.talk.hands.run([call_of(use) for use in uses])
+        finally:
+            self._is_calling = False
+            if alarm is not None:
+                alarm.cancel()
+
+    async def _stop(self, answered: Answered) -> Reason | None:
+        """The model wants nothing done any more; the user or a hook may."""
+        talk = self.talk
+        if talk.steering:
+            talk.add(Turn("user", talk.take_steering()))
+            return None
+        if answered.said.reason == "length":
+            return "length"
+        if answered.said.reason == "refused":
+            return "refused"
+        said = None
+        if self._sent_back < _STOP_HOOKS:
+            said = await talk.hooks(talk.setup.stop_event, stop_hook_active=bool(self._sent_back))
+        if said is None or not said.blocked:
+            return "end"
+        self._sent_back += 1
+        talk.add(Turn("user", (Text(said.blocked),)))
+        return None
+
+
+def _silently(_: object) -> None:
+    """Nobody is told."""
+
+
+def _failed(use: Use, words: str) -> Result:
+    return Result(use.id, (Text(words),), failed=True, name=use.name)

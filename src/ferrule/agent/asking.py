@@ -1,0 +1,104 @@
+"""One answer of the model: asked for, told piece by piece, and put together."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import NamedTuple
+
+from ferrule.agent.events import AgentEvent, Calling, Retrying, Spoke, Thought
+from ferrule.models.model import Again, Model, ModelError
+from ferrule.wire.assemble import Assembler
+from ferrule.wire.delta import Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded
+from ferrule.wire.turn import Asked, Said, Text, Use
+
+
+class Answered(NamedTuple):
+    """What came of asking."""
+
+    said: Said
+    whole: frozenset[str] = frozenset()
+    """The ids of the calls whose input came to its end; no other may be run."""
+    is_cut: bool = False
+    """Was it stopped before its end? Then there are only words in it."""
+
+
+NOTHING = Answered(Said(id="", model="", parts=(), reason="end"), is_cut=True)
+
+
+async def ask(model: Model, asked: Asked, thread: str, tell: Callable[[AgentEvent], None]) -> Answered:
+    """Ask, tell what is heard, and give the whole. Raises: ModelError.
+
+    Cancelling it gives the words that were heard so far, where there are any; whoever cancels asks the task for it.
+    """
+    hearing = _Hearing(thread, tell)
+    answer = model.ask(asked)
+    try:
+        async for delta in answer:
+            hearing.hear(delta)
+    except asyncio.CancelledError:
+        return hearing.cut()
+    finally:
+        await _close(answer)
+    return hearing.end()
+
+
+async def _close(answer: AsyncIterator[Delta | Again]) -> None:
+    """A generator that was left in the middle lets go of its connection now, not when somebody collects it."""
+    close = getattr(answer, "aclose", None)
+    if close is not None:
+        await close()
+
+
+class _Hearing:
+    """What was heard of one answer."""
+
+    def __init__(self, thread: str, tell: Callable[[AgentEvent], None]) -> None:
+        self._thread = thread
+        self._tell = tell
+        self._begin()
+
+    def _begin(self) -> None:
+        self._assembler = Assembler()
+        self._ids: dict[int, str] = {}
+        self._whole: set[str] = set()
+        self._ended = False
+
+    def hear(self, delta: Delta | Again) -> None:
+        match delta:
+            case TextPiece():
+                self._tell(Spoke(thread=self._thread, text=delta.text))
+            case ThinkingPiece():
+                if delta.text:
+                    self._tell(Thought(thread=self._thread, text=delta.text))
+            case UseBegun():
+                self._ids[delta.at] = delta.id
+                self._tell(Calling(thread=self._thread, id=delta.id, name=delta.name))
+            case UseEnded():
+                if not delta.cut and delta.at in self._ids:
+                    self._whole.add(self._ids[delta.at])
+            case Ended():
+                self._ended = True
+            case Again():
+                self._begin()
+                self._tell(Retrying(thread=self._thread, why=delta.why, seconds=delta.seconds, attempt=delta.attempt))
+                return
+            case _:
+                pass
+        self._assembler.put(delta)
+
+    def cut(self) -> Answered:
+        """Words only: thinking without its signature and calls without their end go back to no API."""
+        said = self._assembler.said()
+        texts = tuple(part for part in said.parts if isinstance(part, Text) and part.text.strip())
+        return Answered(Said(id=said.id, model=said.model, parts=texts, reason="end", usage=said.usage), is_cut=True)
+
+    def end(self) -> Answered:
+        said = self._assembler.said()
+        if not self._ended:
+            raise ModelError("The model's answer broke off before its end. Ask again.", "cut")
+        if self._assembler.broke is not None and not any(isinstance(part, Text | Use) for part in said.parts):
+            raise ModelError(f"The model broke off: {self._assembler.broke.message}", "server")
+        last = said.parts[-1] if said.parts else None
+        if said.reason in {"length", "refused"} and isinstance(last, Use) and isinstance(last.input, str):
+            # Out of tokens in the middle of an input that nobody can tell the end of.
+            self._whole.discard(last.id)
+        return Answered(said, frozenset(self._whole))

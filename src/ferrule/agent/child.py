@@ -1,0 +1,195 @@
+"""One subagent at work: a conversation of its own on a branch of the session's engine."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from ferrule.agent.agent import Agent
+from ferrule.agent.budget import Limits
+from ferrule.agent.compacting import Compacting
+from ferrule.agent.conversation import Conversation, Setup
+from ferrule.agent.events import AgentEvent, ChildBegan, ChildEnded, Ended, Reason, Spent, TurnEnded
+from ferrule.agent.history import History
+from ferrule.agent.keeping import Keeping
+from ferrule.agent.prompt import system_prompt
+from ferrule.core.events import Done, Event
+from ferrule.core.planning import Planning
+from ferrule.core.subagents import AgentStatus, Job, Subagent, Worked
+from ferrule.core.tool import Context
+from ferrule.models.model import Model
+from ferrule.permissions.modes import ModeConfig
+
+if TYPE_CHECKING:
+    from ferrule.agent.children import Children
+    from ferrule.agent_settings import Loop
+    from ferrule.branch import Branch
+    from ferrule.engine import Engine
+    from ferrule.workspace.thread_store import ThreadStore
+
+WHY: dict[Reason, str] = {
+    "turns": "It has used all of its turns.",
+    "tokens": "It has used all of its tokens.",
+    "cost": "It has used all of its money.",
+    "time": "It has used all of its time.",
+    "loop": "It was stopped because it made the same call again and again.",
+    "length": "Its answer was cut off: it was too long.",
+    "refused": "Its model refused to answer.",
+    "hook": "A hook stopped it.",
+    "interrupted": "It was stopped.",
+}
+
+
+class Home(NamedTuple):
+    """What all subagents of a session share."""
+
+    engine: "Engine"
+    model_for: Callable[[Subagent], Model]
+    """The model that a kind of subagent is run by. Raises: ModelError, ConfigError."""
+    loop: "Loop"
+    compacting: Compacting
+    store: "Callable[[], ThreadStore | None]"
+    tell: Callable[[AgentEvent], object]
+
+
+class Child:
+    """One subagent at work."""
+
+    agent: Agent
+
+    def __init__(
+        self, job: Job, ctx: Context, *, thread: str, home: Home, children: "Children", mode: ModeConfig, aside: bool
+    ) -> None:
+        self.id = agent_id_of(thread)
+        self._job = job
+        self._ctx = ctx
+        self._thread = thread
+        self._home = home
+        self._children = children
+        self._mode = mode
+        self._aside = aside
+        self._calls = 0
+        self._began = time.monotonic()
+        self._branch: Branch
+        self._keeping: Keeping | None = None
+        self._parent: Agent | None = None
+
+    async def prepare(self, model: Model, history: History, spent: Spent, parent: Agent | None) -> None:
+        home, job, engine = self._home, self._job, self._home.engine
+        services = {"Subagents": self._children, "Planning": Planning(), **job.services}
+        self._branch = branch = engine.branch(
+            job.agent.name, self._mode, services=services, permission_mode=job.agent.mode, on_event=self._hear
+        )
+        self._parent = parent
+        store = home.store()
+        if store is not None:
+            self._keeping = Keeping(
+                store,
+                self._thread,
+                lambda _: None,  # the session's own says it
+                workspace=engine.jail.folder,
+                model=model.name,
+                dialect=engine.dialect.name,
+                parent=parent.thread if parent is not None else engine.session_id,
+                title=job.description or job.prompt.strip().split("\n", 1)[0][:200],
+            )
+        setup = Setup(
+            thread=self._thread,
+            system=system_prompt(workspace=engine.jail.folder, own=job.agent.system, guidance=await branch.guidance()),
+            dialect=engine.dialect.name,
+            cwd=engine.jail.folder,
+            limits=self._limits(parent),
+            max_tokens=job.max_tokens,
+            permission_mode=lambda: branch.policy.standing.name,
+            reminder=engine.need(Planning).reminder,
+            news=self._children.news,
+            tell_hooks=engine.tell,
+            stop_event="SubagentStop",
+        )
+        talk = Conversation(
+            branch, model, setup, history=history, spent=spent, keeping=self._keeping, on_event=self._tell
+        )
+        self.agent = self._children.parent = Agent(talk, loop=home.loop, compacting=home.compacting)
+
+    def _limits(self, parent: Agent | None) -> Limits:
+        """Its own, and no more than its parent has left."""
+        job, loop = self._job, self._home.loop
+        left = parent.left() if parent is not None else Limits()
+        return left._replace(turns=job.max_turns or job.agent.max_turns or loop.child_turns)
+
+    async def finish(self) -> Worked:
+        """Do the work. Whoever stops it stops its calls first."""
+        agent, talk = self.agent, self.agent.talk
+        about = ChildBegan(
+            thread=self._parent.thread if self._parent is not None else self._home.engine.session_id,
+            child=self._thread,
+            call_id=self._ctx.call_id,
+            name=self._job.agent.name,
+            description=self._job.description,
+            model=talk.model.name,
+        )
+        self._home.tell(about)
+        ended: Ended | None = None
+        before = agent.spent
+        try:
+            ended = await agent.run(self._job.prompt)
+        finally:
+            await self._branch.close()
+            await self._children.close()
+            if self._keeping is not None:
+                await self._keeping.close()
+            took = ended.spent if ended is not None else _since(agent.spent, before)
+            if self._parent is not None:
+                self._parent.share(took)
+            reason: Reason = ended.reason if ended is not None else "interrupted"
+            self._home.tell(ChildEnded(thread=about.thread, child=self._thread, reason=reason, spent=took))
+        return self.seen(_status(ended.reason), ended)
+
+    def seen(self, status: AgentStatus, ended: Ended | None = None) -> Worked:
+        spent = ended.spent if ended is not None else Spent()
+        reason: Reason = ended.reason if ended is not None else "end"
+        return Worked(
+            id=self.id,
+            name=self._job.agent.name,
+            status=status,
+            text=ended.text if ended is not None else "",
+            description=self._job.description,
+            model=self.agent.model.name,
+            turns=spent.turns,
+            calls=self._calls,
+            input_tokens=spent.usage.input,
+            output_tokens=spent.usage.output,
+            cost=spent.cost,
+            seconds=time.monotonic() - self._began,
+            why=(ended.error if ended is not None else "") or WHY.get(reason, ""),
+            reason=reason,
+        )
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, Done):
+            self._calls += 1
+        self.agent.hear(event)
+
+    def _tell(self, event: AgentEvent) -> None:
+        if isinstance(event, TurnEnded) and not self._aside:
+            usage = event.spent.usage
+            self._ctx.progress(f"turn {event.spent.turns}, {self._calls} calls, {usage.input + usage.output:,} tokens")
+        self._home.tell(event)
+
+
+def agent_id_of(thread: str) -> str:
+    """What a subagent is called: short, and enough to find its conversation again."""
+    return "a" + thread.removeprefix("T-").replace("-", "")[:12]
+
+
+def _status(reason: Reason) -> AgentStatus:
+    if reason == "interrupted":
+        return "stopped"
+    return "failed" if reason in {"error", "refused", "hook"} else "completed"
+
+
+def _since(now: Spent, before: Spent) -> Spent:
+    """What was taken since; of one that was stopped in the middle."""
+    usage, was = now.usage, before.usage
+    cost = None if now.cost is None else now.cost - (before.cost or 0.0)
+    counts = (getattr(usage, name) - getattr(was, name) for name in usage.__struct_fields__)
+    return Spent(now.turns - before.turns, type(usage)(*counts), cost, now.seconds - before.seconds)

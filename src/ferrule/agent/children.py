@@ -1,0 +1,191 @@
+"""Subagents: conversations of their own on branches of the session's engine, with rights and budgets within hers."""
+
+import asyncio
+
+from ferrule.agent.agent import Agent
+from ferrule.agent.child import WHY, Child, Home
+from ferrule.agent.events import Spent
+from ferrule.agent.history import History
+from ferrule.core.errors import ConfigError, ToolFailure
+from ferrule.core.subagents import Job, Subagent, Subagents, Worked
+from ferrule.core.tool import Context
+from ferrule.given import NEED_MODEL, new_session_id
+from ferrule.models.model import ModelError
+from ferrule.permissions.modes import ModeConfig
+
+_NEVER = ("enter_plan", "exit_plan")
+_REMEMBERED = 64
+
+
+class _Left:
+    """One that works in the background, or has."""
+
+    def __init__(self, worked: Worked, agent: Agent, task: "asyncio.Task[Worked]") -> None:
+        self.worked = worked
+        self.agent = agent
+        self.task = task
+        self.told = False
+
+
+class Children(Subagents):
+    """The subagents of one conversation; each of them has its own."""
+
+    can_run = True
+
+    def __init__(self, home: Home, *, depth: int = 0, mode: ModeConfig | None = None) -> None:
+        self._home = home
+        self._depth = depth
+        self._mode = mode
+        self._turns = asyncio.Semaphore(home.loop.children)
+        self._left: dict[str, _Left] = {}
+        self.parent: Agent | None = None
+        """Whose they are: what they take is taken from its budget."""
+
+    async def work(self, job: Job, ctx: Context) -> Worked:
+        async with self._turns:
+            run = await self._begin(job, ctx)
+            return await run.finish()
+
+    async def leave(self, job: Job, ctx: Context) -> Worked:
+        run = await self._begin(job, ctx, aside=True)
+        task = asyncio.create_task(self._aside(run))
+        self._forget()
+        self._left[run.id] = _Left(run.seen("running"), run.agent, task)
+        return run.seen("running")
+
+    async def _aside(self, run: Child) -> Worked:
+        async with self._turns:
+            return await run.finish()
+
+    async def seen(self, agent_id: str, wait_seconds: float = 0.0) -> Worked | None:
+        left = self._left.get(agent_id)
+        if left is None:
+            return None
+        if wait_seconds > 0 and not left.task.done():
+            await asyncio.wait([left.task], timeout=wait_seconds)
+        left.told = left.told or left.task.done()
+        return self._worked(left)
+
+    async def stop(self, agent_id: str) -> Worked | None:
+        left = self._left.get(agent_id)
+        if left is None:
+            return None
+        left.told = True
+        await _cancelled(left)
+        return self._worked(left)
+
+    def list(self) -> tuple[Worked, ...]:
+        return tuple(map(self._worked, self._left.values()))
+
+    def news(self) -> tuple[str, ...]:
+        """What is to be told of those that have ended in the background; each is told once."""
+        fresh = [left for left in self._left.values() if left.task.done() and not left.told]
+        for left in fresh:
+            left.told = True
+        return tuple(_ending(self._worked(left)) for left in fresh)
+
+    async def close(self) -> None:
+        """Stop those that are still at work."""
+        await asyncio.gather(*(_cancelled(left) for left in self._left.values()))
+
+    def _worked(self, left: _Left) -> Worked:
+        if not left.task.done():
+            spent = left.agent.spent
+            return left.worked._replace(
+                text=left.agent.talk.last_words(),
+                turns=spent.turns,
+                input_tokens=spent.usage.input,
+                output_tokens=spent.usage.output,
+                seconds=spent.seconds,
+            )
+        if left.task.cancelled():
+            return left.worked._replace(status="stopped", why=WHY["interrupted"], reason="interrupted")
+        return left.task.result()
+
+    def _forget(self) -> None:
+        over = [name for name, left in self._left.items() if left.task.done() and left.told]
+        for name in over[: max(0, len(self._left) - _REMEMBERED + 1)]:
+            del self._left[name]
+
+    async def _begin(self, job: Job, ctx: Context, *, aside: bool = False) -> Child:
+        """A conversation for the job, ready to be run."""
+        home, agent = self._home, job.agent
+        try:
+            model = home.model_for(agent)
+        except (ModelError, ConfigError) as error:
+            raise ToolFailure(f"The subagent {agent.name} cannot be run: {error}", code="no-model") from error
+        thread, history, spent = await self._thread(job.resume)
+        mode = self._mode_of(agent)
+        children = Children(home, depth=self._depth + 1, mode=mode)
+        run = Child(job, ctx, thread=thread, home=home, children=children, mode=mode, aside=aside)
+        await run.prepare(model, history, spent, self.parent)
+        return run
+
+    def _mode_of(self, agent: Subagent) -> ModeConfig:
+        """Its tools: those that it is given, of those that its parent has."""
+        deepest = self._depth + 1 >= self._home.loop.depth
+        return ModeConfig(
+            allow_mcp=True,
+            allow_toolbox=True,
+            only=agent.tools,
+            without=(*agent.denied, *_NEVER, *(NEED_MODEL if deepest else ())),
+            subagent_type=agent.name,
+            within=self._mode,
+        )
+
+    async def _thread(self, agent_id: str) -> tuple[str, History, Spent]:
+        """A new conversation, or an earlier one that goes on."""
+        if not agent_id:
+            return new_session_id(), History(), Spent()
+        left = self._left.get(agent_id)
+        if left is not None and not left.task.done():
+            raise ToolFailure(f"The agent {agent_id} is still at work: wait for it, or stop it.", code="agent-running")
+        store = self._home.store()
+        name = store.resolve(_thread_of(agent_id)) if store is not None else None
+        thread = store.load(name) if store is not None and name is not None else None
+        if thread is None:
+            raise ToolFailure(f"There is no earlier agent {agent_id!r} to go on with.", code="no-agent")
+        from ferrule.agent.stored import resume  # for agents that go on
+
+        resumed = resume(thread.items)
+        return thread.about.id, resumed.history, resumed.spent
+
+
+def _thread_of(agent_id: str) -> str:
+    raw = agent_id.removeprefix("a")
+    return f"T-{raw[:8]}-{raw[8:12]}"
+
+
+async def _cancelled(left: _Left) -> None:
+    if not left.task.done():
+        left.task.cancel()
+        await asyncio.wait([left.task])
+
+
+def _ending(worked: Worked) -> str:
+    about = f" ({worked.description})" if worked.description else ""
+    how = {"completed": "is done", "failed": "has failed", "stopped": "was stopped"}.get(worked.status, worked.status)
+    said = f": {worked.why}" if worked.why else ""
+    return f"[The background agent {worked.id}{about} {how}{said}. Its answer can be read under this id.]"
+
+
+class Promised(Subagents):
+    """The subagents of a session, as its engine is given them before there is anybody to run them."""
+
+    can_run = True
+    children: Children
+
+    async def work(self, job: Job, ctx: Context) -> Worked:
+        return await self.children.work(job, ctx)
+
+    async def leave(self, job: Job, ctx: Context) -> Worked:
+        return await self.children.leave(job, ctx)
+
+    async def seen(self, agent_id: str, wait_seconds: float = 0.0) -> Worked | None:
+        return await self.children.seen(agent_id, wait_seconds)
+
+    async def stop(self, agent_id: str) -> Worked | None:
+        return await self.children.stop(agent_id)
+
+    def list(self) -> tuple[Worked, ...]:
+        return self.children.list()

@@ -1,0 +1,190 @@
+"""Keeping a conversation inside its model's window: old outputs make room first, then its beginning is summed up.
+
+Nothing is lost: outputs are in the store under an id, and the thread keeps every turn as it was.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ferrule.agent.events import Compacted
+from ferrule.agent.history import CHARS_PER_TOKEN, tokens_of, words_of
+from ferrule.agent_settings import Loop
+from ferrule.core.errors import FerruleError
+from ferrule.models.model import Model, ModelError
+from ferrule.wire.turn import Image, Result, Text, Thinking, Turn, Use
+
+if TYPE_CHECKING:
+    from ferrule.agent.agent import Agent
+    from ferrule.agent.conversation import Conversation
+
+_SMALL_CHARS = 600
+"""Outputs up to this length stay: leaving them out would save next to nothing."""
+_KEPT_PART = 0.25
+"""Of the window: so much of the end of a conversation stays as it is when the rest is summed up."""
+_SUMMARY_TOKENS = 8_000
+_ANSWER_TOKENS = 32_000
+_LISTED = 40
+
+Keep = Callable[[str, str, str], Awaitable[str]]
+"""Keeps a text of a call and a tool; its id."""
+
+
+class Compacting:
+    """Makes conversations smaller when it is time."""
+
+    def __init__(
+        self, loop: Loop, keep: Keep | None = None, small: Callable[[], Model | None] = lambda: None, recall: str = ""
+    ) -> None:
+        """`keep` stores an output, `small` is a model for summaries, `recall` the tool that reads what was left out."""
+        self._loop = loop
+        self._keep = keep
+        self._small = small
+        self._recall = recall
+
+    def room(self, model: Model) -> int:
+        """How many tokens a conversation may have."""
+        answer = min(model.most_output, _ANSWER_TOKENS, model.window // 4)
+        return int((model.window - answer) * self._loop.compact_at)
+
+    async def fit(self, agent: "Agent") -> None:
+        """Make room where the conversation has outgrown it; mostly there is nothing to do."""
+        talk = agent.talk
+        if talk.history.tokens <= self.room(talk.model):
+            return
+        await self._leave_out(talk, self._loop.keep_turns)
+        if talk.history.tokens > self.room(talk.model):
+            await self.sum_up(agent, "", trigger="auto")
+
+    async def shrink(self, agent: "Agent") -> bool:
+        """The model says that it is too long: make it much smaller, whatever was estimated. False where it cannot."""
+        before = agent.talk.history.turns
+        await self._leave_out(agent.talk, 1)
+        await self.sum_up(agent, "", trigger="auto")
+        return agent.talk.history.turns != before
+
+    async def _leave_out(self, talk: "Conversation", keep_turns: int) -> None:
+        """Put the ids of old outputs in their place."""
+        turns, before = talk.history.turns, talk.history.tokens
+        answers = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
+        recent = answers[-keep_turns] if len(answers) >= keep_turns else 0
+        shorter = [await self._without_outputs(turn) if at < recent else turn for at, turn in enumerate(turns)]
+        if shorter == turns:
+            return
+        talk.shrink_to(shorter)
+        talk.tell(Compacted(thread=talk.thread, kind="outputs", before_tokens=before, after_tokens=talk.history.tokens))
+
+    async def _without_outputs(self, turn: Turn) -> Turn:
+        if not any(isinstance(part, Result) and _is_long(part) for part in turn.parts):
+            return turn
+        parts = [await self._short(part) if isinstance(part, Result) else part for part in turn.parts]
+        return Turn(turn.role, tuple(parts))
+
+    async def _short(self, result: Result) -> Result:
+        if not _is_long(result):
+            return result
+        whole = "\n".join(part.text for part in result.parts if isinstance(part, Text))
+        pictures = sum(isinstance(part, Image) for part in result.parts)
+        where = ""
+        if self._keep is not None and whole:
+            try:
+                kept = await self._keep(whole, result.id, result.name)
+            except FerruleError:
+                return result  # what cannot be read back stays
+            read = f': {self._recall} {{"id": "{kept}"}} reads it.' if self._recall else "."
+            where = f" It is kept as {kept}{read}"
+        what = f"{len(whole):,} characters" + (f" and {pictures} pictures" if pictures else "")
+        words = f"[This output of {what} was left out to save room.{where}]"
+        return Result(result.id, (Text(words),), result.failed, result.name)
+
+    async def sum_up(self, agent: "Agent", focus: str, trigger: str = "manual") -> Compacted:
+        """Put a summary in the place of all but the end of the conversation."""
+        talk = agent.talk
+        before = talk.history.tokens
+        await talk.hooks("PreCompact", trigger=trigger, custom_instructions=focus)
+        turns = talk.history.turns
+        at = self._cut(turns, int(talk.model.window * _KEPT_PART))
+        if at == 0:
+            return Compacted(thread=talk.thread, kind="summary", before_tokens=before, after_tokens=before)
+        summary = await self._summary(agent, turns[:at], focus)
+        opening = Turn("user", (Text(_opening(talk.thread, summary, self._recall)),))
+        talk.shrink_to([opening, *turns[at:]])
+        done = Compacted(
+            thread=talk.thread,
+            kind="summary",
+            before_tokens=before,
+            after_tokens=talk.history.tokens,
+            summary=summary,
+        )
+        talk.tell(done)
+        return done
+
+    def _cut(self, turns: Sequence[Turn], most_tokens: int) -> int:
+        """Where the end begins that stays: at an answer of the model, so that every call keeps its result."""
+        room, at = most_tokens, len(turns)
+        for here in reversed(range(len(turns))):
+            room -= tokens_of(turns[here])
+            if room < 0:
+                break
+            if turns[here].role == "assistant":
+                at = here
+        return at if at > 1 else 0
+
+    async def _summary(self, agent: "Agent", turns: Sequence[Turn], focus: str) -> str:
+        """The model's own, or, where it gives none, a list of what was asked and done."""
+        from ferrule.agent.prompt import summary_prompt  # for long conversations
+
+        talk = agent.talk
+        asked = talk.question([*turns, Turn("user", (Text(summary_prompt(focus)),))], tools=False)
+        for model in (self._small(), talk.model):
+            if model is None or model.window < sum(map(tokens_of, turns)) + _SUMMARY_TOKENS:
+                continue
+            try:
+                answered = await agent.listen(asked, model, aloud=False)
+            except ModelError as error:
+                talk.warn(f"The model could not sum up the conversation: {error}")
+                continue
+            words = words_of(Turn("assistant", answered.said.parts)).strip()
+            if words:
+                return words
+        return _listed(turns)
+
+
+def _is_long(result: Result) -> bool:
+    chars = sum(len(part.text) for part in result.parts if isinstance(part, Text))
+    return chars > _SMALL_CHARS or any(isinstance(part, Image) for part in result.parts)
+
+
+def _opening(thread: str, summary: str, recall: str) -> str:
+    back = f' {recall} {{"id": "{thread}", "pattern": "..."}} reads it.' if recall else ""
+    kept = f"[The conversation until here was summed up to save room. All of it is kept as thread {thread}.{back}]"
+    return f"{kept}\n\n{summary}"
+
+
+def _listed(turns: Sequence[Turn]) -> str:
+    """What was asked and done, without a model."""
+    lines = []
+    for turn in turns:
+        for part in turn.parts:
+            match part:
+                case Text() if turn.role == "user":
+                    lines.append(f"- The user: {_line(part.text)}")
+                case Text():
+                    lines.append(f"- You: {_line(part.text)}")
+                case Use():
+                    lines.append(f"- You called {part.name} {_line(str(part.input))}")
+                case Result() if part.failed:
+                    lines.append(
+                        f"- It failed: {_line(' '.join(one.text for one in part.parts if isinstance(one, Text)))}"
+                    )
+                case Thinking() | _:
+                    pass
+    most = int(_SUMMARY_TOKENS * CHARS_PER_TOKEN)
+    if len(lines) > 2 * _LISTED:
+        left = len(lines) - 2 * _LISTED
+        lines = [*lines[:_LISTED], f"- … {left} more steps …", *lines[-_LISTED:]]
+    return "What was asked and done so far:\n" + "\n".join(lines)[:most]
+
+
+def _line(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= 300 else words[:299] + "…"

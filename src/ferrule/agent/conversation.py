@@ -1,0 +1,169 @@
+"""A conversation with a model: what stands above it, its history, who keeps it and who listens."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ferrule.agent.budget import Limits
+from ferrule.agent.events import AgentEvent, Spent, Steered, Warned
+from ferrule.agent.history import History, words_of
+from ferrule.core.call import Call
+from ferrule.core.face import Face
+from ferrule.core.reply import Reply
+from ferrule.models.model import Model
+from ferrule.wire.turn import Asked, Choice, Definition, Text, Turn
+from ferrule.wire.wire import definition_of
+
+if TYPE_CHECKING:
+    from ferrule.agent.keeping import Keeping
+    from ferrule.execute.hooks.hook import After
+
+
+class Hands(Protocol):
+    """What makes the calls: an engine, or a branch of one for a subagent."""
+
+    async def run(self, calls: Sequence[Call]) -> list[Reply]: ...
+
+    def cancel(self) -> None: ...
+
+    def faces(self) -> list[Face]: ...
+
+
+class Setup:
+    """What an agent is given beside its model and its hands; all but its thread has a default."""
+
+    def __init__(
+        self,
+        *,
+        thread: str,
+        system: str = "",
+        dialect: str = "",
+        cwd: str = "",
+        limits: Limits | None = None,
+        max_tokens: int | None = None,
+        thinking_tokens: int | None = None,
+        permission_mode: Callable[[], str] = lambda: "default",
+        reminder: Callable[[], str] = str,
+        news: Callable[[], Sequence[str]] = tuple,
+        tell_hooks: "Callable[..., Awaitable[After | None]] | None" = None,
+        stop_event: str = "Stop",
+    ) -> None:
+        """`reminder` is told before each turn and not remembered; `news` is told once, with the next replies."""
+        self.thread = thread
+        self.system = system
+        self.dialect = dialect
+        self.cwd = cwd
+        self.limits = limits or Limits()
+        self.max_tokens = max_tokens
+        self.thinking_tokens = thinking_tokens
+        self.permission_mode = permission_mode
+        self.reminder = reminder
+        self.news = news
+        self.tell_hooks = tell_hooks
+        self.stop_event = stop_event
+        """What hooks are told when it is done."""
+
+
+class Conversation:
+    """What is said, and to whom."""
+
+    def __init__(
+        self,
+        hands: Hands,
+        model: Model,
+        setup: Setup,
+        *,
+        history: History | None = None,
+        spent: Spent | None = None,
+        keeping: "Keeping | None" = None,
+        on_event: Callable[[AgentEvent], object] = lambda _: None,
+    ) -> None:
+        self.hands = hands
+        self.model = model
+        self.setup = setup
+        self.thread = setup.thread
+        self.spent = spent or Spent()
+        """Of the whole conversation, before the prompt that is worked on."""
+        self.history = history or History()
+        self.steering: list[str] = []
+        self.is_left_off = False
+        """Was the last prompt interrupted? The model is told with the next one."""
+        self._keeping = keeping
+        self._on_event = on_event
+        self._definitions: tuple[Definition, ...] | None = None
+
+    def tell(self, event: AgentEvent) -> None:
+        """Tell whoever listens."""
+        self._on_event(event)
+
+    def warn(self, sentence: str) -> None:
+        """Say something that the user should know."""
+        self.tell(Warned(thread=self.thread, sentence=sentence))
+
+    def tools_changed(self) -> None:
+        """Show the model the tools anew."""
+        self._definitions = None
+
+    def shown(self) -> tuple[Definition, ...]:
+        """The tools; the same object while they are the same, so that nobody encodes them anew."""
+        if self._definitions is None:
+            self._definitions = tuple(map(definition_of, self.hands.faces()))
+            chars = sum(len(one.words) + len(str(one.schema)) for one in self._definitions)
+            self.history.weigh_above(chars + len(self.setup.system))
+        return self._definitions
+
+    def question(self, turns: Sequence[Turn], *, tools: bool = True) -> Asked:
+        """What the model is asked. Without `tools` it is shown them, for the calls of before, and must not use any."""
+        above = (Turn("system", (Text(self.setup.system),)),) if self.setup.system else ()
+        reminder = self.setup.reminder() if tools else ""
+        below = (Turn("user", (Text(reminder),)),) if reminder else ()
+        return Asked(
+            model=self.model.model,
+            turns=(*above, *turns, *below),
+            definitions=self.shown(),
+            choice=None if tools else Choice("none"),
+            max_tokens=self.setup.max_tokens,
+            thinking_tokens=self.setup.thinking_tokens,
+            stream=True,
+        )
+
+    def take_steering(self) -> tuple[Text, ...]:
+        """What the user wrote meanwhile, and what has happened behind the model's back."""
+        texts, self.steering = self.steering, []
+        for text in texts:
+            self.tell(Steered(thread=self.thread, text=text))
+        return tuple(map(Text, (*self.setup.news(), *texts)))
+
+    def add(self, turn: Turn, files: tuple[str, ...] = ()) -> None:
+        """One more turn of the user's side."""
+        self.history.add(turn)
+        self.keep(turn, files)
+
+    def keep(self, turn: Turn | None, files: tuple[str, ...] = ()) -> None:
+        """Have a turn stored that is in the history."""
+        if self._keeping is not None and turn is not None:
+            self._keeping.turn(turn, files)
+
+    def note(self, kind: str, value: object) -> None:
+        """Have something stored about it."""
+        if self._keeping is not None:
+            self._keeping.note(kind, value)
+
+    def shrink_to(self, turns: Sequence[Turn]) -> None:
+        """It is these turns from now on; all that was said stays in the store."""
+        self.history.replace(turns)
+        if self._keeping is not None:
+            self._keeping.whole(self.history.turns)
+
+    def last_words(self) -> str:
+        """What the model said last."""
+        said = (words_of(turn) for turn in reversed(self.history.turns) if turn.role == "assistant")
+        return next((words for words in said if words.strip()), "")
+
+    async def hooks(self, event: str, **fields: object) -> "After | None":
+        """Tell the user's hooks; None where nobody is told."""
+        return await self.setup.tell_hooks(event, **fields) if self.setup.tell_hooks is not None else None
+
+    async def flush(self) -> None:
+        """Wait until all of it is stored."""
+        if self._keeping is not None:
+            await self._keeping.flush()

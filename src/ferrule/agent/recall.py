@@ -1,0 +1,98 @@
+"""Reading back what was left out of a conversation: kept outputs, and the turns before a summary."""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ferrule.core.access import Access
+from ferrule.core.args import Args
+from ferrule.core.errors import BadArguments, ToolFailure
+from ferrule.core.tool import Context, Tool
+from ferrule.support.threads import Threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ferrule.engine import Engine
+
+NAME = "recall"
+_LINES = 400
+_LINE_CHARS = 2_000
+_MOST_BYTES = 1 << 26
+
+
+class RecallArgs(Args, frozen=True, kw_only=True):
+    id: str
+    offset: int = 1
+    limit: int = _LINES
+    pattern: str = ""
+
+
+class Recall(Tool[RecallArgs, str]):
+    """Lines of something that was left out, by its id."""
+
+    name = NAME
+    args = RecallArgs
+    words = (
+        "Read what was left out of this conversation: a full output by the id that stands in its place, or earlier "
+        "turns by the id of the thread. `pattern` gives only the lines that a regular expression finds."
+    )
+    schema: Mapping[str, Any] = {
+        "type": "object",
+        "properties": {
+            "id": {"type": "string", "description": "The id that stands in the place of what was left out."},
+            "offset": {"type": "integer", "minimum": 1, "description": "The first line, from 1."},
+            "limit": {"type": "integer", "minimum": 1, "description": f"How many lines; {_LINES} by default."},
+            "pattern": {"type": "string", "description": "Only lines that this regular expression finds."},
+        },
+        "required": ["id"],
+        "additionalProperties": False,
+    }
+
+    def __init__(self) -> None:
+        self.engine: Engine | None = None
+        self.thread: Callable[[str], str | None] = lambda _: None
+        """The text of this conversation's own thread; None for any other id."""
+
+    def access(self, args: RecallArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - it was in the conversation
+        return ()
+
+    async def run(self, args: RecallArgs, ctx: Context) -> str:
+        text = await ctx.need(Threads).run(self.thread, args.id)
+        if text is None:
+            text = await self._output(args.id, ctx)
+        numbered = list(enumerate(text.splitlines(), 1))
+        if args.pattern:
+            finder = _compiled(args.pattern)
+            numbered = await ctx.need(Threads).run(
+                lambda: [one for one in numbered if finder.search(one[1][:_LINE_CHARS])]
+            )
+        shown = numbered[args.offset - 1 : args.offset - 1 + args.limit]
+        if not shown:
+            return f"Nothing of it is there: {len(numbered):,} lines in all."
+        ctx.note(f"Lines {args.offset} to {args.offset + len(shown) - 1} of {len(numbered):,}.")
+        return "\n".join(f"{number}\t{line[:_LINE_CHARS]}" for number, line in shown)
+
+    async def _output(self, output_id: str, ctx: Context) -> str:
+        assert self.engine is not None
+        stored = await self.engine.output(output_id)
+        if stored.text is not None:
+            return stored.text
+        assert stored.path is not None
+        try:
+            return await ctx.need(Threads).run(_read, stored.path)
+        except OSError as error:
+            raise ToolFailure(f"The output cannot be read any more: {error.strerror}.") from error
+
+
+def _read(path: str) -> str:
+    with open(os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)), "rb") as file:
+        return file.read(_MOST_BYTES).decode(errors="replace")
+
+
+def _compiled(pattern: str) -> "re.Pattern[Any]":
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise BadArguments(f"pattern: is no regular expression: {error}.") from error

@@ -1,0 +1,1 @@
+"""The agent: the loop, its conversation, its subagents."""

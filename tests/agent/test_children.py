@@ -1,0 +1,310 @@
+"""Subagents: rights within their parent's, budgets of their own, one order of calls, and what is told of them."""
+
+import asyncio
+import os
+
+import pytest
+
+from ferrule.agent.budget import Limits
+from ferrule.agent.events import Began, Called, ChildBegan, ChildEnded, Ended
+from ferrule.core.events import Done, Started
+from ferrule.models.cues import calls, fails, hangs, said
+from ferrule.permissions.asker import Answer, Listener, Nobody
+from ferrule.wire.turn import Usage
+
+from .stage import Stage, check_valid, results, words
+from .test_loop import until
+
+
+def task(prompt="child", kind="general-purpose", **more):
+    return ("Task", {"description": "help", "prompt": prompt, "subagent_type": kind, **more})
+
+
+def read(name="a.py"):
+    return ("Read", {"file_path": f"${{workspace}}/{name}"})
+
+
+def write(name="b.txt", text="x"):
+    return ("Write", {"file_path": f"${{workspace}}/{name}", "content": text})
+
+
+async def test_a_child_has_its_own_history_and_its_last_message_is_the_result(tmp_path):
+    (tmp_path / "a.py").write_text("x = 1\n")
+    cues = (calls(task()), calls(read(), prompt="child"), said("x is 1", prompt="child"), said("1", expect="x is 1"))
+    async with Stage(tmp_path, *cues) as stage:
+        ended = await stage.run("What is x?")
+
+        assert ended.text == "1"
+        assert len(stage.agent.turns) == 4
+        heard = [asked.turns for asked in stage.model.asked if "child" in words(asked.turns[1])]
+        assert words(heard[0][1]) == "child"
+        assert "What is x?" not in "".join(map(words, heard[-1]))
+    began, over = stage.of(ChildBegan), stage.of(ChildEnded)
+    assert [(one.name, one.call_id) for one in began] == [("general-purpose", "c1")]
+    assert (over[0].child, over[0].reason, over[0].spent.turns) == (began[0].child, "end", 2)
+    inner = [event for event in stage.events if event.thread == began[0].child]
+    assert {type(event) for event in inner} >= {Began, Called, Ended}
+
+
+async def test_an_explorer_cannot_write(tmp_path):
+    cues = (calls(task(kind="Explore")), calls(write(), prompt="child"), said("no", prompt="child"), said("ok"))
+    async with Stage(tmp_path, *cues) as stage:
+        await stage.run()
+
+    assert not (tmp_path / "b.txt").exists()
+    denied = [reply for reply in stage.replies if reply.name == "Write"]
+    assert [reply.status for reply in denied] == ["rejected-by-user"]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param("enter", id="EnterPlanMode"), pytest.param("exit", id="ExitPlanMode")],
+)
+async def test_a_child_neither_enters_nor_leaves_plan_mode(tmp_path, kind):
+    name = "EnterPlanMode" if kind == "enter" else "ExitPlanMode"
+    cues = (calls(task()), calls((name, {}), prompt="child"), said("no", prompt="child"), said("ok"))
+    async with Stage(tmp_path, *cues) as stage:
+        await stage.run()
+
+        tools = [set(event.tools) for event in stage.of(Began)]
+        assert name in tools[0]
+        assert name not in tools[1]
+    assert [reply.ok for reply in stage.replies if reply.name == name] == [False]
+
+
+async def test_plan_mode_binds_children_too(tmp_path):
+    cues = (
+        calls(("EnterPlanMode", {})),
+        calls(task()),
+        calls(write(), ("Bash", {"command": "touch c.txt"}), prompt="child"),
+        said("no", prompt="child"),
+        said("ok"),
+    )
+    async with Stage(tmp_path, *cues) as stage:
+        await stage.run()
+
+    assert os.listdir(tmp_path) == []
+    assert [reply.ok for reply in stage.replies if reply.name in {"Write", "Bash"}] == [False, False]
+
+
+async def test_a_child_has_no_right_that_its_parent_has_not(tmp_path):
+    """T5: what the session's rules deny is denied to a child, and what nobody allows asks."""
+    asked = []
+
+    def no(question):
+        asked.append((question.who, question.summary))
+        return Answer(allow=False)
+
+    cues = (calls(task()), calls(write(), prompt="child"), said("no", prompt="child"), said("ok"))
+    async with Stage(tmp_path, *cues, ask=Listener(no)) as stage:
+        await stage.run()
+
+    assert asked == [("general-purpose", "Write: write b.txt")]
+    assert not (tmp_path / "b.txt").exists()
+
+
+async def test_what_the_user_always_allows_counts_for_children(tmp_path):
+    asked = []
+
+    def always(question):
+        asked.append(question.who)
+        return Answer(allow=True, always=True)
+
+    cues = (
+        calls(write("one.txt")),
+        calls(task()),
+        calls(write("two.txt"), prompt="child"),
+        said("done", prompt="child"),
+        said("ok"),
+    )
+    async with Stage(tmp_path, *cues, ask=Listener(always)) as stage:
+        await stage.run()
+
+    assert asked == [""]
+    assert sorted(os.listdir(tmp_path)) == ["one.txt", "two.txt"]
+
+
+async def test_children_run_side_by_side_and_never_collide_on_a_file(tmp_path):
+    (tmp_path / "n.txt").write_text("")
+    grow = ("Bash", {"command": "n=$(cat n.txt); sleep 0.05; echo \"$n+\" | tr -d '\\n' > n.txt"})
+    cues = [calls(*(task(f"child {at}") for at in range(4)))]
+    for at in range(4):
+        cues += [calls(grow, prompt=f"child {at}"), said(f"done {at}", prompt=f"child {at}")]
+    async with Stage(tmp_path, *cues, said("ok")) as stage:
+        await stage.run()
+
+        assert [words(one).split("\n")[0] for one in results(stage.agent.turns[2])] == [f"done {at}" for at in range(4)]
+    assert (tmp_path / "n.txt").read_text() == "++++"
+
+
+async def test_more_children_than_slots_all_finish(tmp_path):
+    (tmp_path / "settings.toml").write_text("[limits]\nparallel = 2\n[loop]\nchildren = 2\n")
+    os.environ["FERRULE_SETTINGS"] = str(tmp_path / "settings.toml")
+    (tmp_path / "a.py").write_text("x\n")
+    cues = [calls(*(task(f"child {at}") for at in range(6)))]
+    for at in range(6):
+        cues += [calls(read(), prompt=f"child {at}"), said("done", prompt=f"child {at}")]
+    async with Stage(tmp_path, *cues, said("ok")) as stage:
+        async with asyncio.timeout(60):
+            assert (await stage.run()).reason == "end"
+
+
+async def test_children_of_children_work_down_to_the_depth_that_is_set(tmp_path):
+    (tmp_path / "a.py").write_text("x\n")
+    cues = (
+        calls(task("outer")),
+        calls(task("inner"), prompt="outer"),
+        calls(read(), prompt="inner"),
+        said("deep", prompt="inner"),
+        said("got deep", prompt="outer", expect="deep"),
+        said("ok", expect="got deep"),
+    )
+    async with Stage(tmp_path, *cues) as stage:
+        assert (await stage.run()).text == "ok"
+        shown = [set(event.tools) for event in stage.of(Began)]
+
+    assert ["Task" in tools for tools in shown] == [True, True, False]
+
+
+async def test_a_child_past_its_turns_says_so(tmp_path):
+    (tmp_path / "a.py").write_text("x\n")
+    many = [calls(("Glob", {"pattern": f"*{at}"}), text=f"look {at}", prompt="child") for at in range(9)]
+    async with Stage(tmp_path, calls(task(max_turns=2)), *many, said("ok")) as stage:
+        await stage.run()
+
+        said_ = words(results(stage.agent.turns[2])[0])
+        assert "look 1" in said_
+        assert "all of its turns" in said_
+    assert stage.of(ChildEnded)[0].reason == "turns"
+
+
+async def test_a_child_whose_model_fails_is_a_failed_call_and_the_parent_goes_on(tmp_path):
+    async with Stage(
+        tmp_path, calls(task()), fails("overloaded", "Too many others.", prompt="child"), said("I do it.")
+    ) as stage:
+        ended = await stage.run()
+
+        result = results(stage.agent.turns[2])[0]
+        assert ended.text == "I do it."
+        assert result.failed
+        assert "Too many others." in words(result)
+
+
+async def test_what_children_take_counts_against_the_parents_budget(tmp_path):
+    usage = Usage(100, 20)
+    cues = (
+        calls(task(), usage=usage),
+        calls(("Glob", {"pattern": "*"}), usage=usage, prompt="child"),
+        said("done", usage=usage, prompt="child"),
+        calls(("Glob", {"pattern": "*"}), usage=usage),
+    )
+    async with Stage(tmp_path, *cues, limits=Limits(tokens=400)) as stage:
+        ended = await stage.run()
+
+    assert ended.reason == "tokens"
+    assert ended.spent.usage.input == 400
+    assert ended.spent.turns == 2
+
+
+async def test_interrupting_the_parent_stops_the_child_and_its_calls(tmp_path):
+    cues = (calls(task()), calls(("Bash", {"command": "sleep 60"}), prompt="child"), said("ok"))
+    async with Stage(tmp_path, *cues) as stage:
+
+        def stop(event):
+            if isinstance(event, Called) and isinstance(event.call, Started) and event.call.name == "Bash":
+                asyncio.get_running_loop().call_soon(stage.agent.interrupt)
+
+        stage.on = stop
+        async with asyncio.timeout(30):
+            ended = await stage.run()
+
+        assert ended.reason == "interrupted"
+        check_valid(stage.agent.turns)
+    assert [one.reason for one in stage.of(ChildEnded)] == ["interrupted"]
+
+
+async def test_a_child_in_the_background_is_read_later_and_announced_once(tmp_path):
+    cues = (
+        calls(task(run_in_background=True)),
+        said("found it", prompt="child"),
+        calls(("TaskOutput", {"task_id": "${result:c1:a[0-9a-f]{12}}", "block": True, "timeout": 20000})),
+        said("ok", expect="found it"),
+    )
+    async with Stage(tmp_path, *cues) as stage:
+        ended = await stage.run()
+
+        assert ended.text == "ok"
+        assert "async" in words(results(stage.agent.turns[2])[0]).lower() or "background" in words(
+            results(stage.agent.turns[2])[0]
+        )
+
+
+async def test_the_end_of_a_background_child_is_told_with_the_next_prompt(tmp_path):
+    cues = (calls(task(run_in_background=True)), said("later", prompt="child"), said("started"), said("I see."))
+    async with Stage(tmp_path, *cues) as stage:
+        await stage.run()
+        await until(stage, ChildEnded)
+        await asyncio.sleep(0)
+        await stage.run("And?")
+
+        assert "is done" in words(stage.agent.turns[-2])
+
+
+async def test_a_background_child_is_stopped_by_its_id_and_at_the_end_of_the_session(tmp_path):
+    cues = (
+        calls(task("one", run_in_background=True), task("two", run_in_background=True)),
+        hangs("a", prompt="one"),
+        hangs("b", prompt="two"),
+        calls(("TaskStop", {"task_id": "${result:c1:a[0-9a-f]{12}}"})),
+        said("stopped"),
+    )
+    async with asyncio.timeout(60):
+        async with Stage(tmp_path, *cues) as stage:
+            assert (await stage.run()).text == "stopped"
+    assert sorted(one.reason for one in stage.of(ChildEnded)) == ["interrupted", "interrupted"]
+
+
+async def test_a_child_is_resumed_with_its_own_history(tmp_path):
+    cues = (
+        calls(task("first words")),
+        said("I am ready", prompt="first words"),
+        calls(
+            (
+                "Task",
+                {
+                    "description": "d",
+                    "prompt": "go on",
+                    "subagent_type": "general-purpose",
+                    "resume": "${result:c1:a[0-9a-f]{12}}",
+                },
+            )
+        ),
+        said("went on", prompt="first words"),
+        said("ok", expect="went on"),
+    )
+    async with Stage(tmp_path, *cues) as stage:
+        assert (await stage.run()).text == "ok"
+        again = stage.model.asked[-2].turns
+        assert [words(turn) for turn in again[1:]] == ["first words", "I am ready", "go on"]
+
+
+async def test_a_childs_read_is_not_its_parents(tmp_path):
+    """What a child has read, the parent has not: its edit of an unread file is refused."""
+    (tmp_path / "a.py").write_text("x = 1\n")
+    edit = ("Edit", {"file_path": "${workspace}/a.py", "old_string": "1", "new_string": "2"})
+    cues = (calls(task()), calls(read(), prompt="child"), said("read it", prompt="child"), calls(edit), said("ok"))
+    async with Stage(tmp_path, *cues) as stage:
+        await stage.run()
+
+    assert (tmp_path / "a.py").read_text() == "x = 1\n"
+    assert "has not been read" in next(reply.text for reply in stage.replies if reply.name == "Edit")
+
+
+async def test_without_a_person_a_child_is_refused_what_asks(tmp_path):
+    cues = (calls(task()), calls(write(), prompt="child"), said("no", prompt="child"), said("ok"))
+    async with Stage(tmp_path, *cues, ask=Nobody()) as stage:
+        await stage.run()
+
+    assert [event.call.reply.status for event in stage.of(Called) if isinstance(event.call, Done)][
+        0
+    ] == "rejected-by-user"
