@@ -8,7 +8,19 @@ import time
 
 from bench.measure import Row
 
-NAMES = ("search", "overhead", "edits", "start", "shell", "analysis", "dialects", "patch", "stream", "elsewhere")
+NAMES = (
+    "search",
+    "overhead",
+    "edits",
+    "start",
+    "shell",
+    "analysis",
+    "dialects",
+    "patch",
+    "stream",
+    "elsewhere",
+    "agent",
+)
 
 
 def main() -> int:

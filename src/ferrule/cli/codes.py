@@ -6,6 +6,8 @@ FAILED = 1
 USAGE = 2
 REFUSED = 3
 """The user or the policy said no."""
+LIMIT = 4
+"""Of turns, tokens, cost or time; or an answer that was too long."""
 BUG = 70
 """What BSD calls an internal software error."""
 INTERRUPTED = 130

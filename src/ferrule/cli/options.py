@@ -17,7 +17,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
     click.option("--dialect", metavar="NAME", help=f"The model family that is spoken: {', '.join(FAMILIES)}."),
-    click.option("--model", metavar="ID", help="Speak the dialect that this model knows best."),
+    click.option(
+        "--model", metavar="ID", help="The model that is asked, as HOST:MODEL; or speak the dialect that it knows best."
+    ),
     click.option("--workspace", metavar="DIR", default=".", help="The folder to work in (default: this one)."),
     click.option("--add-dir", "add_dirs", metavar="DIR", multiple=True, help="One more folder that may be touched."),
     click.option(
@@ -33,11 +35,50 @@ _OPTIONS = (
 )
 
 
+_AGENT_OPTIONS = (
+    click.option("--resume", metavar="ID", default="", help="Go on with this conversation; see `ferrule threads`."),
+    click.option("--continue", "go_on", is_flag=True, help="Go on with the last conversation in this folder."),
+    click.option("--max-turns", type=click.IntRange(1), help="How often the model may be asked."),
+    click.option("--max-tokens", type=click.IntRange(1), help="How many tokens it may take."),
+    click.option("--max-cost", type=click.FloatRange(0), help="How many dollars it may take."),
+    click.option("--max-seconds", type=click.FloatRange(0, min_open=True), help="How long it may take."),
+    click.option("--record", metavar="FILE", default="", help="Record the conversation in this file."),
+    click.option("--replay", metavar="FILE", default="", help="Play a recorded conversation in the place of a model."),
+)
+
+
 def session_options(command: F) -> F:
     """Add them to a command; they arrive as keywords, as `open_engine` takes them."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+def agent_options(command: F) -> F:
+    """Add those of commands that ask a model; `agent_session` understands them, with those of sessions."""
+    for option in reversed(_AGENT_OPTIONS):
+        command = option(command)
+    return command
+
+
+def agent_session(
+    *, resume: str, go_on: bool, replay: str, answer: str | None, model: str | None, **more: Any
+) -> dict[str, Any]:
+    """What a `Session` is given for these options."""
+    from ferrule.agent.budget import Limits  # for commands that ask a model
+
+    if resume and go_on:
+        raise click.UsageError("Give --resume or --continue, not both.")
+    if replay and model:
+        raise click.UsageError("Give --model or --replay, not both.")
+    limits = Limits(*(more.pop(f"max_{name}") for name in Limits._fields))
+    return {
+        **more,
+        "model": f"scripted:{replay}" if replay else model,
+        "resume": "last" if go_on else resume,
+        "limits": limits if any(limit is not None for limit in limits) else None,
+        "ask": asker_of(answer, many=True),
+    }
 
 
 def open_engine(
@@ -57,11 +98,12 @@ def open_engine(
     """
     if dialect is not None and model is not None:
         raise click.UsageError("Give --dialect or --model, not both.")
-    asker = ask if ask is not None and answer is None else _asker(answer, many=many)
+    asker = ask if ask is not None and answer is None else asker_of(answer, many=many)
     return Engine(workspace, dialect=dialect, model=model, add_dirs=add_dirs, ask=asker, **more)
 
 
-def _asker(answer: str | None, *, many: bool) -> Asker:
+def asker_of(answer: str | None, *, many: bool) -> Asker:
+    """Whoever answers questions, as --yes, --deny and the terminal have it."""
     if answer == "yes":
         return Everybody()
     if answer is None and sys.stderr is not None and sys.stderr.isatty():

@@ -1,15 +1,11 @@
-"""`ferrule demo`: a recorded list of calls, played on a small project in a temporary folder."""
+"""`ferrule demo --calls`: a recorded list of calls, played on a small project in a temporary folder."""
 
 import os
-import shutil
 import sys
-import tempfile
 
 import click
 import msgspec
 
-from ferrule.cli.codes import DONE, FAILED
-from ferrule.cli.loop import finish
 from ferrule.cli.show import Bar, columns, paint, paint_diff, plain, timeline
 from ferrule.cli.step import diffs
 from ferrule.core.call import Call
@@ -38,28 +34,8 @@ class Step(msgspec.Struct, frozen=True):
     redo: str = ""
 
 
-@click.command("demo")
-@click.option("--keep", is_flag=True, help="Keep the temporary folder and say where it is.")
-def command(*, keep: bool) -> int:
-    """Copy a small project with a failing test into a temporary folder, and play calls on it until it passes.
-
-    \b
-    Needs no key and no network.
-    """
-    folder = os.path.realpath(tempfile.mkdtemp(prefix="ferrule-demo-"))
-    try:
-        passed = finish(play(os.path.join(folder, "shop"), os.path.join(folder, "state")))
-    finally:
-        if keep:
-            click.echo(f"Kept: {folder}")
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-    return DONE if passed else FAILED
-
-
 async def play(project: str, state: str) -> bool:
     """Play the recording; true when its last command succeeded."""
-    shutil.copytree(os.path.join(_HERE, "project"), project, ignore=shutil.ignore_patterns("__pycache__"))
     Trust(state, "code").grant(project, code_files(project))
     steps = _recording()
     replies: list[Reply] = []
