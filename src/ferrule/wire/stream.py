@@ -54,6 +54,16 @@ class StreamReader:
         self._reason: Reason | None = None
         self._usage = Usage()
 
+    @property
+    def is_over(self) -> bool:
+        """Did `Ended` come?"""
+        return self._over
+
+    @property
+    def is_told(self) -> bool:
+        """Did the API say how the answer ends? Where it did not, the stream was cut."""
+        return self._over or self._reason is not None
+
     def read(self, event: Event) -> list[Delta]:
         """What an event says. Nothing more is read after the end of the answer."""
         if self._over:

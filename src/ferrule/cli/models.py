@@ -1,0 +1,203 @@
+"""`ferrule models`: which models can be asked, where they are, and whether they answer."""
+
+import os
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import click
+import msgspec
+
+from ferrule.agent_settings import Models
+from ferrule.cli.codes import DONE, FAILED
+from ferrule.cli.loop import finish
+from ferrule.cli.show import paint
+from ferrule.core.errors import ConfigError
+from ferrule.models.catalog import CATALOG, SHORT, About
+from ferrule.models.hosts import find_host, host_names
+from ferrule.models.model import ModelError
+from ferrule.models.names import ELSEWHERE, VARIABLE, Chosen, chosen
+from ferrule.output.clean import clean
+from ferrule.settings import load_settings
+
+_TEST_TOKENS = 2_000
+_LIST_SECONDS = 30.0
+_BY = {"flag": "by --model", "environment": f"by {VARIABLE}", "setting": "by models.default in the settings"}
+
+
+@click.command("models")
+@click.argument("action", type=click.Choice(["show", "list", "test"]), default="show")
+@click.argument("name", required=False)
+@click.option("--model", metavar="NAME", help="The model that would be asked, as `ferrule run --model` takes it.")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def command(action: str, name: str | None, *, model: str | None, as_json: bool) -> int:
+    """Show the hosts of models and which of their keys are set, the model that is chosen, and what is known of models.
+
+    `list HOST` asks a host for its models; `test NAME` asks a model for one word. Keys are never shown.
+
+    \b
+    Examples:
+      ferrule models
+      ferrule models list anthropic
+      ferrule models test anthropic:claude-opus-5-5
+      ferrule models test ollama:qwen3
+      ferrule models --json
+    """
+    settings = load_settings().models
+    if action == "show":
+        if name is not None:
+            raise click.UsageError("Write `ferrule models`, `ferrule models list HOST` or `ferrule models test NAME`.")
+        _show(settings, model, as_json=as_json)
+        return DONE
+    try:
+        if action == "list":
+            if name is None:
+                raise click.UsageError(f"Write `ferrule models list HOST`; HOST is {', '.join(host_names(settings))}.")
+            _print_names(finish(_names(name, settings)), as_json=as_json)
+        else:
+            finish(_test(name or chosen(model, settings, os.environ).name, settings, as_json=as_json))
+    except ModelError as error:
+        _complain(error, as_json=as_json)
+        return FAILED
+    return DONE
+
+
+def _show(settings: Models, flag: str | None, *, as_json: bool) -> None:
+    try:
+        choice: Chosen | None = chosen(flag, settings, os.environ)
+    except ModelError:
+        choice = None
+    hosts = [_host(name, settings) for name in host_names(settings)]
+    if as_json:
+        value = {
+            "model": None if choice is None else {"name": choice.name, "by": choice.by},
+            "small": settings.small or None,
+            "roles": {**SHORT, **settings.roles},
+            "hosts": hosts,
+            "known": [_row(one) for one in CATALOG],
+        }
+        click.echo(_json(value))
+        return
+    if choice is None:
+        click.echo(f"No model is chosen: use --model, {VARIABLE}, or models.default in the settings.\n")
+    else:
+        click.echo(f"{clean(choice.name)} is asked, {_BY[choice.by]}.\n")
+    _table(("host", "api", "address", "key"), map(_host_line, hosts))
+    click.echo(f"\nAlso {' and '.join(f'{kind}:FILE' for kind in ELSEWHERE)}.\n")
+    roles = {**SHORT, **settings.roles}
+    _table(("name", "stands for"), [(clean(name), clean(meant)) for name, meant in roles.items()])
+    click.echo("\nPrices in dollars for a million tokens: input, output, read from the cache, written to it.\n")
+    _table(("model", "window", "answer", "prices"), map(_known_line, CATALOG))
+
+
+def _host(name: str, settings: Models) -> dict[str, Any]:
+    try:
+        host = find_host(name, settings, os.environ)
+    except ConfigError as error:
+        return {"name": name, "api": "", "url": "", "key_env": "", "key_set": False, "error": str(error)}
+    found = {"name": name, "api": host.api, "url": host.url, "key_env": host.key_env, "key_set": bool(host.key)}
+    return {**found, "error": None}
+
+
+def _host_line(host: dict[str, Any]) -> tuple[str, ...]:
+    if host["error"]:
+        return (clean(host["name"]), "", paint(clean(host["error"]), "red"), "")
+    if not host["key_env"]:
+        key = "none needed"
+    else:
+        key = f"{host['key_env']} " + (paint("is set", "green") if host["key_set"] else paint("is not set", "dim"))
+    return (clean(host["name"]), host["api"], clean(host["url"]), key)
+
+
+def _row(one: About) -> dict[str, Any]:
+    prices = None if one.prices is None else one.prices._asdict()
+    return {"begins": one.begins, "window": one.window, "most_output": one.most_output, "prices": prices}
+
+
+def _known_line(one: About) -> tuple[str, ...]:
+    prices = "not known" if one.prices is None else " ".join(f"{price:g}" for price in one.prices)
+    return (f"{one.begins}…", f"{one.window:,}", f"{one.most_output:,}", prices)
+
+
+def _table(head: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> None:
+    rows = [head, *lines]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    for number, row in enumerate(rows):
+        line = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        click.echo(paint(line, "bold") if number == 0 else line)
+
+
+async def _names(name: str, settings: Models) -> list[str]:
+    import asyncio  # only who asks a host pays for these
+
+    from ferrule.models.api import HttpModel
+    from ferrule.models.load import check_key
+
+    host = find_host(name, settings, os.environ)
+    check_key(host, name)
+    model = HttpModel(host, "", About(""), settings)
+    try:
+        async with asyncio.timeout(_LIST_SECONDS):
+            return await model.names()
+    except TimeoutError:
+        raise ModelError(f"{name} did not list its models within {_LIST_SECONDS:g} seconds.", "network") from None
+    finally:
+        await model.close()
+
+
+def _print_names(names: list[str], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(_json(names))
+        return
+    for name in names:
+        click.echo(clean(name))
+    if not names:
+        click.echo("The host lists no models.", err=True)
+
+
+async def _test(name: str, settings: Models, *, as_json: bool) -> None:
+    from ferrule.models.load import load_model  # only who asks a model pays for these
+    from ferrule.models.model import Again
+    from ferrule.wire.assemble import Assembler
+    from ferrule.wire.turn import Asked, Text, Turn
+
+    # Whoever tests wants to hear at once what is wrong.
+    model = load_model(name, msgspec.structs.replace(settings, retries=0))
+    asked = Asked(model="", turns=(Turn("user", (Text("Answer with the one word: ready"),)),), max_tokens=_TEST_TOKENS)
+    began, first, answer = time.perf_counter(), 0.0, Assembler()
+    try:
+        async for delta in model.ask(asked):
+            if isinstance(delta, Again):
+                click.echo(f"Asked again in {delta.seconds:.1f} s: {delta.why}.", err=True)
+                answer = Assembler()
+                continue
+            first = first or time.perf_counter() - began
+            answer.put(delta)
+    finally:
+        await model.close()
+    seconds = time.perf_counter() - began
+    said = answer.said()
+    words = clean("".join(part.text for part in said.parts if isinstance(part, Text))).strip()
+    cost = None if model.prices is None else model.prices.cost(said.usage)
+    if as_json:
+        usage = msgspec.to_builtins(said.usage)
+        click.echo(
+            _json(
+                {"model": model.name, "said": words, "first": first, "seconds": seconds, "usage": usage, "cost": cost}
+            )
+        )
+        return
+    price = "" if cost is None else f", ${cost:.6f}"
+    click.echo(f"{clean(model.name)} said {words[:200]!r} after {first:.2f} s, all of it after {seconds:.2f} s.")
+    click.echo(f"{said.usage.input} tokens in, {said.usage.output} out{price}.")
+
+
+def _complain(error: ModelError, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(_json({"error": {"kind": error.kind, "message": clean(str(error))}}))
+    else:
+        click.echo(f"ferrule: {clean(str(error))}", err=True)
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value)).decode()

@@ -1,0 +1,218 @@
+"""Bodies as bytes: what a conversation already had when it was sent last is not written again.
+
+A conversation is cut into segments: what the model said, and what came behind it until the model speaks again. A turn
+never changes, so a segment is written once, and a body is its segments put together. That this is the same as writing
+the conversation at once holds for every wire, and a test says so.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from operator import attrgetter, is_
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ferrule.models.catalog import About
+from ferrule.models.hosts import Host
+from ferrule.models.shaping import shaped
+from ferrule.wire.conversation import freed
+from ferrule.wire.turn import Asked, Definition, Result, Thinking, Turn, Use
+from ferrule.wire.wire import load_wire
+
+
+class _Place(NamedTuple):
+    """Where an API has the conversation."""
+
+    key: str
+    leading: bool = False
+    """Do only the first of the system's words stand apart?"""
+    inline: bool = False
+    """Do all of the system's words stand in the conversation?"""
+
+
+_PLACES = {
+    "anthropic": _Place("messages"),
+    "openai-chat": _Place("messages", inline=True),
+    "openai-responses": _Place("input", leading=True),
+    "gemini": _Place("contents"),
+}
+_MARKED = b',"cache_control":{"type":"ephemeral"}}]}'
+_END = b"}]}"
+_MARKS = 2
+_LAST = 3
+"""So many segments may still change: the last one grows, and two are marked."""
+
+
+class _Segment:
+    """Some turns as they are sent."""
+
+    __slots__ = ("data", "is_alone", "turns")
+
+    def __init__(self, turns: tuple[Turn, ...], data: bytes, *, is_alone: bool) -> None:
+        self.turns = turns
+        self.data = data
+        self.is_alone = is_alone
+        """Can it be written without looking at the others? Not where it answers a call of another one."""
+
+    def marked(self) -> bytes:
+        """The same, and the API keeps what it has read until here."""
+        return self.data[: -len(_END)] + _MARKED
+
+    @property
+    def can_be_marked(self) -> bool:
+        return self.turns[-1].role == "user" and self.data.endswith(_END)
+
+
+class Encoder:
+    """Writes the bodies of one conversation."""
+
+    def __init__(self, host: Host, about: About) -> None:
+        self._host = host
+        self._about = about
+        self._place = _PLACES[host.api]
+        self._marks = host.api == "anthropic"
+        self._wire: ModuleType | None = None
+        self._variant: object = None
+        self._segments: list[_Segment] = []
+        self._turns: Sequence[Turn] = ()
+        """The turns that the segments are made of."""
+        self._joined = bytearray()
+        """The first segments, put together, with a comma behind each."""
+        self._joined_count = 0
+        self._joined_turns = 0
+        self._frame_for: tuple[Any, ...] = ()
+        self._frame = (b"", b"")
+
+    def body(self, asked: Asked, conversation: str = "", *, thoughts: bool = True) -> bytes:
+        """All that is sent. Without `thoughts`, what the model thought stays here."""
+        wire = self._wire = self._wire or load_wire(self._host.api)
+        thoughts = thoughts and self._host.row.takes_thinking
+        system, turns = self._apart(asked.turns)
+        before, behind = self._framed(asked, system, conversation)
+        free = frozenset(one.name for one in asked.definitions if one.grammar)
+        if self._variant != (free, thoughts):
+            self._variant = (free, thoughts)
+            self._segments, self._turns = [], ()
+            self._joined, self._joined_count, self._joined_turns = bytearray(), 0, 0
+        self._take(wire, turns, asked.definitions, thoughts=thoughts)
+        if not all(segment.is_alone for segment in self._segments[self._joined_count :]):
+            whole = self._list(wire, turns, asked.definitions, thoughts=thoughts)
+            return b"".join((before, encoded(whole)[1:-1], behind))
+        last = b",".join(self._pieces())
+        return b"".join((before, self._joined if last else self._joined[:-1], last, behind))
+
+    def _take(
+        self, wire: ModuleType, turns: Sequence[Turn], definitions: Sequence[Definition], *, thoughts: bool
+    ) -> None:
+        """Writes the segments that are new. All but the last few are put together for good."""
+        old = self._segments
+        kept = self._joined_count
+        start = self._joined_turns
+        # What was put together holds as long as the conversation goes on behind it, and the model speaks next there.
+        goes_on = start < len(turns) and turns[start].role == "assistant"
+        if kept and not (goes_on and all(map(is_, self._turns[:start], turns))):
+            kept, start = 0, 0
+            self._joined, self._joined_count, self._joined_turns = bytearray(), 0, 0
+        self._segments = old[:kept]
+        for at, some in enumerate(_segments(turns[start:]), kept):
+            known = at < len(old) and _same(old[at].turns, some)
+            self._segments.append(old[at] if known else self._written(wire, some, definitions, thoughts=thoughts))
+        self._turns = turns
+        for segment in self._segments[self._joined_count : max(self._joined_count, len(self._segments) - _LAST)]:
+            if not segment.is_alone:
+                break
+            if segment.data:
+                self._joined += segment.data + b","
+            self._joined_count += 1
+            self._joined_turns += len(segment.turns)
+
+    def _pieces(self) -> list[bytes]:
+        """The segments that are not put together yet; the marks of an API that wants them are among these."""
+        last = self._segments[self._joined_count :]
+        pieces = [segment.data for segment in last]
+        marks = _MARKS if self._marks else 0
+        for at in range(len(pieces) - 1, -1, -1):
+            if marks and last[at].can_be_marked:
+                pieces[at] = last[at].marked()
+                marks -= 1
+        return [piece for piece in pieces if piece]
+
+    def _apart(self, turns: Sequence[Turn]) -> tuple[tuple[Turn, ...], Sequence[Turn]]:
+        """The turns that stand before the conversation, and the conversation."""
+        if self._place.inline:
+            return (), turns
+        first = next((at for at, turn in enumerate(turns) if turn.role != "system"), len(turns))
+        system, rest = tuple(turns[:first]), turns[first:]
+        if not self._place.leading and "system" in map(_role, rest):
+            system += tuple(turn for turn in rest if turn.role == "system")
+            rest = [turn for turn in rest if turn.role != "system"]
+        return system, rest
+
+    def _framed(self, asked: Asked, system: tuple[Turn, ...], conversation: str) -> tuple[bytes, bytes]:
+        """What stands before and behind the conversation."""
+        plain = (asked.model, asked.choice, asked.max_tokens, asked.thinking_tokens, asked.temperature, asked.stop)
+        wanted = ((*plain, asked.stream, conversation), system, asked.definitions)
+        # Whoever makes these anew for every turn need not pay for it: it is enough that they are equal.
+        if self._frame_for == wanted:
+            return self._frame
+        assert self._wire is not None
+        bare = msgspec.structs.replace(asked, turns=system)
+        body = shaped(self._wire.asked_out(bare), bare, self._host, self._about, conversation)
+        names = list(body)
+        at = names.index(self._place.key)
+        before = encoded({name: body[name] for name in names[:at]})[1:-1]
+        behind = encoded({name: body[name] for name in names[at + 1 :]})[1:-1]
+        self._frame_for = wanted
+        self._frame = (
+            b"{" + before + (b"," if before else b"") + b'"%b":[' % self._place.key.encode(),
+            b"]" + (b"," if behind else b"") + behind + b"}",
+        )
+        return self._frame
+
+    def _written(
+        self, wire: ModuleType, turns: tuple[Turn, ...], definitions: Sequence[Definition], *, thoughts: bool
+    ) -> _Segment:
+        parts = list(chain.from_iterable(turn.parts for turn in turns))
+        answered = {part.id for part in parts if isinstance(part, Result)}
+        is_alone = answered <= {part.id for part in parts if isinstance(part, Use)}
+        data = encoded(self._list(wire, turns, definitions, thoughts=thoughts))[1:-1] if is_alone else b""
+        return _Segment(turns, data, is_alone=is_alone)
+
+    def _list(
+        self, wire: ModuleType, turns: Sequence[Turn], definitions: Sequence[Definition], *, thoughts: bool
+    ) -> Any:
+        if not thoughts:
+            turns = [
+                Turn(turn.role, tuple(part for part in turn.parts if not isinstance(part, Thinking))) for turn in turns
+            ]
+        return wire.turns_out(freed(turns, definitions))[self._place.key]
+
+
+def _segments(turns: Sequence[Turn]) -> Iterator[tuple[Turn, ...]]:
+    start = 0
+    for at in range(1, len(turns)):
+        if turns[at].role == "assistant" and turns[at - 1].role != "assistant":
+            yield tuple(turns[start:at])
+            start = at
+    if start < len(turns):
+        yield tuple(turns[start:])
+
+
+def _same(old: Sequence[object], new: Sequence[object]) -> bool:
+    return old is new or (len(old) == len(new) and all(map(is_, old, new)))
+
+
+_role = attrgetter("role")
+_encode = msgspec.json.Encoder().encode
+
+
+def encoded(value: Any) -> bytes:
+    """A value as JSON. Halves of surrogate pairs, which JSON has no place for, become U+FFFD."""
+    try:
+        return _encode(value)
+    except (UnicodeEncodeError, OverflowError):
+        import json  # only texts that nobody could write otherwise pay for it
+
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()

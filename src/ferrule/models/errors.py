@@ -1,0 +1,238 @@
+"""What a host says when it does not answer, as one sentence for whoever asked, and whether asking again may help."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from ferrule.models.hosts import Host
+from ferrule.models.model import ModelError, Trouble
+
+LIMIT_CHARS = 500
+LIMIT_BYTES = 64 * 1024
+
+PASSING = frozenset((408, 409, 429, 500, 502, 503, 504, 529))
+"""Statuses after which it is asked again."""
+
+_TOO_LONG = (
+    "prompt is too long",
+    "input is too long",
+    "exceed context limit",
+    "exceeds the context window",
+    "exceed the context window",
+    "context_length_exceeded",
+    "exceed_context_size",
+    "exceeds the available context size",
+    "maximum context length",
+    "maximum number of tokens allowed",
+    "maximum prompt length",
+    "context window exceeded",
+    "reduce the length of the messages",
+    "request_too_large",
+    "string_above_max_length",
+)
+_NO_MONEY = (
+    "insufficient_quota",
+    "credit balance",
+    "billing",
+    "payment required",
+    "perday",
+    "spend limit",
+    "out of credits",
+)
+_NO_MODEL = (
+    "model_not_found",
+    "not a valid model",
+    "invalid model",
+    "unknown model",
+    "no such model",
+    "is not found for api version",
+    "unexpected model name format",
+)
+_NO_KEY = ("api_key_invalid", "api key not valid", "api key expired", "invalid_api_key", "invalid api key")
+_UNTHINKABLE = ("signature` in `thinking", "thinking` block", "thought_signature", "encrypted_content")
+"""What was thought before is not taken back: it came of another model, or the conversation is no longer the same."""
+
+_STATUSES = {
+    "overloaded_error": 529,
+    "overloaded": 529,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "timeout_error": 504,
+    "invalid_request_error": 400,
+    "invalid_prompt": 400,
+    "context_length_exceeded": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "UNAVAILABLE": 503,
+    "RESOURCE_EXHAUSTED": 429,
+    "DEADLINE_EXCEEDED": 504,
+    "INVALID_ARGUMENT": 400,
+    "FAILED_PRECONDITION": 400,
+    "UNAUTHENTICATED": 401,
+    "PERMISSION_DENIED": 403,
+    "NOT_FOUND": 404,
+    "partial-arguments": 400,
+}
+"""What an error in the middle of a stream is called, and the status that it would have had; 500 for all others."""
+
+
+class Fault(Exception):  # noqa: N818 - it is caught and judged here, and never leaves
+    """The host did not answer to the end."""
+
+    def __init__(
+        self,
+        kind: Trouble,
+        message: str,
+        why: str,
+        *,
+        passing: bool,
+        seconds: float | None = None,
+        unthinkable: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.kind: Trouble = kind
+        self.message = message
+        """For whoever asked, if it stays so."""
+        self.why = why
+        """In a few words, for a line that says that it is asked again."""
+        self.passing = passing
+        self.seconds = seconds
+        """How long the host wants us to wait."""
+        self.unthinkable = unthinkable
+
+    def error(self) -> ModelError:
+        return ModelError(self.message, self.kind)
+
+
+def cleaned(text: str, secrets: Iterable[str] = ()) -> str:
+    """Foreign words on one line, of a bounded length, without what steers a terminal, and without keys."""
+    text = text[: LIMIT_CHARS * 8]
+    for secret in secrets:
+        text = text.replace(secret, "[key]")
+    text = " ".join("".join(one if one.isprintable() else " " for one in text).split())
+    text = re.sub(r"\b(?:sk|pk|rk|gsk|xai|key|AIza)[-_]?[\w*-]{12,}", "[key]", text)
+    return text if len(text) <= LIMIT_CHARS else text[: LIMIT_CHARS - 1] + "…"
+
+
+def judged(status: int, body: bytes, content_type: str, host: Host, model: str) -> Fault:
+    """What a status and a body mean."""
+    said, code, seconds = _said(body, content_type)
+    fault = _fault(status, said, code, host, model)
+    fault.seconds = seconds
+    return fault
+
+
+def broke(message: str, kind: str, host: Host, model: str) -> Fault:
+    """What an error in the middle of a stream means."""
+    status = int(kind) if kind.isdigit() and len(kind) == 3 else _STATUSES.get(kind, 500)
+    return _fault(status, message, kind, host, model)
+
+
+def _said(body: bytes, content_type: str) -> tuple[str, str, float | None]:
+    """What the body says, the words for programs in it, and how long to wait."""
+    text = body.decode("utf-8", "replace")
+    if text.lstrip()[:1] == "<" or "html" in content_type:
+        return "it answered with a web page, which a proxy or a wrong address may be the reason for", "", None
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return text.strip(), "", None
+    if isinstance(value, list) and value:
+        value = value[0]
+    if not isinstance(value, dict):
+        return text.strip(), "", None
+    error = value.get("error", value)
+    if isinstance(error, str):
+        return error, "", None
+    if not isinstance(error, dict):
+        return text.strip(), "", None
+    message = next((error[key] for key in ("message", "detail", "msg") if isinstance(error.get(key), str)), "")
+    codes = [str(error[key]) for key in ("code", "type", "status") if error.get(key) is not None]
+    details = _listed(error.get("details"))
+    codes += [text for one in details if isinstance(one, dict) for text in _inner(one)]
+    return message or text.strip(), " ".join(codes), _delay(details)
+
+
+def _inner(detail: dict[str, Any]) -> list[str]:
+    ids = [one.get("quotaId") for one in _listed(detail.get("violations")) if isinstance(one, dict)]
+    return [text for text in (detail.get("reason"), *ids) if isinstance(text, str)]
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _delay(details: list[Any]) -> float | None:
+    for one in details:
+        text = one.get("retryDelay") if isinstance(one, dict) else None
+        if isinstance(text, str) and re.fullmatch(r"\d{1,9}(\.\d{1,9})?s", text):
+            return float(text[:-1])
+    return None
+
+
+def _fault(status: int, said: str, code: str, host: Host, model: str) -> Fault:
+    words = f"{code} {said}".lower()
+    kind, advice = _meaning(status, words, host, model)
+    text = cleaned(said, host.secrets)
+    quoted = f" It said: {text}" if text else ""
+    passing = status in PASSING and kind in {"limit", "overloaded", "server", "network"}
+    if kind == "limit" and any(one in words for one in _NO_MONEY):
+        passing = False
+    unthinkable = status == 400 and kind == "bad" and any(one in words for one in _UNTHINKABLE)
+    message = f"{host.name}:{model} {advice} (HTTP {status}).{quoted}"
+    return Fault(
+        kind, message, f"{_WHY.get(kind, 'it failed')} (HTTP {status})", passing=passing, unthinkable=unthinkable
+    )
+
+
+_WHY: dict[str, str] = {
+    "limit": "too much was asked for in a short time",
+    "overloaded": "the host is overloaded",
+    "server": "the host failed",
+}
+
+
+def _has(words: str, parts: Iterable[str]) -> bool:
+    return any(part in words for part in parts)
+
+
+def _meaning(status: int, words: str, host: Host, model: str) -> tuple[Trouble, str]:
+    """The kind of trouble, and what to do, as the end of a sentence about the model."""
+    if status == 413 or (status in {400, 422, 500} and _has(words, _TOO_LONG)):
+        return "too-long", "does not take so long a conversation: make it shorter with /compact, or begin a new one"
+    if status == 401 or (status in {400, 403} and _has(words, _NO_KEY)):
+        return "wrong-key", _key_advice(host, "refuses the key")
+    if status == 402 or (status in {400, 403, 429} and _has(words, _NO_MONEY)):
+        return "limit", f"has no more to give for this key: look at the plan and the billing of {host.name}"
+    if (status < 500 and _has(words, _NO_MODEL)) or (status == 404 and _has(words, ("model", model.lower()))):
+        return "no-model", f"is not there; `ferrule models list {host.name}` lists those that are"
+    return _by_status(status, words, host)
+
+
+def _by_status(status: int, words: str, host: Host) -> tuple[Trouble, str]:
+    setting = f"models.hosts.{host.name}.url"
+    if 300 <= status < 400:
+        return "bad", f"leads elsewhere, which is not followed with a key; set {setting} to the right address"
+    if status == 403:
+        return "wrong-key", _key_advice(host, "may not be used with the key")
+    if status in {404, 405}:
+        return "bad", f"is not at this address, {host.url}; look at {setting} in the settings"
+    if status == 429:
+        return "limit", "has been asked for too much in a short time; wait, or look at the limits of the key"
+    if status in {503, 529} or "overloaded" in words:
+        return "overloaded", "is overloaded; try again later"
+    if status in PASSING or status >= 500:
+        return "server", "failed; try again later"
+    return "bad", "did not take what was sent" if status >= 400 else "did not answer with a stream"
+
+
+def _key_advice(host: Host, verb: str) -> str:
+    if not host.key_env:
+        return f"{verb}; set models.hosts.{host.name}.key_env in the settings to the variable that has one"
+    return f"{verb} of {host.key_env}; set that variable to a key that is valid for {host.name}"

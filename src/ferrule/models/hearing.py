@@ -1,0 +1,87 @@
+"""Hearing one answer: bytes into deltas, and whatever goes wrong on the way into a fault."""
+
+from typing import Any
+
+from ferrule.models.errors import Fault, broke
+from ferrule.models.hosts import Host
+from ferrule.models.line import Incoming
+from ferrule.models.model import Trouble
+from ferrule.models.sockets import Broken, Silent
+from ferrule.models.speech import reader_of
+from ferrule.wire.delta import Broke, Delta
+from ferrule.wire.sse import Event, EventReader, EventTooLongError
+
+
+class Hearing:
+    """One answer as it arrives."""
+
+    def __init__(self, incoming: Incoming, host: Host, model: str, quiet_seconds: float) -> None:
+        self._incoming = incoming
+        self._host = host
+        self._model = model
+        self._quiet_seconds = quiet_seconds
+        self._events = EventReader()
+        self._reader = reader_of(host.api)
+        self._is_done = False
+
+    async def more(self) -> list[Delta] | None:
+        """What the next piece says; None when all is said. Raises Fault."""
+        if self._is_done:
+            return None
+        piece = await self._piece()
+        try:
+            if piece is None:
+                return self._last()
+            deltas = self._read(self._events.feed(piece))
+        except EventTooLongError as error:
+            raise fault(self._host, self._model, "bad", f"sent what is no answer: {error}", passing=False) from error
+        if self._reader.is_over:
+            self._is_done = True
+            await self._incoming.finish()
+        return deltas
+
+    async def _piece(self) -> bytes | None:
+        try:
+            return await self._incoming.piece()
+        except Silent:
+            raise silent(self._host, self._model, self._quiet_seconds) from None
+        except Broken:
+            # A line that breaks behind the last word takes nothing with it.
+            self._incoming.close()
+            return None
+
+    def _last(self) -> list[Delta]:
+        """The line is at its end: either that is the end of the answer, or the answer was cut."""
+        self._is_done = True
+        deltas = self._read(self._events.end())
+        if not self._reader.is_told:
+            message = "broke off in the middle of its answer"
+            raise fault(self._host, self._model, "cut", message, "the answer broke off")
+        return deltas + self._reader.end()
+
+    def _read(self, events: list[Event]) -> list[Delta]:
+        deltas: list[Delta] = []
+        for event in events:
+            deltas += self._reader.read(event)
+        for delta in deltas:
+            if type(delta) is Broke:
+                raise broke(delta.message, delta.kind, self._host, self._model)
+        return deltas
+
+
+def fault(host: Host, model: str, kind: Trouble, advice: str, why: str = "", **how: Any) -> Fault:
+    """A fault that no status tells of."""
+    message = f"{host.name}:{model} {advice}" + ("" if advice.endswith("?") else ".")
+    return Fault(kind, message, why, **{"passing": True, **how})
+
+
+def silent(host: Host, model: str, quiet_seconds: float) -> Fault:
+    advice = f"said nothing for {in_words(quiet_seconds)} and is taken to have broken off"
+    return fault(host, model, "cut", advice, "the host fell silent")
+
+
+def in_words(seconds: float) -> str:
+    """A time in words."""
+    if seconds < 120:
+        return f"{seconds:g} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.0f} hours"

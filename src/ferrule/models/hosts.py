@@ -1,0 +1,228 @@
+"""Where models are: the hosts that are known, as rows, and what the settings and the environment say about them."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ferrule.agent_settings import ModelHost, Models
+from ferrule.core.errors import ConfigError
+
+_LOCAL_NAMES = ("localhost", "host.docker.internal")
+_LOCAL_ENDS = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
+
+
+class Row(NamedTuple):
+    """A host that is known beforehand."""
+
+    api: str
+    url: str
+    keys: tuple[str, ...] = ()
+    """The variables that may hold its key, the first one that is set; none where it wants no key."""
+    urls: tuple[str, ...] = ()
+    """The variables that may hold another address."""
+    begins: tuple[str, ...] = ()
+    """A bare model id that begins so is one of this host's."""
+    max_tokens: str = "max_tokens"
+    """What a Chat body calls the most tokens of an answer."""
+    marks: str = ""
+    """A Chat body for models with this in their id takes a mark of what is to be kept in the cache."""
+    conversation: bool = False
+    """Does it take a name of the conversation, by which it finds what it keeps of it?"""
+    takes_thinking: bool = True
+    """May a Chat body bring back what the model thought?"""
+    free: bool = False
+    """Does it speak plain HTTP to any address? Only where somebody set it up themselves."""
+
+
+ROWS: dict[str, Row] = {
+    "anthropic": Row(
+        "anthropic", "https://api.anthropic.com", ("ANTHROPIC_API_KEY",), ("ANTHROPIC_BASE_URL",), ("claude-",)
+    ),
+    "openai": Row(
+        "openai-responses",
+        "https://api.openai.com/v1",
+        ("OPENAI_API_KEY",),
+        ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+        ("gpt-", "o1", "o3", "o4", "chatgpt-", "codex-"),
+        conversation=True,
+    ),
+    "openai-chat": Row(
+        "openai-chat",
+        "https://api.openai.com/v1",
+        ("OPENAI_API_KEY",),
+        ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+        max_tokens="max_completion_tokens",
+        conversation=True,
+        takes_thinking=False,
+    ),
+    "gemini": Row(
+        "gemini",
+        "https://generativelanguage.googleapis.com/v1beta",
+        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        ("GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL"),
+        ("gemini-", "gemma-"),
+    ),
+    "openrouter": Row(
+        "openai-chat",
+        "https://openrouter.ai/api/v1",
+        ("OPENROUTER_API_KEY",),
+        ("OPENROUTER_BASE_URL",),
+        marks="anthropic/",
+    ),
+    "deepseek": Row("openai-chat", "https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",), begins=("deepseek-",)),
+    "mistral": Row(
+        "openai-chat",
+        "https://api.mistral.ai/v1",
+        ("MISTRAL_API_KEY",),
+        begins=("mistral-", "codestral-", "devstral-", "magistral-"),
+        takes_thinking=False,
+    ),
+    "groq": Row("openai-chat", "https://api.groq.com/openai/v1", ("GROQ_API_KEY",), takes_thinking=False),
+    "xai": Row("openai-chat", "https://api.x.ai/v1", ("XAI_API_KEY",), begins=("grok-",), takes_thinking=False),
+    "ollama": Row("openai-chat", "http://127.0.0.1:11434/v1", (), ("OLLAMA_HOST",)),
+    "vllm": Row("openai-chat", "http://127.0.0.1:8000/v1", (), ("VLLM_BASE_URL",)),
+    "llamacpp": Row("openai-chat", "http://127.0.0.1:8080/v1", (), ("LLAMACPP_BASE_URL",)),
+    "lmstudio": Row("openai-chat", "http://127.0.0.1:1234/v1", (), ("LMSTUDIO_BASE_URL",)),
+}
+ALIASES = {"google": "gemini", "openai-responses": "openai", "llama.cpp": "llamacpp", "lm-studio": "lmstudio"}
+
+_PORTS = {"OLLAMA_HOST": 11434}
+"""A variable that may hold a bare machine name and nothing else, and the port that is meant then."""
+_TWICE = {"anthropic": "/v1"}
+_VERSION = {"openai-chat": "/v1", "openai-responses": "/v1"}
+
+
+class Host:
+    """A host as it is asked: nothing of it is looked up again. Its key is in no text that it makes of itself."""
+
+    def __init__(
+        self, name: str, row: Row, *, key: str = "", key_env: str = "", headers: Mapping[str, str] = {}
+    ) -> None:
+        self.name = name
+        self.row = row
+        self.api = row.api
+        # Some write the version into the address of an API that has it in its paths.
+        self.url = row.url.rstrip("/").removesuffix(_TWICE.get(row.api, "/"))
+        self.key_env = key_env
+        """The variable that has the key or, where none is set, should have it; empty where none is wanted."""
+        self.key = key
+        self.headers = dict(headers)
+
+    def __repr__(self) -> str:
+        return f"Host({self.name!r}, {self.api!r}, {self.url!r})"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be seen in any message."""
+        return tuple(value for value in (self.key, *self.headers.values()) if len(value) > 3)
+
+
+def host_names(settings: Models) -> list[str]:
+    """The names of all hosts, those of the settings first."""
+    return list(dict.fromkeys((*settings.hosts, *ROWS)))
+
+
+def find_host(name: str, settings: Models, environment: Mapping[str, str]) -> Host:
+    """A host by its name. Raises ConfigError where there is none, or its address cannot be used."""
+    given = settings.hosts.get(name)
+    known = ROWS.get(ALIASES.get(name, name))
+    if known is None and given is None:
+        raise ConfigError(_unknown(name, host_names(settings)))
+    row = known or Row("openai-chat", "")
+    if known is not None and (found := _first(row.urls, environment)):
+        row = row._replace(url=_written(environment[found], found, row), free=True)
+    if given is not None:
+        row = _overridden(row, given)
+    _check(name, row)
+    names = (given.key_env,) if given is not None and given.key_env else row.keys
+    found = _first(names, environment)
+    headers = {} if given is None else {key: _expanded(text, environment) for key, text in given.headers.items()}
+    key = environment[found].strip() if found else ""
+    _check_sent(key, f"The key in {found}")
+    for header, text in headers.items():
+        _check_sent(header + text, f"The header number {list(headers).index(header) + 1} of the host {name}")
+    return Host(name, row, key=key, key_env=found or (names[0] if names else ""), headers=headers)
+
+
+def _overridden(row: Row, given: ModelHost) -> Row:
+    if given.url:
+        row = row._replace(url=given.url, free=True)
+    if given.api and given.api != row.api:
+        row = row._replace(api=given.api, max_tokens="max_tokens", marks="", conversation=False)
+    return row
+
+
+def _first(names: Iterable[str], environment: Mapping[str, str]) -> str:
+    return next((name for name in names if environment.get(name, "").strip()), "")
+
+
+def _written(address: str, variable: str, row: Row) -> str:
+    """An address as a variable has it: some hold a machine's name only, and some leave out the API's version."""
+    url = address.strip().rstrip("/")
+    if "://" not in url:
+        url = f"http://{url}"
+    scheme, _, rest = url.partition("://")
+    machine, slash, path = rest.partition("/")
+    if variable in _PORTS:
+        if not _has_port(machine):
+            machine = f"{machine}:{_PORTS[variable]}"
+        # It says where a server listens, and one that listens everywhere is here.
+        machine = machine.replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "[::1]:")
+    if not slash and variable in _PORTS:
+        return f"{scheme}://{machine}{_VERSION.get(row.api, '')}"
+    return f"{scheme}://{machine}{slash}{path}"
+
+
+def _has_port(machine: str) -> bool:
+    return machine.rpartition(":")[2].isdigit() and not machine.endswith("]")
+
+
+def _expanded(text: str, environment: Mapping[str, str]) -> str:
+    if "${" not in text:
+        return text
+    import re  # only who writes variables pays for it
+
+    return re.sub(r"\$\{(\w+)\}", lambda found: environment.get(found[1], ""), text)
+
+
+def _check(name: str, row: Row) -> None:
+    scheme, separator, rest = row.url.partition("://")
+    machine = rest.partition("/")[0]
+    if not row.url:
+        raise ConfigError(f"The host {name} has no address: set models.hosts.{name}.url.")
+    is_odd = not row.url.isascii() or not row.url.isprintable() or any(sign in row.url for sign in " ?#")
+    if not separator or scheme not in {"http", "https"} or not machine or is_odd:
+        raise ConfigError(f"The address of the host {name} must begin with https:// or http:// and name a machine.")
+    if "@" in machine:
+        raise ConfigError(f"The address of the host {name} must not hold a name or a password: use a key variable.")
+    if scheme == "http" and not row.free and not is_near(machine):
+        raise ConfigError(f"The address of the host {name} must begin with https://: a key would be read on the way.")
+
+
+def _check_sent(text: str, what: str) -> None:
+    # What it holds is not shown: it is a key, or may be one.
+    if not text.isascii() or not text.isprintable():
+        raise ConfigError(f"{what} holds characters that cannot be sent: only plain letters, digits and signs can.")
+
+
+def is_near(machine: str) -> bool:
+    """Is it this machine, or one of a private network?"""
+    bare = machine.rpartition(":")[0] if _has_port(machine) else machine
+    bare = bare.strip("[]").lower()
+    if bare in _LOCAL_NAMES or bare.endswith(_LOCAL_ENDS):
+        return True
+    import ipaddress  # only for addresses without https
+
+    try:
+        address = ipaddress.ip_address(bare)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_private or address.is_link_local
+
+
+def _unknown(name: str, names: list[str]) -> str:
+    from ferrule.support.near import near  # only a mistake pays for it
+
+    meant = near(name, [*names, *ALIASES, "scripted", "local"], most=1)
+    hint = f" Did you mean {meant[0]!r}?" if meant else ""
+    listed = ", ".join([*names, "scripted", "local"])
+    return f"No host of models is called {name!r}.{hint} There are: {listed}. More are set under models.hosts."

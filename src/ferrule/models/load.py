@@ -1,0 +1,52 @@
+"""A model by its name."""
+
+import os
+from collections.abc import Mapping
+
+from ferrule.agent_settings import Models
+from ferrule.models.catalog import about
+from ferrule.models.hosts import Host, find_host
+from ferrule.models.model import Model, ModelError
+from ferrule.models.names import chosen, named
+
+__all__ = ["chosen", "load_model"]
+
+
+def load_model(name: str, settings: Models, *, environment: Mapping[str, str] = os.environ) -> Model:
+    """The model that a name means, such as `anthropic:claude-opus-5-5`; nothing is sent yet.
+
+    Raises: ConfigError for a name that means nothing, ModelError where its host wants a key and there is none.
+    """
+    host, model = named(name, settings)
+    if host == "scripted":
+        from ferrule.models import scripted  # for recorded conversations only
+
+        return scripted.load(model)
+    if host == "local":
+        from ferrule.models import local  # for models on this machine only
+
+        return local.load(model)
+    found = find_host(host, settings, environment)
+    check_key(found, name)
+    from ferrule.models.api import HttpModel  # for models behind an address only
+
+    return HttpModel(found, model, about(model, settings.known), settings)
+
+
+def check_key(host: Host, name: str) -> None:
+    """Raises ModelError where the host wants a key and there is none."""
+    if host.key or not host.key_env or _is_signed(host):
+        return
+    others = [variable for variable in host.row.keys if variable != host.key_env]
+    either = "".join(f" or {variable}" for variable in others)
+    raise ModelError(
+        f"{name} needs a key, and {host.key_env}{either} is not set. Set it in the environment, for example "
+        f"`export {host.key_env}=…`; another variable can be named as models.hosts.{host.name}.key_env in the "
+        "settings. `ferrule models` shows which keys are set.",
+        "no-key",
+    )
+
+
+def _is_signed(host: Host) -> bool:
+    """Does the user send a header of their own that says who asks?"""
+    return any(name.lower() in {"authorization", "x-api-key", "x-goog-api-key"} for name in host.headers)

@@ -1,0 +1,176 @@
+"""A connection as HTTP needs it: bytes in order, waited for no longer than is sensible, and secured.
+
+asyncio's own streams and those of other packages cost several rounds of the event loop for every piece that is read or
+written. The harness time of a turn is measured in fewer.
+"""
+
+import asyncio
+import os
+import ssl
+
+_HIGH_BYTES = 1 << 18
+"""So much may wait to be read before the other side is asked to stop."""
+_HEAD_START_SECONDS = 0.25
+"""A machine with several addresses has so long for each before the next one is tried beside it."""
+
+
+class Broken(Exception):  # noqa: N818 - it is judged by whoever reads, and never leaves
+    """The line does not stand any more, or what came on it is no HTTP."""
+
+
+class Unreachable(Broken):
+    """The line never stood."""
+
+    def __init__(self, why: str, *, passing: bool = True) -> None:
+        super().__init__(why)
+        self.passing = passing
+        """May another try help?"""
+
+
+class Silent(Broken):
+    """Nothing came for too long."""
+
+
+class Stream(asyncio.Protocol):
+    """One connection. A side that says nothing for `quiet_seconds` has broken off."""
+
+    def __init__(self, quiet_seconds: float) -> None:
+        self._quiet_seconds = quiet_seconds
+        self._transport: asyncio.Transport | None = None
+        self._waiting = bytearray()
+        self._error: Exception | None = None
+        self._reader: asyncio.Future[None] | None = None
+        self._writer: asyncio.Future[None] | None = None
+        self._is_over = False
+        self._is_full = False
+        self._is_paused = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._waiting += data
+        if len(self._waiting) > _HIGH_BYTES and not self._is_paused and self._transport is not None:
+            self._is_paused = True
+            self._transport.pause_reading()
+        _wake(self._reader)
+
+    def eof_received(self) -> None:
+        self._is_over = True
+        _wake(self._reader)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_over = True
+        self._error = exc
+        _wake(self._reader)
+        _wake(self._writer)
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        _wake(self._writer)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Is it open, and has nobody spoken unasked? A host that does has closed it, or lost its way."""
+        closing = self._transport is None or self._transport.is_closing()
+        return not (closing or self._is_over or self._waiting)
+
+    @property
+    def has_waiting(self) -> bool:
+        """Can something be read without waiting for it?"""
+        return bool(self._waiting) or self._is_over
+
+    async def read(self) -> bytes:
+        """What has come; nothing at the end. Raises Broken."""
+        while not self._waiting:
+            if self._error is not None:
+                raise Broken(_why(self._error))
+            if self._is_over:
+                return b""
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._within(self._reader)
+        data = bytes(self._waiting)
+        self._waiting.clear()
+        if self._is_paused and self._transport is not None:
+            self._is_paused = False
+            self._transport.resume_reading()
+        return data
+
+    async def write(self, data: bytes) -> None:
+        """Sends it. A side that hangs up meanwhile may have said why, so that is for the reader to see."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        self._transport.write(data)
+        while self._is_full and not self._is_over:
+            self._writer = asyncio.get_running_loop().create_future()
+            await self._within(self._writer)
+
+    def close(self) -> None:
+        """At once: what was not read is of no use to anybody, and the other side need not go on."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def secure(self, context: ssl.SSLContext, host: str, seconds: float) -> None:
+        """From here on nobody on the way can read it, and the other side is who it says. Raises Unreachable."""
+        assert self._transport is not None
+        try:
+            secured = await asyncio.get_running_loop().start_tls(
+                self._transport, self, context, server_hostname=host, ssl_handshake_timeout=seconds
+            )
+        except (OSError, ssl.SSLError) as error:
+            self.close()
+            wrong = isinstance(error, ssl.SSLCertVerificationError)
+            raise Unreachable(_why(error), passing=not wrong) from None
+        if secured is None:
+            raise Unreachable("the connection was closed while it was being secured")
+        self._transport = secured
+
+    async def _within(self, future: "asyncio.Future[None]") -> None:
+        # A timer is cheaper than a task or a context of its own, and this is done for every piece.
+        timer = asyncio.get_running_loop().call_later(self._quiet_seconds, _fail, future)
+        try:
+            await future
+        finally:
+            timer.cancel()
+
+
+async def connected(host: str, port: int, *, seconds: float, quiet_seconds: float) -> Stream:
+    """A connection to a machine. Raises Unreachable."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(seconds):
+            _, stream = await loop.create_connection(
+                lambda: Stream(quiet_seconds), host, port, happy_eyeballs_delay=_HEAD_START_SECONDS
+            )
+    except TimeoutError:
+        raise Unreachable("nobody answered in time") from None
+    except OSError as error:
+        raise Unreachable(_why(error)) from None
+    except UnicodeError:
+        raise Unreachable("this is no name of a machine", passing=False) from None
+    return stream
+
+
+def _fail(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_exception(Silent("nothing came for too long"))
+
+
+def _wake(future: "asyncio.Future[None] | None") -> None:
+    if future is not None and not future.done():
+        future.set_result(None)
+
+
+def _why(error: Exception) -> str:
+    """What an error of the system says, in its own words and without what it is about."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate cannot be trusted: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return (error.reason or "the connection could not be secured").lower().replace("_", " ")
+    if isinstance(error, OSError) and error.errno and error.errno > 0:
+        return os.strerror(error.errno).lower()
+    return str(error) or type(error).__name__

@@ -1,0 +1,145 @@
+"""`ferrule models`: the hosts, the keys that are set and never shown, the model that is chosen, and hosts asked."""
+
+import asyncio
+import json
+import threading
+
+import pytest
+from click.testing import CliRunner
+from tests.models.server import Exchange, Server, serving
+from tests.models.spoken import ANTHROPIC
+
+from ferrule.cli.main import cli, run
+
+KEY = "sk-ant-THE-SECRET-0123456789"
+
+
+def ran(*args: str):
+    return CliRunner().invoke(cli, ["models", *args], standalone_mode=False)
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch):
+    for name in ("FERRULE_MODEL", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "GEMINI_API_KEY", "OLLAMA_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+
+
+def test_hosts_are_listed_with_their_keys_by_name_only():
+    out = ran().output
+
+    assert "anthropic    anthropic         https://api.anthropic.com" in out
+    assert "ANTHROPIC_API_KEY is set" in out
+    assert "OPENAI_API_KEY is not set" in out
+    assert "none needed" in out
+    assert KEY not in out
+
+
+def test_without_a_model_it_says_how_to_choose_one():
+    assert ran().output.startswith("No model is chosen: use --model, FERRULE_MODEL")
+
+
+CHOSEN = [
+    pytest.param((), {"FERRULE_MODEL": "opus"}, {"name": "opus", "by": "environment"}, id="environment"),
+    pytest.param(("--model", "haiku"), {"FERRULE_MODEL": "opus"}, {"name": "haiku", "by": "flag"}, id="flag"),
+    pytest.param((), {}, None, id="none"),
+]
+
+
+@pytest.mark.parametrize(("args", "environment", "wanted"), CHOSEN)
+def test_it_says_which_model_is_chosen_and_by_whom(args, environment, wanted, monkeypatch):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    value = json.loads(ran(*args, "--json").output)
+
+    assert value["model"] == wanted
+    assert value["roles"]["sonnet"].startswith("anthropic:claude-sonnet")
+    assert {host["name"]: host["key_set"] for host in value["hosts"]}["anthropic"] is True
+    assert any(row["begins"] == "claude-opus-5-5" and row["prices"]["input"] == 4 for row in value["known"])
+
+
+class Apart:
+    """A server that runs in a thread of its own, as the command has a loop of its own."""
+
+    def __init__(self, *plays) -> None:
+        self._plays = plays
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._main()))
+
+    async def _main(self) -> None:
+        self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
+        async with serving() as self.server:
+            self.server.play(*self._plays)
+            self._ready.set()
+            await self._over.wait()
+
+    def __enter__(self) -> Server:
+        self._thread.start()
+        assert self._ready.wait(20)
+        return self.server
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join(20)
+
+
+async def names(exchange: Exchange) -> None:
+    await exchange.whole(200, {"data": [{"id": "claude-b"}, {"id": "claude-a"}, {"id": "evil\x1b[2J"}, {"no": 1}]})
+
+
+async def streaming(exchange: Exchange) -> None:
+    await exchange.stream(ANTHROPIC.stream)
+
+
+async def refuse(exchange: Exchange) -> None:
+    await exchange.whole(401, {"error": {"type": "authentication_error", "message": f"bad key {KEY}"}})
+
+
+def test_a_host_is_asked_for_its_models(monkeypatch):
+    with Apart(names) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+
+        assert ran("list", "anthropic").output == "claude-a\nclaude-b\n"
+        assert json.loads(ran("list", "anthropic", "--json").output) == ["claude-a", "claude-b"]
+        assert [(one.method, one.path) for one in server.asked] == [("GET", "/v1/models?limit=1000")] * 2
+
+
+def test_a_model_is_asked_for_one_word(monkeypatch):
+    with Apart(streaming) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        shown = ran("test", "claude-opus-4-5")
+        told = json.loads(ran("test", "claude-opus-4-5", "--json").output)
+
+    assert "anthropic:claude-opus-4-5 said 'Größe" in shown.output
+    assert "100 tokens in, 55 out, $0.0" in shown.output
+    assert told["usage"]["cache_read"] == 70
+    assert told["cost"] > 0
+
+
+def test_a_refusal_is_one_line_and_a_failure(monkeypatch, capsys):
+    with Apart(refuse) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+
+        assert run(["models", "test", "claude-opus-4-5"]) == 1
+        shown = capsys.readouterr()
+        assert run(["models", "test", "claude-opus-4-5", "--json"]) == 1
+        told = json.loads(capsys.readouterr().out)
+
+    assert "refuses the key of ANTHROPIC_API_KEY" in shown.err
+    assert KEY not in shown.err + shown.out + json.dumps(told)
+    assert told["error"]["kind"] == "wrong-key"
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        pytest.param(["list"], 2, "Write `ferrule models list HOST`", id="no host"),
+        pytest.param(["list", "antropic"], 2, "Did you mean 'anthropic'", id="no such host"),
+        pytest.param(["test", "openai:gpt-5.2"], 1, "OPENAI_API_KEY is not set", id="no key"),
+        pytest.param(["test"], 1, "No model is chosen", id="no model"),
+        pytest.param(["show", "x"], 2, "Write `ferrule models`", id="too much"),
+    ],
+)
+def test_a_mistake_says_what_to_do(args, code, words, capsys):
+    assert run(["models", *args]) == code
+    assert words in capsys.readouterr().err

@@ -1,0 +1,1 @@
+"""Models: their names, their bodies, and what they say over real HTTP."""
