@@ -62,6 +62,7 @@ def examine(session: dict[str, Any]) -> Iterator[Finding]:
     yield from _settings()
     yield from _sources(session)
     yield finish(_store(session))
+    yield _threads()
 
 
 def _packages() -> Iterator[Finding]:
@@ -195,6 +196,24 @@ async def _store(session: dict[str, Any]) -> Finding:
         return Finding(good=None, subject="store", text=warning)
     size = sum(entry.size_bytes for entry in kept)
     return Finding(good=True, subject="store", text=f"{state_folder()}: {len(kept)} outputs, {size:,} bytes")
+
+
+def _threads() -> Finding:
+    from ferrule.support.sqlite import UnusableError  # loads SQLite
+    from ferrule.workspace.thread_index import has_full_text
+    from ferrule.workspace.thread_store import ThreadStore
+
+    store = ThreadStore(os.path.join(state_folder(), "threads"))
+    try:
+        kept = len(store.list(limit=1_000_000))
+    except UnusableError as error:
+        return Finding(good=False, subject="threads", text=f"{error} Conversations are not kept until then.")
+    finally:
+        store.close()
+    if not has_full_text():
+        text = f"{kept} kept; this SQLite has no FTS5, so searches look through every text and are slow"
+        return Finding(good=None, subject="threads", text=text)
+    return Finding(good=None if store.warning else True, subject="threads", text=store.warning or f"{kept} kept")
 
 
 def _probe(folder: str) -> None:

@@ -1,0 +1,274 @@
+"""`ferrule threads`: the conversations that are kept; list, show, search, export and delete them."""
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import msgspec
+
+from ferrule.cli.codes import DONE, FAILED
+from ferrule.cli.show import columns, paint
+from ferrule.output.clean import clean
+from ferrule.settings import load_settings, state_folder
+from ferrule.workspace.thread_store import About, Finding, Thread, ThreadStore
+
+_SHORT_CHARS = 10
+"""`T-` and the first part of an id, which is mostly enough."""
+_MODEL_CHARS = 30
+_LEAST_TITLE_CHARS = 20
+
+_WORKSPACE = click.option("--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+_ALL = click.option("--all", "every", is_flag=True, help="Those of other workspaces too.")
+_CHILDREN = click.option("--children", is_flag=True, help="Those of subagents too.")
+_LIMIT = click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
+
+
+@click.group("threads", invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """List, show, search, export and delete the conversations that are kept.
+
+    \b
+    An id may be shortened to a beginning that only one thread has.
+
+    \b
+    Examples:
+      ferrule threads
+      ferrule threads search parser file:src/app.py after:7d
+      ferrule threads show T-5928a90d
+      ferrule threads export T-5928a90d --format md -o talk.md
+      ferrule threads delete T-5928a90d
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_threads)
+
+
+@command.command("list")
+@_WORKSPACE
+@_ALL
+@_CHILDREN
+@_LIMIT
+@_JSON
+def list_threads(*, workspace: str, every: bool, children: bool, limit: int, as_json: bool) -> int:
+    """The newest threads of this folder and those below it."""
+    with _opened() as store:
+        threads = store.list(limit=limit, workspace=_folder(workspace, every=every), children=children)
+    if as_json:
+        click.echo(_json([_row(about) for about in threads]))
+    elif not threads:
+        more = "" if every else " about this folder; --all lists those of others too"
+        click.echo(f"No threads are kept{more}.", err=True)
+    else:
+        _table(threads, every=every)
+    return DONE
+
+
+@command.command("search")
+@click.argument("query", nargs=-1, required=True)
+@_WORKSPACE
+@_ALL
+@_CHILDREN
+@_LIMIT
+@_JSON
+def search(*, query: tuple[str, ...], workspace: str, every: bool, children: bool, limit: int, as_json: bool) -> int:
+    """Find threads by words, "phrases", file:, repo:, after: and before:.
+
+    \b
+    A thread is found that holds every word somewhere. Dates are 2026-01-31, or 7d, 2w, 3m for a while ago.
+
+    \b
+    Examples:
+      ferrule threads search parse_query
+      ferrule threads search '"off by one"' file:*.sql
+      ferrule threads search --all migration after:2026-01-31
+    """
+    with _opened() as store:
+        folder = _folder(workspace, every=every)
+        findings = store.find(" ".join(query), limit=limit, workspace=folder, children=children)
+    for note in findings.notes:
+        click.echo(paint(f"note: {clean(note)}", "yellow"), err=True)
+    if as_json:
+        click.echo(_json([_found_row(finding) for finding in findings.found]))
+    elif not findings.found:
+        click.echo("No threads were found.", err=True)
+    else:
+        click.echo("\n\n".join(_block(finding, every=every) for finding in findings.found))
+        if findings.total > len(findings.found):
+            click.echo(f"\n{findings.total - len(findings.found)} more; --limit shows them.", err=True)
+    return DONE
+
+
+@command.command("show")
+@click.argument("thread", metavar="ID")
+@click.option("--full", is_flag=True, help="With all that calls were given and came back with.")
+def show(*, thread: str, full: bool) -> int:
+    """Print a thread: who said what, and each call in a line."""
+    from ferrule.workspace.thread_turns import messages, render  # for whoever reads one
+
+    loaded = _load(thread)
+    about = loaded.about
+    click.echo(paint(clean(about.title) or about.id, "bold"))
+    click.echo(paint(", ".join(filter(None, _facts(about))), "dim"))
+    for message in messages(loaded.items):
+        head, _, body = clean(render(message, full=full)).partition("\n")
+        click.echo(f"\n{paint(head, 'green' if message.speaker == 'user' else 'cyan')}\n{body}")
+    if loaded.skipped:
+        click.echo(paint(f"warning: the last {loaded.skipped} entries are damaged.", "yellow"), err=True)
+    return DONE
+
+
+@command.command("export")
+@click.argument("thread", metavar="ID")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["md", "json", "jsonl"]),
+    default="md",
+    show_default=True,
+    help="Markdown to read, or JSON with everything that is kept.",
+)
+@click.option("-o", "--output", "path", metavar="FILE", help="Write it there, and not to standard output.")
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
+def export(*, thread: str, form: str, path: str | None, force: bool) -> int:
+    """Write a thread as Markdown, as one JSON object, or as JSON lines."""
+    from ferrule.cli.thread_export import exported  # for whoever takes one away
+
+    text = exported(_load(thread), form)
+    if path is None:
+        click.echo(text, nl=False)
+        return DONE
+    try:
+        # It may hold secrets, so it is for the user alone.
+        flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
+        with open(os.open(path, flags, 0o600), "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except FileExistsError:
+        raise click.UsageError(f"{path} is there already; --force writes over it.") from None
+    click.echo(f"Wrote {path}.", err=True)
+    return DONE
+
+
+@command.command("delete")
+@click.argument("threads", metavar="ID...", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(*, threads: tuple[str, ...], yes: bool) -> int:
+    """Delete threads and those of their subagents, for good."""
+    with _opened() as store:
+        wanted = [_meant(store, thread) for thread in dict.fromkeys(threads)]
+        for about in wanted:
+            click.echo(f"{about.id}  {_when(about.updated)}  {clean(about.title)}")
+        if not yes:
+            if not sys.stdin.isatty():
+                raise click.UsageError("Nobody can be asked here; --yes deletes without a question.")
+            if not click.confirm(f"Delete {'it' if len(wanted) == 1 else f'these {len(wanted)}'} for good?"):
+                click.echo("Nothing was deleted.", err=True)
+                return FAILED
+        for about in wanted:
+            store.delete(about.id)
+    click.echo(f"Deleted {len(wanted)} thread{'' if len(wanted) == 1 else 's'}.")
+    return DONE
+
+
+@contextlib.contextmanager
+def _opened() -> Iterator[ThreadStore]:
+    """The store; one that cannot be used is a line and an exit code."""
+    from ferrule.support.sqlite import UnusableError  # loads SQLite
+
+    store = ThreadStore(os.path.join(state_folder(), "threads"), keep_days=load_settings().threads.keep_days)
+    try:
+        yield store
+    except UnusableError as error:
+        click.echo(f"ferrule: {error}", err=True)
+        raise SystemExit(FAILED) from error
+    finally:
+        if store.warning:
+            click.echo(paint(f"warning: {store.warning}", "yellow"), err=True)
+        store.close()
+
+
+def _load(name: str) -> Thread:
+    with _opened() as store:
+        thread = store.load(_meant(store, name).id)
+    assert thread is not None
+    return thread
+
+
+def _meant(store: ThreadStore, name: str) -> About:
+    found = store.meant(name)
+    about = store.about(found[0]) if len(found) == 1 else None
+    if about is not None:
+        return about
+    if found:
+        raise click.UsageError(f"{name!r} is the beginning of several ids: {', '.join(found)}. Give more of it.")
+    raise click.UsageError(f"There is no thread {name!r}. `ferrule threads list --all` names those that are kept.")
+
+
+def _folder(workspace: str, *, every: bool) -> str | None:
+    if every:
+        return None
+    if not os.path.isdir(workspace):
+        raise click.UsageError(f"{workspace} is not a folder.")
+    return os.path.realpath(workspace)
+
+
+def _table(threads: tuple[About, ...], *, every: bool) -> None:
+    shorts = [about.id[:_SHORT_CHARS] for about in threads]
+    ids = [short if shorts.count(short) == 1 else about.id for short, about in zip(shorts, threads, strict=True)]
+    models = [_cut(clean(about.model), _MODEL_CHARS) or "-" for about in threads]
+    width, model_width = max(map(len, ids)), max(map(len, models))
+    room = max(_LEAST_TITLE_CHARS, columns() - width - model_width - 29)
+    click.echo(paint(f"{'id':<{width}}  {'when':<16}  {'turns':>5}  {'model':<{model_width}}  title", "bold"))
+    for about, short, model in zip(threads, ids, models, strict=True):
+        title = _cut(clean(about.title), room)
+        where = paint(f"  {clean(about.workspace)}", "dim") if every else ""
+        click.echo(
+            f"{short:<{width}}  {_when(about.updated)}  {about.turns:>5}  {model:<{model_width}}  {title}{where}"
+        )
+
+
+def _block(finding: Finding, *, every: bool) -> str:
+    about = finding.about
+    where = f"  {clean(about.workspace)}" if every else ""
+    rows = [f"{paint(about.id, 'cyan')}  {_when(about.updated)}  {about.turns} turns{where}"]
+    rows += [f"  {paint(clean(about.title), 'bold')}"] if about.title else []
+    rows += [f"  {clean(finding.excerpt)}"] if finding.excerpt else []
+    if finding.files:
+        more = f" and {finding.more_files} more" if finding.more_files else ""
+        rows.append(paint(f"  files: {clean(', '.join(finding.files))}{more}", "dim"))
+    return "\n".join(rows)
+
+
+def _facts(about: About) -> list[str]:
+    parent = f"of a subagent of {about.parent}" if about.parent else ""
+    return [about.id, _when(about.updated), clean(about.workspace), clean(about.model), f"{about.turns} turns", parent]
+
+
+def _row(about: About) -> dict[str, Any]:
+    return about._asdict()
+
+
+def _found_row(finding: Finding) -> dict[str, Any]:
+    return {
+        **_row(finding.about),
+        "excerpt": finding.excerpt,
+        "files": list(finding.files),
+        "more_files": finding.more_files,
+    }
+
+
+def _when(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+
+
+def _cut(text: str, limit_chars: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= limit_chars else line[: limit_chars - 1] + "…"
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value)).decode()
