@@ -45,7 +45,8 @@ class Arguments:
         known = self._schemas.get(id(spoken))
         if known is None:
             is_foreign = _is_raw(tool) or not hasattr(tool.args, "__struct_fields__")
-            known = self._schemas[id(spoken)] = (spoken, Schema(_open(spoken.schema) if is_foreign else spoken.schema))
+            schema = spoken.accepts or spoken.schema
+            known = self._schemas[id(spoken)] = (spoken, Schema(_open(schema) if is_foreign else schema))
         fitted = known[1].fit(came)
         for note in fitted.notes:
             ctx.note(note)

@@ -12,11 +12,13 @@ _MOST_LINES = 24
 _MOST_CHARS = 1600
 _MOST_READ_BYTES = 1 << 20
 _YES, _ALWAYS, _NO, _ALL, _TELL = ("y", "yes"), ("a", "always"), ("n", "no"), ("s", "show"), ("t", "tell")
+_EDITS = ("e", "edits")
 _OFFERS = {
     "call": "Allow? ",
     "folder": "Open this folder for the session? ",
     "outside": "Run it outside the sandbox? ",
     "server": "Approve it, from now on? ",
+    "plan": "Approve the plan? ",
 }
 _MOST_TOUCHES = 6
 
@@ -33,6 +35,12 @@ def at_a_terminal() -> TextIO | None:
         return None
 
 
+def offered(question: Question) -> str:
+    """What a yes means. What came up while a call ran need not be about the sandbox."""
+    is_other = question.kind == "outside" and question.tool not in {"shell", "shell_session", "skill"}
+    return "Allow it? " if is_other else _OFFERS[question.kind]
+
+
 class Terminal:
     """Asks on standard error, reads a line from the terminal."""
 
@@ -45,13 +53,17 @@ class Terminal:
 
     async def ask(self, question: Question) -> Answer:
         self._forget_typed()
-        _say(f"\n{_bounded(question.summary)}")
+        if question.kind == "choose":
+            from ferrule.cli.choosing import choose  # for models that ask
+
+            return await choose(question, _say, self._typed_line)
+        _say(f"\n{bounded(question.summary)}")
         if question.kind == "values":
             from ferrule.cli.filling import fill  # for servers that ask for something
 
             return await fill(question, _say, self._typed_line)
         shown = preview(question)
-        _show(shown[:_MOST_LINES], len(shown))
+        _show(shown if question.kind == "plan" else shown[:_MOST_LINES], len(shown))
         for line in touches(question):
             _say(f"  {line}")
         if question.why:
@@ -60,9 +72,11 @@ class Terminal:
 
     async def _chosen(self, question: Question, shown: list[str]) -> Answer:
         """Yes, always, no, or why not; nothing else ends it."""
-        offer = _OFFERS[question.kind]
+        offer = offered(question)
         always = question.kind == "call" and (self._many or bool(question.proposals))
+        edits = question.kind == "plan" and question.input.get("mode") == "default"
         choices = f"[y]es, [a]lways ({self._covers(question)}), " if always else "[y]es, "
+        choices += "yes, and [e]dits need no question, " * edits
         choices += "[t]ell the model why not, [n]o: " if self._many else "[n]o: "
         if len(shown) > _MOST_LINES:
             choices = f"[s]how all, {choices}"
@@ -76,6 +90,8 @@ class Terminal:
             if said in _ALL and len(shown) > _MOST_LINES:
                 _show(shown, len(shown))
                 continue
+            if edits and said in _EDITS:
+                return Answer(allow=True, values={"mode": "acceptEdits"})
             if said in _YES or (always and said in _ALWAYS):
                 return Answer(allow=True, always=said in _ALWAYS)
             if said in _TELL and self._many:
@@ -114,15 +130,15 @@ class Terminal:
     async def _line(self) -> str:
         """One line; the end of input ends it too, without a newline."""
         while b"\n" not in self._typed:
-            piece = await _piece(self._source.fileno())
-            if not piece:
+            typed = await piece(self._source.fileno())
+            if not typed:
                 break
-            self._typed += piece
+            self._typed += typed
         line, newline, self._typed = self._typed.partition(b"\n")
         return (line + newline).decode(errors="replace")
 
 
-async def _piece(descriptor: int) -> bytes:
+async def piece(descriptor: int) -> bytes:
     """What was typed, when something was; the event loop goes on meanwhile."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
@@ -137,7 +153,7 @@ async def _piece(descriptor: int) -> bytes:
     return os.read(descriptor, 4096)
 
 
-def _bounded(summary: str) -> str:
+def bounded(summary: str) -> str:
     """A long command with its beginning and its end in sight."""
     if len(summary) <= _MOST_CHARS:
         return summary
@@ -146,7 +162,9 @@ def _bounded(summary: str) -> str:
 
 
 def preview(question: Question) -> list[str]:
-    """What a call would write, line by line."""
+    """What a call would write, line by line; a plan whole, for nobody approves what they have not seen."""
+    if question.kind == "plan":
+        return [visible(line) for line in question.input["plan"].splitlines()]
     old, new, content = (question.input.get(name) for name in ("old", "new", "content"))
     if isinstance(content, str):
         path = next((access.key for access in question.touches if access.kind == "path"), "")
@@ -172,6 +190,8 @@ def touches(question: Question) -> list[str]:
     """What a command would touch, as far as can be seen; of other calls the summary names it."""
     if question.kind == "server":
         return []  # they are shown whole
+    if question.kind == "plan":
+        return list(map(visible, question.effects))
     more = len(question.effects) - _MOST_TOUCHES
     shown = [visible(effect) for effect in question.effects[:_MOST_TOUCHES]]
     return [*shown, f"… and {more} more"] if more > 0 else shown

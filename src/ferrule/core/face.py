@@ -81,6 +81,8 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
     """Other names that mean this face."""
     shown: bool = True
     """Is it advertised, or only accepted?"""
+    accepts: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """The JSON Schema of what is accepted, where that is more than is advertised."""
 
     def heard(self, values: Mapping[str, Any]) -> Values:
         """What the caller said, in the canonical tool's names, units and arrangement."""

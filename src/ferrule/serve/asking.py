@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mcp_types import CallToolRequestParams
 
 ONCE, ALWAYS, DENY = "allow once", "always", "deny"
+APPROVE, APPROVE_EDITS, KEEP_PLANNING = "approve", "approve, and edits need no question", "keep planning"
 _MOST_CHARS = 20_000
 _MOST_SAID_CHARS = 1000
 _MOST_EFFECTS = 6
@@ -28,7 +29,9 @@ _WHOLE_CHARS = 50_000
 """What a server's question has to show whole; where that is more, it is not asked."""
 _ASK_SECONDS = 600.0
 """A client that never answers must not keep the questions of others waiting for ever."""
-_RERUN = ("call", "folder")
+_FORMS = ("values", "choose")
+"""Questions that bring a form of their own."""
+_RERUN = ("call", "folder", "choose", "plan")
 """Questions that come before anything of the call has run, so that it can be made again with the answer."""
 
 
@@ -66,6 +69,10 @@ class Asked:
         if key in self._answers:
             return _answer(question, *_read(self._answers[key]))
         self.pending = (key, question)
+        if question.kind in {"choose", "plan"} and (running := asyncio.current_task()) is not None:
+            # Its body runs: what only fell over in there would be taken for a mistake of the tool.
+            running.cancel()
+            await asyncio.sleep(0)
         raise asyncio.CancelledError  # nothing of the call has run yet, and nothing of it will before the answer
 
     def input_required(self) -> dict[str, Any]:
@@ -128,6 +135,8 @@ class Clients:
 def _cannot(question: Question, why: str) -> Answer:
     if question.kind in {"outside", "values"}:
         return NO
+    if question.kind in {"choose", "plan"}:
+        return Answer(allow=False, message=f"Nobody can be asked, because {why}.")
     return Answer(
         allow=False,
         message=f"Nobody can be asked, because {why}, so this was not allowed: {question.summary}. To let it pass, add "
@@ -138,31 +147,36 @@ def _cannot(question: Question, why: str) -> Answer:
 
 def _answer(question: Question, action: str, content: Mapping[str, Any]) -> Answer:
     """What the user said. Whatever is not plainly a yes is a no."""
-    if question.kind == "values":
+    if question.kind in _FORMS:
         return Answer(allow=True, values=clean_value(dict(content))) if action == "accept" else NO
     said = content.get("message")
     if action == "accept" and content.get("decision") in _decisions(question)[:-1]:
-        return Answer(allow=True, always=content["decision"] == ALWAYS)
+        values = {"mode": "acceptEdits"} if content["decision"] == APPROVE_EDITS else None
+        return Answer(allow=True, always=content["decision"] == ALWAYS, values=values)
     if action == "accept" and isinstance(said, str) and said.strip():
         told = visible(clean(said.strip())[:_MOST_SAID_CHARS])
-        return Answer(allow=False, message=f"The user did not allow this and says: {told}")
+        left = "approve the plan" if question.kind == "plan" else "allow this"
+        return Answer(allow=False, message=f"The user did not {left} and says: {told}")
     return NO
 
 
 def _decisions(question: Question) -> tuple[str, ...]:
     """What can be answered, no last."""
+    if question.kind == "plan":
+        more = (APPROVE_EDITS,) if question.input.get("mode") == "default" else ()
+        return (APPROVE, *more, KEEP_PLANNING)
     return (ONCE, ALWAYS, DENY) if question.kind == "call" else (ONCE, DENY)
 
 
 def _form(question: Question) -> dict[str, Any]:
-    if question.kind == "values":
+    if question.kind in _FORMS:
         return {**question.schema, "type": "object", "properties": dict(question.schema.get("properties", {}))}
     decision = {
         "type": "string",
         "title": "Decision",
         "description": "May it happen?",
         "enum": list(_decisions(question)),
-        "default": DENY,  # a client that fills in what is usual has not asked anybody
+        "default": _decisions(question)[-1],  # a client that fills in what is usual has not asked anybody
     }
     why_not = {"type": "string", "title": "Message", "description": "What the model should know, if it may not."}
     return {"type": "object", "properties": {"decision": decision, "message": why_not}, "required": ["decision"]}
@@ -173,7 +187,9 @@ def _message(question: Question) -> str:
     shown = {name: value for name, value in question.input.items() if value not in (None, "", [], {})}
     if shown and question.kind == "call" and not any(access.kind == "command" for access in question.touches):
         lines.append(_bounded(visible(json.dumps(shown, ensure_ascii=False, default=str))))
-    shown_effects = len(question.effects) if question.kind == "server" else _MOST_EFFECTS
+    if question.kind == "plan":
+        lines += [visible(line) for line in question.input["plan"].splitlines()]
+    shown_effects = len(question.effects) if question.kind in {"server", "plan"} else _MOST_EFFECTS
     lines += [visible(effect) for effect in question.effects[:shown_effects]]
     if len(question.effects) > shown_effects:
         lines.append(f"… and {len(question.effects) - shown_effects} more")
@@ -203,7 +219,7 @@ def _bounded(text: str) -> str:
 
 def _key(question: Question) -> str:
     """A question is the same one only when all of it is the same, also what was too long to be shown."""
-    whole = [question.summary, question.input, question.effects, question.touches]
+    whole = [question.summary, question.input, question.effects, question.touches, question.choices]
     shown = msgspec.json.encode([question.kind, question.name, _message(question), repr(whole)])
     return f"permission-{hashlib.sha256(shown).hexdigest()[:32]}"
 

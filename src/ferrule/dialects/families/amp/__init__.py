@@ -4,8 +4,8 @@ import os
 from typing import Any
 
 from ferrule.dialects.dialect import Dialect
-from ferrule.dialects.families.amp import arrange, preprocess, says
-from ferrule.dialects.says import reading
+from ferrule.dialects.families.amp import arrange, preprocess, says, todos
+from ferrule.dialects.says import delegated, reading, undone
 from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
@@ -24,11 +24,6 @@ ALIASES = {
 
 LATER = {
     "get_diagnostics": "diagnostics",
-    "finder": "finder",
-    "Task": "delegate",
-    "task_list": "todo_list",
-    "read_thread": "read_thread",
-    "find_thread": "find_thread",
 }
 """Faces whose canonical tools are not here yet."""
 
@@ -122,6 +117,34 @@ def dialect() -> Dialect:
             errors={"not-found": _MISSING},
         ),
         face("skill", "skill", params={"name": "skill", "arguments": "args"}, says=says.skill),
+        face(
+            "todos",
+            "task_list",
+            params={
+                "taskID": "todo_id",
+                "title": "subject",
+                "repoURL": "repository",
+                "dependsOn": "blocked_by",
+                "parentID": "parent",
+            },
+            lift=todos.heard,
+            lower=todos.said,
+            says=todos.done,
+        ),
+        face(
+            "delegate",
+            "Task",
+            usual={"kind": "general-purpose"},
+            lower=arrange.task,
+            says=delegated,
+            failed=undone,
+        ),
+        face("finder", "finder", says=says.places),
+        face("oracle", "oracle", says=says.answered),
+        face("librarian", "librarian", says=says.answered),
+        face("kraken", "kraken", says=says.reworked),
+        face("read_thread", "read_thread", params={"threadID": "thread"}, says=says.thread),
+        face("find_thread", "find_thread", says=says.threads),
         *(face(tool, name) for name, tool in LATER.items()),
     )
     return Dialect(name="amp", faces=faces, notes=".amp", aliases=ALIASES)

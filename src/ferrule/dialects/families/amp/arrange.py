@@ -1,4 +1,4 @@
-"""How Amp arranges lines and searches."""
+"""How Amp arranges lines, searches and tasks."""
 
 from ferrule.core.errors import BadArguments
 from ferrule.core.face import Values
@@ -30,3 +30,8 @@ def one_place(values: Values) -> Values:
     if values.get("path") is not None and values.get("glob") is not None:
         raise BadArguments("path: cannot be used together with glob; give one of them.")
     return values
+
+
+def task(values: Values) -> Values:
+    """What the family can say of a task."""
+    return {key: values[key] for key in ("prompt", "description") if key in values}

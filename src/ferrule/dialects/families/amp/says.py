@@ -1,7 +1,7 @@
 """How Amp reads what came back."""
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -12,6 +12,9 @@ from ferrule.dialects.says import about_skill, fenced, going_on, matching
 
 if TYPE_CHECKING:
     from ferrule.core.elsewhere import SkillLoaded
+    from ferrule.core.found import Reworked, Spots
+    from ferrule.core.subagents import Worked
+    from ferrule.core.threads import ThreadRead, ThreadsFound
 
 NOTHING_FOUND = (
     "No results found.",
@@ -88,3 +91,49 @@ def skill(outcome: "SkillLoaded") -> str:
     folder = [f"Relative paths in it start from {outcome.folder}."] if outcome.folder else []
     rows = "\n".join([*folder, *about_skill(outcome)])
     return f'<loaded_skill name="{outcome.name}">\n{outcome.text}\n\n{rows}'.rstrip() + "\n</loaded_skill>"
+
+
+def answered(outcome: "Worked") -> str:
+    """Of a subagent, only the last message reaches whoever asked."""
+    return outcome.text
+
+
+def places(outcome: "Worked | Spots") -> str:
+    """What a subagent found, in its own words; or places by rank."""
+    spots = getattr(outcome, "spots", None)
+    if spots is None:
+        return answered(cast("Worked", outcome))
+    if not spots:
+        return "Nothing has the words of the question. Try others, or Grep for a text that must be there."
+    return "\n".join(f"{spot.path}#L{spot.first}-L{spot.last}: {spot.line}" for spot in spots)
+
+
+def reworked(outcome: "Reworked") -> str:
+    """A line for each file, as git shows them, and what all of it took."""
+    sign = {"added": "A", "changed": "M", "unchanged": " "}
+    rows = [
+        f"{sign[file.kind]} {file.path}"
+        + f" (+{file.added} -{file.removed})" * (file.kind != "unchanged")
+        + f": {file.summary}" * bool(file.summary)
+        for file in outcome.files
+    ]
+    changed = sum(file.kind != "unchanged" for file in outcome.files)
+    end = "Nothing had to be changed; no file was written."
+    if changed:
+        count = f"{changed} file{'s' * (changed != 1)}"
+        end = f"{count} written at once; undo_edit on any of them takes all of it back."
+    return "\n".join([*rows, f"{end} {outcome.turns:,} turns, {outcome.tokens:,} tokens."])
+
+
+def threads(outcome: "ThreadsFound") -> str:
+    """A block for each thread that was found."""
+    from ferrule.dialects.families.amp.threads_said import found  # for sessions that look at others
+
+    return found(outcome)
+
+
+def thread(outcome: "ThreadRead") -> str:
+    """The messages of a thread."""
+    from ferrule.dialects.families.amp.threads_said import read  # the same
+
+    return read(outcome)

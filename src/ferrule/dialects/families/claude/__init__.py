@@ -1,11 +1,14 @@
 """Claude Code's tools: twenty-one, of which those are advertised whose tools are here, and four older ones."""
 
 import os
+from typing import Any
 
 from ferrule.core.bound import Lines, Middle
+from ferrule.dialects.asking import answered, asking
 from ferrule.dialects.dialect import Dialect
-from ferrule.dialects.families.claude import arrange, says
-from ferrule.dialects.says import reading, tree
+from ferrule.dialects.families.claude import arrange, plan_said, says, todos_said
+from ferrule.dialects.plan_says import entered
+from ferrule.dialects.says import reading, tree, undone
 from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
@@ -26,24 +29,21 @@ _NO_FOLDER = {
 
 _WAITING = {"block": True, "seconds": 30.0}
 _TASK = {"most_chars": 30_000}
+_AGENT: dict[str, Any] = {
+    "params": {"subagent_type": "kind", "run_in_background": "background"},
+    "says": says.task,
+    "failed": undone,
+    "bound": Middle(30_000),
+}
 
 LATER = {
     "WebFetch": "web_fetch",
     "WebSearch": "web_search",
     "LSP": "lsp",
-    "Task": "delegate",
-    "AskUserQuestion": "ask_user",
-    "EnterPlanMode": "enter_plan",
-    "ExitPlanMode": "exit_plan",
-    "TaskCreate": "todo_create",
-    "TaskGet": "todo_get",
-    "TaskUpdate": "todo_update",
-    "TaskList": "todo_list",
 }
 """Faces whose canonical tools are not here yet."""
 
 ALIASES = {
-    "Agent": "Task",
     "KillBash": "TaskStop",
     "KillShell": "TaskStop",
 }
@@ -209,7 +209,49 @@ def dialect() -> Dialect:
             shown=False,
         ),
         face("shell_stop", "TaskStop", lift=arrange.shell, says=says.stopped),
+        face("delegate", "Task", **_AGENT),
+        face(
+            "delegate",
+            "Agent",
+            like="Task",
+            usual={"kind": "general-purpose"},
+            aliases=("Task",),
+            shown=False,
+            **_AGENT,
+        ),
         face("skill", "Skill", says=says.skill),
+        face(
+            "ask_user",
+            "AskUserQuestion",
+            **asking(multiSelect="multiple"),
+            unused=("metadata",),
+            says=answered,
+        ),
+        face("todo_create", "TaskCreate", params={"activeForm": "active_form"}, says=todos_said.created),
+        face("todo_get", "TaskGet", params={"taskId": "todo_id"}, says=todos_said.seen),
+        todos_said.also_deleted(
+            face(
+                "todo_update",
+                "TaskUpdate",
+                params={
+                    "taskId": "todo_id",
+                    "activeForm": "active_form",
+                    "addBlocks": "add_blocks",
+                    "addBlockedBy": "add_blocked_by",
+                },
+                says=todos_said.updated,
+            )
+        ),
+        face("todo_list", "TaskList", says=todos_said.listed),
+        face("enter_plan", "EnterPlanMode", says=entered),
+        face(
+            "exit_plan",
+            "ExitPlanMode",
+            params={"allowedPrompts": "wishes"},
+            lift=plan_said.leaving,
+            lower=plan_said.as_leaving,
+            says=plan_said.approved,
+        ),
         *(face(tool, name) for name, tool in LATER.items()),
     )
     return Dialect(name="claude", faces=faces, aliases=ALIASES)

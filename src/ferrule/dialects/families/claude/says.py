@@ -4,11 +4,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ferrule.core.outcomes import CellEdited, Created, Edited, Found, Hits, Matching, Planned, Ran
-from ferrule.core.tasks import Left, TaskRead, TaskStopped
+from ferrule.core.tasks import Left, TaskRead, TaskSeen, TaskStopped
 from ferrule.dialects.says import about_skill, fenced, hits, matching, paths
 
 if TYPE_CHECKING:
     from ferrule.core.elsewhere import SkillLoaded
+    from ferrule.dialects.agent_says import Outcome
 
 EMPTY = "The file exists, but it is empty."
 PAST = "The file has only {total} lines; line {first} is past its end."
@@ -93,11 +94,11 @@ def read(outcome: TaskRead) -> dict[str, Any]:
         ],
         "task": {
             "task_id": task.id,
-            "task_type": "local_bash",
+            "task_type": _kind(task),
             "status": task.status,
             "description": task.description or task.command,
             "output": task.output,
-            "exitCode": task.exit_code,
+            **({} if task.kind == "agent" else {"exitCode": task.exit_code}),
         },
     }
 
@@ -107,9 +108,13 @@ def stopped(outcome: TaskStopped) -> dict[str, str]:
     return {
         "message": f"Successfully stopped task: {task.id} ({task.command})",
         "task_id": task.id,
-        "task_type": "local_bash",
+        "task_type": _kind(task),
         "command": task.command,
     }
+
+
+def _kind(task: TaskSeen) -> str:
+    return "local_agent" if task.kind == "agent" else "local_bash"
 
 
 def failed(outcome: Ran | Left) -> bool:
@@ -150,3 +155,10 @@ def skill(outcome: "SkillLoaded") -> str:
     folder = [f"Base directory for this skill: {outcome.folder}"] if outcome.folder else []
     about = [*folder, *about_skill(outcome)]
     return "\n".join([*about, *([""] if about else []), outcome.text])
+
+
+def task(outcome: "Outcome") -> str:
+    """What subagents have done; of one alone also its id and what it took."""
+    from ferrule.dialects.families.claude.agents_said import task  # for sessions with subagents
+
+    return task(outcome)

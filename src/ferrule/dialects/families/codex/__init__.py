@@ -4,18 +4,13 @@ import os
 from typing import Any
 
 from ferrule.core.bound import Middle
+from ferrule.dialects.asking import answers_by_id, asking
 from ferrule.dialects.dialect import Dialect
-from ferrule.dialects.families.codex import arrange, says
-from ferrule.dialects.says import mixed, patched, reading
+from ferrule.dialects.families.codex import agents_said, arrange, says
+from ferrule.dialects.says import mixed, patched, reading, undone
 from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
-
-LATER = {
-    "request_user_input": "ask_user",
-    "spawn_agent": "delegate",
-}
-"""Faces whose canonical tools are not here yet."""
 
 _SHELL: dict[str, Any] = {
     "params": {"workdir": "cwd", "timeout_ms": "seconds", "justification": "description"},
@@ -136,10 +131,47 @@ def dialect() -> Dialect:
             fill={"mode": "files", "by_time": True, "case_sensitive": True},
             says=says.files,
         ),
+        face("ask_user", "request_user_input", **asking(id="id"), says=answers_by_id),
         face("tool_search", "tool_search", usual={"limit": 8}, fill={"how": "ranked"}, says=says.tools),
         face("list_mcp_resources", "list_mcp_resources", says=says.resources),
         face("list_mcp_resource_templates", "list_mcp_resource_templates", says=says.resources),
         face("read_mcp_resource", "read_mcp_resource", says=mixed),
-        *(face(tool, name) for name, tool in LATER.items()),
+        face(
+            "delegate",
+            "spawn_agent",
+            params={
+                "message": "prompt",
+                "task_name": "description",
+                "agent_type": "kind",
+                "fork_turns": "history",
+            },
+            unused=("reasoning_effort",),
+            lift=arrange.spawned,
+            lower=arrange.spawn,
+            says=agents_said.spawned,
+            failed=undone,
+        ),
+        face(
+            "delegate",
+            "spawn_agent_v1",
+            like="spawn_agent",
+            params={"message": "prompt", "agent_type": "kind", "fork_context": "history"},
+            unused=("reasoning_effort", "service_tier"),
+            lift=arrange.spawned_of_items,
+            lower=arrange.spawn_of_items,
+            said_as={"prompt": "message"},
+            says=agents_said.spawned,
+            failed=undone,
+            aliases=("spawn_agent",),
+            shown=False,
+        ),
+        face(
+            "agent_wait",
+            "wait_agent",
+            params={"targets": "ids", "timeout_ms": "seconds"},
+            per={"seconds": 1000},
+            says=agents_said.waited,
+        ),
+        face("agent_stop", "close_agent", params={"target": "id"}, says=agents_said.closed),
     )
     return Dialect(name="codex", faces=faces, defers=True)

@@ -1,4 +1,4 @@
-"""How codex arranges a program's arguments, the permissions that it wants, a plan and a picture's detail."""
+"""How codex arranges a program's arguments, the permissions that it wants, a plan, a picture's detail and agents."""
 
 import shlex
 
@@ -10,6 +10,7 @@ _SHELLS = frozenset({"bash", "sh", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/us
 _RUN = frozenset({"-c", "-lc"})
 _ABOVE = "require_escalated"
 _STEP = {"step": "text", "status": "status"}
+_SPAWN = ("prompt", "description", "kind", "history", "model")
 
 
 def outside(values: Values) -> Values:
@@ -97,3 +98,29 @@ def as_detail(values: Values) -> Values:
     if "original" not in values:
         return values
     return {**without(values, "original"), "detail": "original" if values["original"] else "high"}
+
+
+def spawned(values: Values) -> Values:
+    """An agent is spawned and left to itself."""
+    return {**values, "background": True}
+
+
+def spawn(values: Values) -> Values:
+    """The inverse, as far as the family has words for it."""
+    return {key: values[key] for key in _SPAWN if key in values}
+
+
+def spawned_of_items(values: Values) -> Values:
+    """The older arrangement: the task as text, as items of text, or as both."""
+    items = values.get("items") or []
+    if any(item.get("type", "text") != "text" for item in items):
+        raise BadArguments("items: only text can be given to an agent; name files by their paths.")
+    texts = [values.get("prompt") or "", *(item.get("text") or "" for item in items)]
+    out = {**without(values, "items", "history"), "prompt": "\n\n".join(filter(None, texts))}
+    return spawned({**out, "history": "all"} if values.get("history") else out)
+
+
+def spawn_of_items(values: Values) -> Values:
+    """The inverse."""
+    out = without(spawn(values), "description", "history")
+    return {**out, "history": values["history"] == "all"} if "history" in values else out

@@ -4,9 +4,11 @@ import os
 from typing import Any
 
 from ferrule.core.face import Face
+from ferrule.dialects.asking import answers, asking
 from ferrule.dialects.dialect import Dialect
-from ferrule.dialects.families.gemini import arrange, says
-from ferrule.dialects.says import mixed, reading
+from ferrule.dialects.families.gemini import arrange, says, todos
+from ferrule.dialects.plan_says import approved, entered
+from ferrule.dialects.says import delegated, mixed, reading, undone
 from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
@@ -14,11 +16,6 @@ _HERE = os.path.dirname(__file__)
 LATER = {
     "web_fetch": "web_fetch",
     "google_web_search": "web_search",
-    "ask_user": "ask_user",
-    "enter_plan_mode": "enter_plan",
-    "exit_plan_mode": "exit_plan",
-    "invoke_agent": "delegate",
-    "tracker_create_task": "todo_create",
 }
 """Faces whose canonical tools are not here yet."""
 
@@ -174,8 +171,60 @@ def dialect() -> Dialect:
             says=says.planned,
         ),
         face("skill", "activate_skill", params={"name": "skill"}, says=says.skill),
+        face(
+            "ask_user",
+            "ask_user",
+            **asking(type="kind", multiSelect="multiple", placeholder="placeholder"),
+            fill={"header_chars": 16},
+            says=answers,
+        ),
+        face(
+            "todo_create",
+            "tracker_create_task",
+            params={"title": "subject", "type": "kind", "parentId": "parent", "dependencies": "blocked_by"},
+            lower=todos.kind,
+            says=todos.created,
+        ),
+        face(
+            "todo_update",
+            "tracker_update_task",
+            params={"id": "todo_id", "title": "subject", "dependencies": "blocked_by"},
+            lift=todos.heard,
+            lower=todos.said,
+            says=todos.updated,
+        ),
+        face("todo_get", "tracker_get_task", params={"id": "todo_id"}, says=todos.seen),
+        face(
+            "todo_list",
+            "tracker_list_tasks",
+            params={"type": "kind", "parentId": "parent"},
+            lift=todos.wanted,
+            lower=todos.wants,
+            says=todos.listed,
+        ),
+        face(
+            "todo_update",
+            "tracker_add_dependency",
+            params={"taskId": "todo_id"},
+            lift=todos.dependency,
+            lower=todos.as_dependency,
+            said_as={"add_blocked_by": "dependencyId"},
+            says=todos.depends,
+            shown=False,
+        ),
+        face("todo_list", "tracker_visualize", says=todos.drawn, shown=False),
+        face("enter_plan", "enter_plan_mode", says=entered),
+        face("exit_plan", "exit_plan_mode", params={"plan_filename": "file"}, says=approved),
         face("list_mcp_resources", "list_mcp_resources", params={"serverName": "server"}, says=says.resources),
         face("read_mcp_resource", "read_mcp_resource", says=mixed),
+        face(
+            "delegate",
+            "invoke_agent",
+            params={"agent_name": "kind"},
+            lower=arrange.agent,
+            says=delegated,
+            failed=undone,
+        ),
         *(face(tool, name) for name, tool in LATER.items()),
     )
     # What the search was called before.

@@ -84,3 +84,8 @@ def steps(values: Values) -> Values:
 def todos(values: Values) -> Values:
     """The inverse."""
     return members(values, "steps", turned(_STEP))
+
+
+def agent(values: Values) -> Values:
+    """What the family can say of a task for an agent."""
+    return {key: values[key] for key in ("prompt", "kind") if key in values}

@@ -83,19 +83,23 @@ def ran(outcome: Ran | Left) -> str:
 
 
 def tasks(outcome: TaskList) -> str:
-    rows = [f"- [PID {task.pid}] {_stands(task)}: `{task.command}`" for task in outcome.tasks]
+    rows = [f"- [{_named(task)}] {_stands(task)}: `{task.command}`" for task in outcome.tasks]
     return "\n".join(rows) or "No background processes found."
 
 
 def printed(outcome: TaskRead) -> str:
     task = outcome.task
-    about = f"[PID {task.pid}] {_stands(task)}"
+    about = f"[{_named(task)}] {_stands(task)}"
     return f"{about}\nOutput:\n{task.output}" if task.output else f"{about}\nOutput: (empty)"
 
 
+def _named(task: TaskSeen) -> str:
+    return f"Agent {task.id}" if task.kind == "agent" else f"PID {task.pid}"
+
+
 def _stands(task: TaskSeen) -> str:
-    if task.status == "running":
-        return "Running"
+    if task.status == "running" or task.kind == "agent":
+        return task.status.capitalize()
     return f"{'Killed' if task.status == 'killed' else 'Exited'} (exit code {task.exit_code})"
 
 

@@ -3,14 +3,15 @@
 import os
 
 from ferrule.core.bound import Lines
+from ferrule.dialects.asking import answered, asking
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.opencode import arrange, says
-from ferrule.dialects.says import patched, reading
+from ferrule.dialects.says import patched, reading, undone
 from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
 
-LATER = {"webfetch": "web_fetch", "task": "delegate", "question": "ask_user", "lsp": "lsp"}
+LATER = {"webfetch": "web_fetch", "lsp": "lsp"}
 """Faces whose canonical tools are not here yet."""
 
 _PATH = {"filePath": "path"}
@@ -104,6 +105,15 @@ def dialect() -> Dialect:
             says=says.planned,
         ),
         face("skill", "skill", params={"name": "skill"}, says=says.skill),
+        face("ask_user", "question", **asking(multiple="multiple"), fill={"header_chars": 30}, says=answered),
+        face(
+            "delegate",
+            "task",
+            params={"subagent_type": "kind", "task_id": "resume"},
+            unused=("command",),
+            says=says.task,
+            failed=undone,
+        ),
         *(face(tool, name) for name, tool in LATER.items()),
     )
     return Dialect(name="opencode", faces=faces)

@@ -8,6 +8,7 @@ from ferrule.dialects.says import about_skill, left, matching, paths
 
 if TYPE_CHECKING:
     from ferrule.core.elsewhere import SkillLoaded
+    from ferrule.dialects.agent_says import Outcome
 
 
 def written(_: Created) -> str:
@@ -63,3 +64,14 @@ def skill(outcome: "SkillLoaded") -> str:
     rows = [f'<skill_content name="{outcome.name}">', f"# Skill: {outcome.name}", "", outcome.text]
     about = [*folder, *about_skill(outcome)]
     return "\n".join([*rows, *(["", *about] if about else []), "</skill_content>"])
+
+
+def task(outcome: "Outcome") -> str:
+    """The id, and the last message between tags."""
+    from ferrule.core.delegated import Delegated  # for sessions with subagents
+    from ferrule.dialects.agent_says import message
+
+    if not isinstance(outcome, Delegated):
+        return message(outcome)
+    head = f"task_id: {outcome.worked.id} (for resuming to continue this task if needed)"
+    return "\n".join([head, "", "<task_result>", message(outcome), "</task_result>"])

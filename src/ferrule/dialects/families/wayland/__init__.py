@@ -6,17 +6,13 @@ import os
 from ferrule.core.bound import Middle
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.wayland import arrange, says
-from ferrule.dialects.says import failed, hits, paths, reading
+from ferrule.dialects.plan_says import approved, entered
+from ferrule.dialects.says import delegated, failed, hits, paths, reading, undone
 from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
 
-LATER = {
-    "EnterPlanMode": "enter_plan",
-    "ExitPlanMode": "exit_plan",
-}
-"""Faces whose canonical tools are not here yet, beside Delegate."""
-
+_DEFERRED = ("EnterPlanMode", "ExitPlanMode")
 _FILE = {"file_path": "path"}
 _WHOLE_BYTES = 8 << 20
 """More than this of a file is not held: what is shown of it is far less."""
@@ -131,7 +127,18 @@ def dialect() -> Dialect:
             errors={**_refused("search"), "not-found": "{path}: No such file or directory{hint}"},
             bound=Middle(_CHARS),
         ),
-        face("delegate", "Delegate", bound=Middle(_CHARS)),
+        arrange.lenient(
+            face(
+                "delegate",
+                "Delegate",
+                params={"goal": "prompt", "max_iterations": "max_turns"},
+                lift=arrange.shared,
+                lower=arrange.goals,
+                says=delegated,
+                failed=undone,
+                bound=Middle(_CHARS),
+            )
+        ),
         face(
             "tool_search",
             "ToolSearch",
@@ -140,6 +147,7 @@ def dialect() -> Dialect:
             errors=dict.fromkeys(("empty-query", "bad-arguments"), "Error: query is required"),
             bound=Middle(_CHARS),
         ),
-        *(face(tool, name, bound=Middle(_CHARS)) for name, tool in LATER.items()),
+        face("enter_plan", "EnterPlanMode", says=entered, bound=Middle(_CHARS)),
+        face("exit_plan", "ExitPlanMode", says=approved, bound=Middle(_CHARS)),
     )
-    return Dialect(name="wayland", faces=faces, short_names=True, defers=True)
+    return Dialect(name="wayland", faces=faces, short_names=True, defers=True, deferred=_DEFERRED)

@@ -1,0 +1,26 @@
+"""How Claude Code leaves plan mode: what it may be allowed, and the plan once more when the user has approved it."""
+
+from ferrule.core.face import Values
+from ferrule.core.planning import PlanApproved
+from ferrule.dialects.arrange import without
+from ferrule.dialects.plan_says import holds
+
+_REMOTE = ("pushToRemote", "remoteSessionId", "remoteSessionTitle", "remoteSessionUrl")
+
+
+def leaving(values: Values) -> Values:
+    """A remote session is one wish, whichever of its parameters says so."""
+    out = without(values, *_REMOTE)
+    return {**out, "remote": True} if any(values.get(name) for name in _REMOTE) else out
+
+
+def as_leaving(values: Values) -> Values:
+    """The inverse."""
+    out = without(values, "remote")
+    return {**out, "pushToRemote": True} if values.get("remote") else out
+
+
+def approved(outcome: PlanApproved) -> str:
+    """The plan stands in the answer, as the user has seen it."""
+    head = "The user has approved your plan. Carry it out now; begin with your list of tasks, if you keep one."
+    return "\n".join([head, *holds(outcome), f"The plan is in {outcome.path}:", "", outcome.text.rstrip()])

@@ -1,0 +1,37 @@
+"""How codex reads what agents do."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ferrule.core.delegated import AgentsSeen, AgentStopped
+    from ferrule.core.subagents import Worked
+    from ferrule.dialects.agent_says import Outcome
+
+
+def spawned(outcome: "Outcome") -> dict[str, str] | str:
+    """Whom to wait for."""
+    from ferrule.core.delegated import LeftAgent  # for sessions with subagents
+    from ferrule.dialects.agent_says import message
+
+    if not isinstance(outcome, LeftAgent):
+        return message(outcome)
+    return {"agent_id": outcome.worked.id, "nickname": outcome.worked.description or outcome.worked.name}
+
+
+def waited(outcome: "AgentsSeen") -> dict[str, Any]:
+    """Those that have ended; none where the time was over first."""
+    ended = {worked.id: _stands(worked) for worked in outcome.works if worked.status != "running"}
+    return {"status": ended, "timed_out": outcome.timed_out}
+
+
+def closed(outcome: "AgentStopped") -> dict[str, Any]:
+    return {"status": _stands(outcome.worked)}
+
+
+def _stands(worked: "Worked") -> dict[str, str] | str:
+    """How it ended, with what it said."""
+    from ferrule.core.delegated import last_words  # for sessions with subagents
+
+    if worked.status in {"running", "stopped"}:
+        return "shutdown"
+    return {"completed" if worked.status == "completed" else "errored": last_words(worked)}

@@ -1,0 +1,268 @@
+"""The list of todos of a session, in a SQLite file that several processes share. Each operation is one transaction.
+
+A todo waits for others by edges; each is kept once and read from both ends, and together they never form a circle.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from ferrule.core.errors import ToolFailure
+from ferrule.core.todos import Todo, TodoUpdated
+from ferrule.workspace.todo_rules import (
+    MOST_TODOS,
+    Change,
+    Edge,
+    Rows,
+    check_owner,
+    edges_after,
+    known,
+    merged_metadata,
+    number_of,
+    parent_of,
+)
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from ferrule.support.sqlite import Database
+    from ferrule.support.threads import Threads
+
+T = TypeVar("T")
+_PLAIN = ("subject", "description", "status", "active_form", "owner", "kind", "repository")
+_MIGRATIONS = (
+    "CREATE TABLE lists (id TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE todos (
+        list TEXT NOT NULL,
+        id INTEGER NOT NULL,
+        subject TEXT NOT NULL,
+        description TEXT NOT NULL,
+        status TEXT NOT NULL,
+        active_form TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        repository TEXT NOT NULL,
+        metadata TEXT NOT NULL,
+        parent INTEGER, -- NULL: it is part of no other
+        PRIMARY KEY (list, id)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE edges (
+        list TEXT NOT NULL,
+        blocker INTEGER NOT NULL,
+        blocked INTEGER NOT NULL,
+        PRIMARY KEY (list, blocker, blocked)
+    ) WITHOUT ROWID""",
+)
+
+
+class Todos:
+    """One list by its id. Nothing is made before the first todo is."""
+
+    def __init__(self, folder: str, list_id: str, *, busy_seconds: float = 5.0) -> None:
+        self.list_id = _bindable(list_id)
+        self._path = os.path.join(os.path.abspath(folder), "todos.sqlite")
+        self._busy_seconds = busy_seconds
+        self._database: Database | None = None
+        self._threads: Threads | None = None
+        self._warned = False
+
+    def warning(self) -> str | None:
+        """One sentence, once, when a damaged file was replaced by a new one."""
+        said = None if self._database is None or self._warned else self._database.warning
+        self._warned = self._warned or said is not None
+        return said
+
+    async def create(self, change: Change) -> Todo:
+        return await self._write(lambda connection: self._create(connection, change))
+
+    async def get(self, todo_id: str) -> Todo | None:
+        """The todo; None where there is none of that id."""
+        number = number_of(todo_id)
+        return None if number is None else (await self._all()).get(number)
+
+    async def all(self) -> tuple[Todo, ...]:
+        """Every todo, by id."""
+        return tuple((await self._all()).values())
+
+    async def update(self, todo_id: str, change: Change) -> TodoUpdated:
+        """Change all of it or, with a failure, nothing."""
+        return await self._write(lambda connection: self._update(connection, todo_id, change))
+
+    async def delete(self, todo_id: str) -> Todo:
+        """Take it off the list; nothing waits for it any more. The todo as it was."""
+        return await self._write(lambda connection: self._delete(connection, todo_id))
+
+    async def forget(self) -> None:
+        """Delete the whole list, as one does with the conversation that it belongs to."""
+
+        def work(database: "Database") -> None:
+            if os.path.exists(self._path):
+                database.write(self._forget)
+
+        await self._run(work)
+
+    async def close(self) -> None:
+        """Finish what was begun and let go of the file. It opens again when it is needed."""
+        threads, self._threads = self._threads, None
+        if threads is not None:
+            try:
+                await threads.finish(self._disconnect)
+            finally:
+                threads.close()
+
+    async def _write(self, work: "Callable[[sqlite3.Connection], T]") -> T:
+        def whole(database: "Database") -> T:
+            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+            return database.write(work)
+
+        return await self._run(whole)
+
+    async def _run(self, work: "Callable[[Database], T]") -> T:
+        if self._threads is None:
+            from ferrule.support.threads import Threads  # most sessions have no todos
+
+            # One thread: what was called first is done first.
+            self._threads = Threads(1)
+        return await self._threads.finish(self._explained, work)
+
+    def _explained(self, work: "Callable[[Database], T]") -> T:
+        from ferrule.support.sqlite import Database, UnusableError  # loads SQLite
+
+        try:
+            if self._database is None:
+                self._database = Database(self._path, migrations=_MIGRATIONS, busy_seconds=self._busy_seconds)
+            return work(self._database)
+        except UnusableError as error:
+            raise self._unusable(str(error)) from error
+        except OSError as error:
+            raise self._unusable(f"cannot be used: {error.strerror or error}") from error
+
+    def _unusable(self, what: str) -> ToolFailure:
+        return ToolFailure(
+            f"The task list {self._path} {what}. Try again once; if that fails too, go on without it and tell the user "
+            "what is left to do in your own words.",
+            code="todos-unusable",
+        )
+
+    def _disconnect(self) -> None:
+        if self._database is not None:
+            self._database.close()
+
+    async def _all(self) -> Rows:
+        def work(database: "Database") -> Rows:
+            # Several statements that have to agree; a reader waits for nobody.
+            return database.read(self._snapshot) if os.path.exists(self._path) else {}
+
+        return await self._run(work)
+
+    def _snapshot(self, connection: "sqlite3.Connection") -> Rows:
+        connection.execute("BEGIN")
+        try:
+            return self._load(connection)
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+    def _load(self, connection: "sqlite3.Connection") -> Rows:
+        edges = self._edges(connection)
+        found = connection.execute(
+            f"SELECT id, metadata, parent, {', '.join(_PLAIN)} FROM todos WHERE list = ? ORDER BY id",  # noqa: S608 - names of ours
+            (self.list_id,),
+        ).fetchall()
+        done = {row[0] for row in found if row[3 + _PLAIN.index("status")] == "completed"}
+        blocks: dict[int, list[int]] = {}
+        blocked_by: dict[int, list[int]] = {}
+        for blocker, blocked in sorted(edges):
+            blocks.setdefault(blocker, []).append(blocked)
+            blocked_by.setdefault(blocked, []).append(blocker)
+        return {
+            number: Todo(
+                id=str(number),
+                **dict(zip(_PLAIN, plain, strict=True)),
+                metadata=msgspec.json.decode(metadata),
+                parent="" if parent is None else str(parent),
+                blocks=_texts(blocks.get(number, ())),
+                blocked_by=_texts(blocked_by.get(number, ())),
+                waits_for=_texts(one for one in blocked_by.get(number, ()) if one not in done),
+            )
+            for number, metadata, parent, *plain in found
+        }
+
+    def _edges(self, connection: "sqlite3.Connection") -> set[Edge]:
+        return set(connection.execute("SELECT blocker, blocked FROM edges WHERE list = ?", (self.list_id,)))
+
+    def _create(self, connection: "sqlite3.Connection", change: Change) -> Todo:
+        rows = self._load(connection)
+        if len(rows) >= MOST_TODOS:
+            raise ToolFailure(
+                f"The task list has {len(rows):,} tasks, which is the most. Delete those that are done first.",
+                code="too-many-todos",
+            )
+        connection.execute("INSERT OR IGNORE INTO lists VALUES (?, 0)", (self.list_id,))
+        ((number,),) = connection.execute(
+            "UPDATE lists SET last = last + 1 WHERE id = ? RETURNING last", (self.list_id,)
+        ).fetchall()
+        connection.execute(
+            "INSERT INTO todos VALUES (?, ?, '', '', 'pending', '', '', '', '', '{}', NULL)", (self.list_id, number)
+        )
+        rows[number] = Todo(str(number), "")
+        self._apply(connection, rows, number, change)
+        return self._load(connection)[number]
+
+    def _update(self, connection: "sqlite3.Connection", todo_id: str, change: Change) -> TodoUpdated:
+        rows = self._load(connection)
+        number = known(rows, todo_id)
+        before = rows[number]
+        check_owner(before, change, rows.values())
+        self._apply(connection, rows, number, change)
+        after = self._load(connection)[number]
+        told = (*_PLAIN, "metadata", "parent", "blocks", "blocked_by")
+        fields = tuple(name for name in told if getattr(before, name) != getattr(after, name))
+        return TodoUpdated(after, fields, before.status)
+
+    def _delete(self, connection: "sqlite3.Connection", todo_id: str) -> Todo:
+        rows = self._load(connection)
+        number = known(rows, todo_id)
+        where = {"list": self.list_id, "id": number}
+        connection.execute("DELETE FROM edges WHERE list = :list AND :id IN (blocker, blocked)", where)
+        connection.execute("UPDATE todos SET parent = NULL WHERE list = :list AND parent = :id", where)
+        connection.execute("DELETE FROM todos WHERE list = :list AND id = :id", where)
+        return rows[number]
+
+    def _forget(self, connection: "sqlite3.Connection") -> None:
+        connection.execute("DELETE FROM edges WHERE list = ?", (self.list_id,))
+        connection.execute("DELETE FROM todos WHERE list = ?", (self.list_id,))
+        connection.execute("DELETE FROM lists WHERE id = ?", (self.list_id,))
+
+    def _apply(self, connection: "sqlite3.Connection", rows: Rows, number: int, change: Change) -> None:
+        texts = {name: _bindable(value) for name in _PLAIN if (value := getattr(change, name)) is not None}
+        values: dict[str, str | int | None] = {
+            **texts,
+            "metadata": merged_metadata(rows[number].metadata, change.metadata),
+        }
+        if change.parent is not None:
+            values["parent"] = parent_of(rows, number, change.parent)
+        connection.execute(
+            f"UPDATE todos SET {', '.join(f'{name} = :{name}' for name in values)} WHERE list = :list AND id = :id",  # noqa: S608 - names of ours
+            {**values, "list": self.list_id, "id": number},
+        )
+        edges = self._edges(connection)
+        wanted = edges_after(rows, number, change, edges)
+        connection.executemany(
+            "DELETE FROM edges WHERE list = ? AND blocker = ? AND blocked = ?",
+            [(self.list_id, *edge) for edge in edges - wanted],
+        )
+        connection.executemany(
+            "INSERT INTO edges VALUES (?, ?, ?)", [(self.list_id, *edge) for edge in sorted(wanted - edges)]
+        )
+
+
+def _texts(numbers: Iterable[int]) -> tuple[str, ...]:
+    return tuple(map(str, numbers))
+
+
+def _bindable(text: str) -> str:
+    """SQLite takes no half of a surrogate pair in its texts."""
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,87 @@
+"""What a model asks the user to choose, asked through MCP as a form."""
+
+from typing import Any
+
+import mcp_types as types
+import pytest
+
+from ferrule.core.people import Choice, Option
+from ferrule.permissions.asker import Answer, Question
+from ferrule.permissions.choosing import schema_of
+from ferrule.serve.asking import _answer, _form, _key, _message
+from tests.serve.connected import ERAS, connected
+
+OPTIONS = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
+WHICH = {"question": "Which?", "header": "Colour", "options": OPTIONS}
+
+
+class User:
+    """Answers what is asked at the client, in turn, and remembers the questions."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.asked: list[Any] = []
+
+    async def __call__(self, context, params):
+        self.asked.append(params)
+        answer = self.answers.pop(0)
+        if answer == "decline":
+            return types.ElicitResult(action="decline")
+        return types.ElicitResult(action="accept", content=answer)
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        pytest.param({"Which?": "Blue"}, '"Which?": Blue', id="label"),
+        pytest.param({"Which? (in your own words)": "green\x1b[2J"}, '"Which?": green', id="own-words"),
+        pytest.param("decline", "The user did not answer.", id="declined"),
+        pytest.param({}, "The user did not answer.", id="nothing"),
+    ],
+)
+async def test_a_choice_is_put_to_the_user_of_the_client(tmp_path, era, answer, text):
+    user = User(answer)
+    async with connected(tmp_path, era, ask=user, dialect="opencode") as (_, _, client):
+        done = await client.call_tool("question", {"questions": [WHICH]})
+
+    assert text in done.content[0].text
+    (asked,) = user.asked
+    assert asked.message == "The model asks: Which?"
+    assert list(asked.requested_schema["properties"]) == ["Which?", "Which? (in your own words)"]
+    assert asked.requested_schema["properties"]["Which?"]["enum"] == ["Red", "Blue"]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_client_that_cannot_be_asked_has_its_model_decide(tmp_path, era):
+    async with connected(tmp_path, era, dialect="opencode") as (_, _, client):
+        done = await client.call_tool("question", {"questions": [WHICH]})
+
+    assert done.is_error is True
+    assert "this MCP client cannot be asked. Decide yourself" in done.content[0].text
+
+
+def question(*options: str) -> Question:
+    choices = (Choice(question="Which?", options=tuple(map(Option, options))),)
+    return Question(
+        kind="choose",
+        call_id="1",
+        name="x",
+        summary="The model asks: Which?",
+        touches=(),
+        choices=choices,
+        schema=schema_of(choices),
+    )
+
+
+def test_the_form_is_the_question_s_own():
+    asked = question("a", "b")
+
+    assert _form(asked) == asked.schema
+    assert _message(asked) == "The model asks: Which?"
+    assert _answer(asked, "accept", {"Which?": "a\x1b[2J"}) == Answer(allow=True, values={"Which?": "a"})
+    assert _answer(asked, "cancel", {"Which?": "a"}).allow is False
+
+
+def test_an_answer_is_to_the_question_with_the_same_options_only():
+    assert _key(question("a", "b")) == _key(question("a", "b")) != _key(question("a", "c"))
