@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from ferrule import Call, Engine, ModeConfig, Question, tool
+from ferrule import Answer, Call, Engine, ModeConfig, Question, tool
 from ferrule.core.face import Face
 from ferrule.core.reply import Reply
 from ferrule.dialects.dialect import FAMILIES, load_dialect
 from ferrule.tools import BUILTIN
+from tests.crew import Crew
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -52,10 +53,33 @@ CALLS: dict[str, dict[str, Any]] = {
     "shell_list": {},
     "request_permissions": {"read": ["a.txt"]},
     "plan": {"steps": [{"text": "look", "status": "pending", "priority": "low"}]},
+    "ask_user": {
+        "questions": [
+            {
+                "question": "Which?",
+                "header": "Colour",
+                "options": [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}],
+                "multiple": False,
+                "id": "Which?",
+                "kind": "choice",
+                "placeholder": "",
+            }
+        ]
+    },
+    "todo_create": {"subject": "Look", "description": "at it"},
+    "todo_get": {"todo_id": "1"},
+    "todo_update": {"todo_id": "2", "subject": "Again"},
+    "todo_list": {},
+    "todos": {"action": "create", "subject": "Look"},
     "skill": {"skill": "greet"},
     "tool_search": {"query": "anything"},
+    "find_thread": {"query": "anything"},
+    "finder": {"query": "which text says two"},
+    "delegate": {"prompt": "Look around.", "description": "a look", "kind": "general-purpose"},
 }
 """A small call of every tool, in canonical words."""
+PARTS = {"tracker_add_dependency": {"todo_id": "2", "add_blocked_by": ["1"]}}
+"""The same of faces that can say only a part of what their tool does."""
 
 EDITED = b"one\n2\nthree\n"
 AFTER: dict[str, bytes | None] = {
@@ -76,9 +100,15 @@ SAYS = {
     "shell": "hi",
     "shell_session": "hi",
     "skill": "Say hello.",
+    "ask_user": "Red",
 }
-ELSEWHERE = ("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")
-"""What needs a server has tests of its own."""
+ELSEWHERE = (
+    *("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"),
+    *("oracle", "librarian", "kraken", "agent_wait", "agent_stop"),
+    "read_thread",
+    *("enter_plan", "exit_plan"),
+)
+"""What needs a server or a model, or changes what holds for all that follows, has tests of its own."""
 """What stands in the reply, whoever answers."""
 
 
@@ -89,6 +119,11 @@ BORROWED = ("skill", "tool_search")
 def faces(family: str) -> list[Face]:
     """Those whose tools are here."""
     return [face for face in load_dialect(family).faces if face.tool in BUILTIN and face.tool not in ELSEWHERE]
+
+
+def yes(question: Question) -> bool | Answer:
+    """Everything is allowed, and whoever asks gets the first of their answers."""
+    return Answer(allow=True, values={question.choices[0].key: "Red"}) if question.kind == "choose" else True
 
 
 def own(family: str, *tools: str) -> Face:
@@ -132,13 +167,17 @@ async def run(engine: Engine, folder: Path, session: str, face: Face) -> tuple[C
     if face.tool in ("write", "edit", "multi_edit", "notebook_edit", "patch"):
         seen = await engine.run([Call(read.name, read.advertised({"path": name})) for name in ("a.txt", "a.ipynb")])
         assert all(reply.ok for reply in seen), seen
+    if face.tool.startswith("todo"):
+        for subject in ("one", "two"):
+            assert (await engine.call("TaskCreate", subject=subject, description="")).ok
     if face.tool == "undo":
         (folder / "a.txt").write_bytes(b"before\n")
         await engine.run([Call(read.name, read.advertised({"path": "a.txt"}))])
         write = own(session, "write")
         (written,) = await engine.run([Call(write.name, write.advertised({"path": "a.txt", "content": "after\n"}))])
         assert written.ok, written
-    values = CALLS[face.tool] if face.tool in CALLS else await left_running(engine, face)
+    sample = PARTS.get(face.name, CALLS.get(face.tool))
+    values = await left_running(engine, face) if sample is None else sample
     call = Call(face.name, face.advertised(values))
     (reply,) = await engine.run([call])
     return call, reply
@@ -147,7 +186,7 @@ async def run(engine: Engine, folder: Path, session: str, face: Face) -> tuple[C
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("session", FAMILIES)
 async def test_a_call_in_any_dialect_is_accepted_in_every_session(tmp_path, session, family):
-    async with Engine(tmp_path, dialect=session, ask=lambda question: True) as engine:
+    async with Engine(tmp_path, dialect=session, ask=yes, subagents=Crew()) as engine:
         for face in faces(family):
             call, reply = await run(engine, tmp_path, session, face)
             where = (session, family, face.name, reply)
@@ -274,8 +313,8 @@ async def test_a_secret_stays_secret_in_whatever_words_it_is_asked_for(tmp_path,
     async with Engine(tmp_path, dialect=session, ask=lambda question: True) as engine:
         for family in FAMILIES:
             for face in faces(family):
-                harmless = ("glob", "list_dir", "read_many", "plan", "skill", "tool_search")
-                if face.tool in harmless or face.tool.startswith("shell"):
+                harmless = ("glob", "list_dir", "read_many", "plan", "skill", "tool_search", "finder", "find_thread")
+                if face.tool in (*harmless, "delegate", "ask_user") or face.tool.startswith(("shell", "todo")):
                     continue
                 values = CALLS[face.tool]
                 secret: dict[str, dict[str, object]] = {

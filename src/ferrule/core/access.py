@@ -52,6 +52,9 @@ class Access(NamedTuple):
 EVERYTHING = Access("everything", "write", "")
 """The access of a call about which nothing is known: it conflicts with every other call."""
 
+MODE = Access("everything", "write", "mode")
+"""The access of a call that only makes the session stricter: whatever comes after it is decided on anew."""
+
 
 UNKNOWN = frozenset({"everything", "command", "server"})
 """Kinds of access about which nothing more is known."""
@@ -85,3 +88,13 @@ def conflicts(ones: Iterable[Access], others: Iterable[Access]) -> bool:
     """Does any access of the one call conflict with any of the other?"""
     others = tuple(others)
     return any(conflict(one, other) for one in ones for other in others)
+
+
+def declared(touches: Iterable[Access]) -> tuple[Access, ...]:
+    """What a tool says that it touches, as data that can be read twice; anything else is the tool's bug."""
+    every = tuple(touches)
+    for access in every:
+        fields: tuple[object, ...] = access
+        if type(access) is not Access or not all(isinstance(field, str) for field in fields):
+            raise TypeError(f"access() must give Access values, not {access!r:.100}")
+    return every

@@ -1,22 +1,27 @@
 """Who answers when the policy says ask: a person at a terminal, a callback, or nobody (which means no)."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
 from ferrule.core.access import Access
 
+if TYPE_CHECKING:
+    from ferrule.core.people import Choice
+
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What a person is asked."""
 
-    kind: Literal["call", "folder", "outside", "server", "values"]
+    kind: Literal["call", "folder", "outside", "server", "values", "choose", "plan"]
     """`call`: may this call run? `folder`: may the session go into this folder outside the workspace?
 
     `outside`: may what the sandbox seems to have stopped run again outside of it?
     `server`: may this MCP server be started, or may its tools be used as they are now?
     `values`: what does the user answer to a server that asks for something?
+    `choose`: what does the user answer to the model, which asks them to choose?
+    `plan`: does the user approve the plan in `input`, and with it what `effects` say?
     """
     call_id: str
     name: str
@@ -36,8 +41,12 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What a command is seen to read and write, each as `writes build/out.txt`; it may touch more."""
     proposals: tuple[str, ...] = ()
     """The rules that "always" would save; without any it holds for the very same call, in this session."""
+    who: str = ""
+    """The subagent whose call it is; empty for the session's own."""
     schema: Mapping[str, Any] = {}
-    """For `values`: the JSON Schema of what the server asks for."""
+    """For `values`: the JSON Schema of what the server asks for. For `choose`: the same for the choices."""
+    choices: "tuple[Choice, ...]" = ()
+    """For `choose`: what the model asks. Whoever shows their texts makes them `visible`."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -49,11 +58,21 @@ class Answer(msgspec.Struct, frozen=True):
     message: str = ""
     """A reason for the model."""
     values: Mapping[str, Any] | None = None
-    """For a question of the kind `values`: what the user filled in."""
+    """For a question of the kind `values`: what the user filled in.
+
+    For one of the kind `choose`: the key of each choice that was answered → a label, a list of labels, or own words.
+    For one of the kind `plan`: with `mode` `acceptEdits`, edits in the workspace need no question from then on.
+    """
 
 
 YES = Answer(allow=True)
 NO = Answer(allow=False)
+ABSENT = Answer(allow=False, message="There is nobody to ask in this session.")
+"""For a question of the kind `choose`: nobody was asked, which is not the same as somebody who does not answer."""
+UNAPPROVED = Answer(
+    allow=False,
+    message="Nobody is here to approve the plan, so the plan is what this session comes to: say what it is and stop.",
+)
 
 
 class Asker(Protocol):
@@ -67,7 +86,7 @@ class Nobody:
 
     async def ask(self, question: Question) -> Answer:
         if question.kind != "call":
-            return NO
+            return {"choose": ABSENT, "plan": UNAPPROVED}.get(question.kind, NO)
         return Answer(
             allow=False,
             message=f"Nobody can be asked, so this was not allowed: {question.summary}. "
@@ -79,7 +98,11 @@ class Everybody:
     """The user said yes beforehand to every call. It widens nothing: folders outside stay outside."""
 
     async def ask(self, question: Question) -> Answer:
-        return YES if question.kind == "call" else NO
+        if question.kind == "choose":
+            return ABSENT
+        if question.kind == "plan" and question.input.get("begun_by") == "model":
+            return YES  # what held before it began to plan holds again, and nothing more
+        return YES if question.kind == "call" else UNAPPROVED if question.kind == "plan" else NO
 
 
 Callback = Callable[[Question], bool | Answer | Awaitable[bool | Answer]]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from ferrule.core.access import Access
+from ferrule.core.access import Access, within
 
 
 class Case(NamedTuple):
@@ -22,3 +22,12 @@ class Case(NamedTuple):
     hooked: tuple[str, str] = ("", "")
     """What the user's hooks say about it: allow, ask, deny or nothing, and why."""
     context: Literal["thread", "subagent"] = "thread"
+    lent: tuple[str, ...] = ()
+    """Folders outside the workspace that the user's settings lend to this call: to be read, and for nothing else."""
+    builtin: bool = True
+    """Is the tool one of ours? One from elsewhere may have the name of one, and do something else."""
+
+    def may_read(self, access: Access) -> bool:
+        """Is it a read of what was lent, by a tool of ours?"""
+        reads = self.builtin and access.kind == "path" and access.mode == "read"
+        return reads and any(within(access.key, folder) for folder in self.lent)

@@ -1,9 +1,12 @@
 """The gate: lets a call in, asks about it or refuses it, as the policy says. Ask means no when nobody can answer."""
 
 import asyncio
+import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+
+import msgspec
 
 from ferrule.core.access import Access, within
 from ferrule.core.errors import Denied, ToolFailure
@@ -19,9 +22,6 @@ Blocked = Callable[[str], None]
 """Told with the question when a call starts to wait for a person."""
 Save = Callable[[Sequence[str]], None]
 """Keeps rules that the user said "always" to."""
-
-_DOES = {"delete": "delete", "undo": "take back the last write of"}
-"""Canonical tool → what it does to a file, where that is not to write it."""
 
 
 class Gate:
@@ -58,6 +58,14 @@ class Gate:
         self._thread = thread
         self._granted: set[str] = set()
         self._one_at_a_time = asyncio.Lock()
+
+    def child(self, name: str, mode: ModeConfig, policy: Policy) -> "Gate":
+        """The gate of a subagent: its tools are its own, what the user has granted counts for both."""
+        gate = copy.copy(self)
+        gate.policy = policy
+        gate._mode = mode  # noqa: SLF001 - of the same class
+        gate._asker = _Behalf(self, name)  # noqa: SLF001 - the same
+        return gate
 
     def settle(self, touches: Sequence[Access]) -> tuple[Access, ...]:
         """The accesses with what is known of their command lines: one that only reads may run beside other reads."""
@@ -99,12 +107,14 @@ class Gate:
     def check_mode(self, case: Case) -> None:
         if not includes(self._mode, case.name, subagent_types=case.subagent_types, canonical=self._canonical):
             raise Denied(f"{case.name} is not part of this mode.", code="not-in-mode")
+        if case.context == "subagent" and case.tool in {"enter_plan", "exit_plan"}:
+            raise Denied("A subagent can neither enter nor leave plan mode. Do your own task.", code="not-in-mode")
 
     async def admit(self, case: Case, blocked: Blocked) -> bool:
         """Return when the call may run, and whether a person has said so; raise `Denied` when it may not."""
         self.check_mode(case)
         decision = await self._let(case)
-        if outside := self._outside(case.touches):
+        if outside := self._outside(case):
             lent = decision.verdict == "allow" and not any(access.kind == "command" for access in case.touches)
             for folder, path in outside:
                 if lent:
@@ -117,13 +127,15 @@ class Gate:
         key = _likeness(case)
         if key in self._granted and not decision.fixed:
             return True
+        from ferrule.permissions.summary import summary  # for whoever is asked
+
         question = Question(
             # Who lets calls pass has not thereby let them out of the sandbox.
             kind="outside" if case.input.get("outside") and self.policy.is_sandboxed() else "call",
             call_id=case.call_id,
             name=case.name,
             tool=case.tool,
-            summary=visible(self._summary(case)),
+            summary=visible(summary(case, self._jail)),
             touches=case.touches,
             input=case.input,
             why=visible(decision.why),
@@ -135,10 +147,18 @@ class Gate:
             left = "let it out of the sandbox" if question.kind == "outside" else "allow this"
             said = answer.message or f"The user did not {left}: {question.summary}."
             raise Denied(f"{said} {decision.why}" if case.hooked[0] == "ask" else said, code="not-allowed")
+        self.hold(case)
         return True
+
+    def hold(self, case: Case) -> None:
+        """Raise for a call that the session has begun to plan before: what was let in meanwhile is decided on anew."""
+        if self.policy.is_planning and (decision := self.policy.decide(case)).verdict == "deny":
+            raise Denied(decision.message or decision.why, code="denied-by-rule")
 
     async def approve(self, case: Case, sentence: str, blocked: Blocked) -> bool:
         """Ask about something that came up while a call ran. Nobody's answer is no."""
+        if self.policy.is_planning:
+            return False  # it would be more than reading
         question = Question(
             kind="outside",
             call_id=case.call_id,
@@ -225,11 +245,11 @@ class Gate:
                 self._granted.add(key)
             return answer
 
-    def _outside(self, touches: Sequence[Access]) -> list[tuple[str, str]]:
+    def _outside(self, case: Case) -> list[tuple[str, str]]:
         """Folders that a yes would have to open, each with the path that needs it."""
         out = []
-        for access in touches:
-            if access.kind == "path" and not self._jail.holds(access.key):
+        for access in case.touches:
+            if access.kind == "path" and not self._jail.holds(access.key) and not case.may_read(access):
                 folder = access.key
                 while not os.path.isdir(folder):
                     folder = os.path.dirname(folder)
@@ -256,28 +276,17 @@ class Gate:
         self._jail.add(folder)
         self.policy.open(folder)
 
-    def _summary(self, case: Case) -> str:
-        stays = " and leave it running when the session ends" * bool(case.input.get("detach"))
-        where = " outside the sandbox" * bool(case.input.get("outside"))
-        commands = [f"run `{a.key}` in {a.folder}{where}{stays}" for a in case.touches if a.kind == "command"]
-        if commands:
-            return ", ".join(commands)
-        servers = [a.key for a in case.touches if a.kind == "server" and a.key != "*"]
-        if servers and not servers[0].startswith("skill:"):
-            return f"{case.name}: ask the MCP server {', '.join(servers)}"
-        if servers:
-            return f"{case.name}: use the tools and rules that come with {servers[0]}"
-        processes = [a.key for a in case.touches if a.kind == "process"]
-        if processes:
-            return f"{case.name}: type into task {', '.join(processes)}"
-        writes = [self._jail.shown(a.key) for a in case.touches if a.kind == "path" and a.mode == "write"]
-        does = _DOES.get(case.tool, "write")
-        if writes:
-            return f"{case.name}: {does} {', '.join(writes)}"
-        reads = [self._jail.shown(a.key) for a in case.touches if a.kind == "path"]
-        if len(reads) == len(case.touches):
-            return f"{case.name}: read {', '.join(reads)}" if reads else f"run {case.name}"
-        return f"run {case.name}, which may touch anything"
+
+class _Behalf:
+    """Asks whoever the session asks, and says for which subagent."""
+
+    def __init__(self, gate: Gate, name: str) -> None:
+        self._gate = gate
+        self._name = name
+
+    async def ask(self, question: Question) -> Answer:
+        asker = self._gate._asker  # noqa: SLF001 - a gate's own
+        return await asker.ask(msgspec.structs.replace(question, who=self._name))
 
 
 def _likeness(case: Case) -> str:

@@ -27,3 +27,8 @@ class Bare:
 
     def parameters(self, tool: str, meant: str) -> frozenset[str]:  # noqa: ARG002 - the protocol's
         return frozenset((meant,))
+
+
+def is_name(text: str) -> bool:
+    """Could a server be called so?"""
+    return text.replace("-", "").replace("_", "").isalnum()

@@ -4,24 +4,19 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ferrule.core.access import Access, within
+from ferrule.core.access import MODE, Access, within
 from ferrule.permissions.case import Case
 from ferrule.permissions.decision import Decision, reach, strictest
-from ferrule.permissions.naming import Bare, Names
+from ferrule.permissions.naming import Bare, Names, is_name
 from ferrule.permissions.rules.rule import Always, Rule, RuleSet, Subject, Touched
 from ferrule.permissions.standing import DEFAULT, Standing
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail
 
-_NOTE_ENDINGS = frozenset({"", ".md", ".txt", ".log", ".csv", ".json", ".jsonl"})
-_OBEYED = frozenset(
-    {"package", "project", "tsconfig", "jsconfig", "deno", "nx", "turbo", "lerna", "composer", "build", "workspace"}
-    | {"makefile", "gnumakefile", "dockerfile", "justfile", "rakefile", "sconstruct", "sconscript", "wscript", "buck"}
-)
-"""Names that build programs look for in every folder."""
 _MANY = 64
 _SERVER = "mcp__"
 _READS = "It only reads the workspace."
+_LOOKS = frozenset({"path", "process", "host"})
 CONFINED = frozenset({"shell", "shell_session", "skill"})
 """The tools whose commands run in the sandbox. A formatter and a tool of the user's own do not."""
 
@@ -52,6 +47,8 @@ class Policy:
         `is_sandboxed` tells whether commands run confined, and `confined` whether they need no question for that.
         """
         self.standing = standing
+        self.plan: str | None = None
+        """In plan mode: the plan's file, by its real path. Whatever the standing is, all else is only read."""
         self._jail = jail
         self._guard = guard
         self._sets = list(sets)
@@ -167,7 +164,7 @@ class Policy:
         if others or not commands or case.tool == "skill":
             rest = case._replace(touches=others) if commands else case
             decisions.append(self._plain(rest, self._subject(rest) if commands else subject))
-            only_reads = only_reads and all(a.mode == "read" and a.kind in {"path", "process"} for a in others)
+            only_reads = only_reads and all(a.mode == "read" and a.kind in _LOOKS for a in others)
         decision = strictest(decisions)
         if case.input.get("outside") and decision.verdict != "deny":
             decision = Decision("ask", "It would run outside the sandbox, which always asks.", fixed=True)
@@ -176,7 +173,16 @@ class Policy:
         elif commands and decision.verdict == "ask" and case.tool not in CONFINED:
             # What a confined command has left in the workspace would run here with all of the user's rights.
             decision = decision._replace(why=f"{decision.why} It runs outside the sandbox.", fixed=True)
+        if self.is_planning:
+            from ferrule.permissions.planning import held  # for sessions that plan
+
+            return held(case, decision, self.plan or "", only_reads=only_reads, settle=self._settled)
         return self._settled(decision, only_reads=only_reads)
+
+    @property
+    def is_planning(self) -> bool:
+        """Is everything but reading denied?"""
+        return self.plan is not None or self.standing.reads_only
 
     def _runs_confined(self, tool: str, others: Sequence[Access]) -> bool:
         """Needs it no question for that? Servers and tools that a skill brings are not confined."""
@@ -187,12 +193,9 @@ class Policy:
         if decision.fixed and decision.verdict != "ask":
             return decision
         softened = "ask" if decision.fixed else decision.verdict
-        verdict = self.standing.settles(
-            softened, edits_only_inside=decision.edits_inside and not decision.fixed, reads_only=only_reads
-        )
-        if decision.fixed and verdict == "allow":
-            return decision
-        if verdict == decision.verdict:
+        inside = decision.edits_inside and not decision.fixed
+        verdict = self.standing.settles(softened, edits_only_inside=inside, reads_only=only_reads)
+        if verdict == decision.verdict or (decision.fixed and verdict == "allow"):
             return decision
         return decision._replace(verdict=verdict, why=f"{decision.why} The mode {self.standing.name} says {verdict}.")
 
@@ -207,14 +210,15 @@ class Policy:
             from ferrule.permissions.refusal import refusal  # for sessions with rules
 
             return strictest([refusal(rule, case.name) for rule in refusing])
-        outside = [a.key for a in case.touches if a.kind == "path" and not self._at_home(a.key)]
+        paths = [access for access in case.touches if access.kind == "path" and not case.may_read(access)]
+        outside = [access.key for access in paths if not self._at_home(access.key)]
         for rule in rules or self._each(subject):
             if not outside or not isinstance(rule.condition, Always):
                 return Decision("allow", f"{case.name} is allowed by {rule.text}.", rule.text)
         if outside:
             return Decision("ask", f"{case.name} goes outside the workspace, to {outside[0]}.")
         if all(map(self._free, case.touches)):
-            return Decision("allow", _READS if case.touches else "It touches nothing.")
+            return Decision("allow", _READS if {*case.touches} - {MODE} else "It touches nothing.")
         writes = [access.key for access in case.touches if access.mode == "write"]
         edits = all(access.kind == "path" for access in case.touches)
         what = f"writes {self._jail.shown(writes[0])}" if writes and edits else reach(case.touches)
@@ -260,7 +264,7 @@ class Policy:
         refused = (r.tool for s in self._sets for r in s.rules if r.action != "allow") if "*" in keys else ()
         named = [tool.removesuffix("*").removesuffix("__") for tool in refused if tool.startswith(_SERVER)]
         whole = [name for name in named if "__" not in name.removeprefix(_SERVER)]
-        return [f"{name}__" for name in (*(_SERVER + key for key in keys if _is_name(key)), *whole)]
+        return [f"{name}__" for name in (*(_SERVER + key for key in keys if is_name(key)), *whole)]
 
     def _scene(self) -> "Any":
         from ferrule.permissions.shell.scene import Scene  # only commands need it
@@ -275,15 +279,15 @@ class Policy:
         """Does it need no question by itself? Reads inside the workspace do not; what changes something does."""
         if access.kind == "path":
             return access.mode in {"read", "restore"} or self._agents_own(access.key)
-        return access.kind == "process" and (access.mode == "read" or access.folder == "own")
+        return access == MODE or (access.kind == "process" and (access.mode == "read" or access.folder == "own"))
 
     def _agents_own(self, path: str) -> bool:
-        """Notes are the agent's own. Code and settings there are not: a test run may pick them up."""
-        stem, ending = os.path.splitext(os.path.basename(path).lower())
-        if not self._notes:
+        """Notes are the agent's own."""
+        if not self._notes or not within(path, os.path.join(self._jail.folder, self._notes)):
             return False
-        is_note = ending in _NOTE_ENDINGS and not stem.startswith(".") and stem not in _OBEYED
-        return is_note and within(path, os.path.join(self._jail.folder, self._notes))
+        from ferrule.permissions.notes import is_note  # for whoever writes notes
+
+        return is_note(path)
 
     def _among_notes(self, path: str) -> bool:
         """Is it in a folder of notes, also on a disk that takes `.AMP` for the same folder?"""
@@ -291,5 +295,6 @@ class Policy:
         return any(within(path.lower(), folder) for folder in folders)
 
 
-def _is_name(text: str) -> bool:
-    return text.replace("-", "").replace("_", "").isalnum()
+def mode_name(policy: Policy) -> str:
+    """The permission mode, as the user and hooks know it."""
+    return "plan" if policy.is_planning else policy.standing.name

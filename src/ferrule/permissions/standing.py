@@ -101,5 +101,14 @@ def tightened(standing: Standing, wish: Standing) -> Standing:
     return wish
 
 
+def both(one: Standing, other: Standing) -> Standing:
+    """A mode that allows only what both allow; it goes by the name of the one that is stricter as a whole."""
+    asks, inside = (
+        max(pair, key=_STRICTNESS.__getitem__) for pair in ((one.asks, other.asks), (one.inside, other.inside))
+    )
+    name = other.name if tightened(one, other) is other else one.name
+    return Standing(name, asks, inside, one.reads_only or other.reads_only)
+
+
 def _plain(name: str) -> str:
     return name.replace("-", "").replace("_", "").lower()

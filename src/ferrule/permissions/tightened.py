@@ -3,7 +3,7 @@
 from typing import Any
 
 from ferrule.permissions.policy import Policy
-from ferrule.permissions.standing import Standing, tightened
+from ferrule.permissions.standing import Standing, both
 
 
 class Tightened(Policy):
@@ -19,4 +19,4 @@ class Tightened(Policy):
 
     @property
     def standing(self) -> Standing:  # type: ignore[override] # the parent may change it; nobody changes it here
-        return tightened(self._parent.standing, self._wish)
+        return both(self._parent.standing, self._wish)

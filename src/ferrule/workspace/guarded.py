@@ -85,6 +85,7 @@ class Guard:
         """Folders, real, that the user keeps from being written."""
         self._run: dict[str, str] = {}
         """Files that this session runs outside the sandbox, by how they compare."""
+        self._plans: set[str] = set()
         self.denied: Callable[[str, str], bool] | None = None
         """Does a rule deny a path, for reading or for writing? Such a file counts as secret or as protected."""
 
@@ -95,6 +96,10 @@ class Guard:
     def keep(self, paths: Iterable[str]) -> None:
         """These files, real, run outside the sandbox as they are: nothing in the session may write them."""
         self._run |= {path.casefold(): path for path in paths}
+
+    def plan(self, path: str) -> None:
+        """This file, by its one real path, is the session's plan: it may be written though its folder is protected."""
+        self._plans.add(path)
 
     @property
     def run(self) -> tuple[str, ...]:
@@ -111,7 +116,8 @@ class Guard:
             return True
         if any(within(path.casefold(), folder.casefold()) for folder in self.kept):
             return True
-        is_obeyed = path.casefold() in self._run or self._listed(path, PROTECTED) or _steers_git(path)
+        is_listed = path not in self._plans and (self._listed(path, PROTECTED) or _steers_git(path))
+        is_obeyed = path.casefold() in self._run or is_listed
         return is_obeyed and not self._open(path)
 
     def _open(self, path: str) -> bool:

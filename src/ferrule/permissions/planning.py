@@ -1,0 +1,201 @@
+"""Plan mode to the policy: what passes while a session plans, and how it ends with the user's yes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from ferrule.core.access import MODE, Access
+from ferrule.core.errors import Denied, ToolFailure
+from ferrule.core.planning import Beginner, PlanApproved, PlanEntered, Planning, Wish
+from ferrule.core.tool import Context
+from ferrule.permissions.asker import Answer, Question, visible
+from ferrule.permissions.case import Case
+from ferrule.permissions.decision import Decision
+from ferrule.permissions.policy import Policy
+from ferrule.permissions.standing import DEFAULT, named
+from ferrule.permissions.wishes import Granting, granting
+from ferrule.support.threads import Threads
+from ferrule.workspace.guarded import Guard
+from ferrule.workspace.paths import Jail
+from ferrule.workspace.plan_file import PlanFolder, read_plan
+
+LOOKS = frozenset(
+    {
+        *("read", "read_many", "view_image", "list_dir", "glob", "grep", "find_thread", "read_thread"),
+        *("shell", "shell_session", "shell_output", "shell_list", "shell_write", "skill", "tool_search"),
+        *("plan", "enter_plan", "exit_plan", "ask_user"),
+        *("todos", "todo_create", "todo_get", "todo_update", "todo_list"),
+        *("web_fetch", "web_search", "delegate", "agent_wait", "agent_stop", "finder", "oracle", "librarian"),
+    }
+)
+"""The tools that a planning session has, each for calls of it that only read. Subagents are held themselves."""
+WRITES_PLAN = frozenset({"write", "edit", "multi_edit", "patch"})
+"""The tools that the plan itself is written with."""
+
+_NOT_ON = (
+    "Not in plan mode, so there is nothing to leave. If a plan was approved before, carry it out; "
+    "to make another one, enter plan mode first."
+)
+
+
+class Settle(Protocol):
+    """What the permission mode makes of a decision."""
+
+    def __call__(self, decision: Decision, *, only_reads: bool) -> Decision: ...
+
+
+def held(case: Case, decision: Decision, plan_file: str, *, only_reads: bool, settle: Settle) -> Decision:
+    """The decision on a call of a session that plans. No rule, grant, hook or mode makes it milder.
+
+    `plan_file` may be written; where it is empty, nothing may.
+    """
+    if decision.verdict == "deny":
+        return decision._replace(delegate="")
+    if _writes_plan(case, plan_file):
+        return settle(decision, only_reads=True) if decision.fixed else Decision("allow", "It writes the plan.")
+    looks = only_reads or case.touches == (MODE,)
+    if case.builtin and case.tool in LOOKS and looks and not case.input.get("outside"):
+        return settle(decision, only_reads=True)
+    also = f" The plan itself is written to {plan_file}." if plan_file and case.context == "thread" else ""
+    why = f"Plan mode is on, so {case.name} was not run: until the user has approved a plan, only reading works.{also}"
+    return Decision("deny", why, fixed=True)
+
+
+def _writes_plan(case: Case, plan_file: str) -> bool:
+    """Does it write the plan and touch nothing else, by the plan's own path and through no link?"""
+    if not plan_file or case.context != "thread" or not case.builtin or case.tool not in WRITES_PLAN:
+        return False
+    return bool(case.touches) and all(
+        access == Access.write(plan_file) and case.spelled.get(access.key, access.key) == plan_file
+        for access in case.touches
+    )
+
+
+class Planner(Planning):
+    """The plan mode of a session. It binds whoever asks this policy: the session's own calls and all subagents."""
+
+    def __init__(
+        self,
+        jail: Jail,
+        guard: Guard,
+        policy: Policy,
+        *,
+        folder: str,
+        ask: Callable[[Question], Awaitable[Answer]],
+        allow: Callable[[Sequence[str]], Sequence[str]],
+        exit_tool: str = "",
+    ) -> None:
+        """`ask` puts a question, `allow` makes rules hold for the session and gives those that were understood.
+
+        `exit_tool` is what the family calls the tool that ends planning; empty where it has none.
+        Raises `ConfigError` where the session begins in plan mode and `folder` cannot be used.
+        """
+        self._jail = jail
+        self._guard = guard
+        self._policy = policy
+        self._folder = PlanFolder(jail, guard, folder)
+        self._ask = ask
+        self._allow = allow
+        self._exit_tool = exit_tool
+        self._by: Beginner = "user"
+        self._one_at_a_time = asyncio.Lock()
+        if policy.standing.reads_only:
+            self.enter()
+
+    @property
+    def is_on(self) -> bool:  # type: ignore[override] # a subagent's never is
+        return self._policy.is_planning
+
+    @property
+    def plan_path(self) -> str:  # type: ignore[override] # the same
+        return self._policy.plan or ""
+
+    def enter(self, reason: str = "", *, by: Beginner = "user") -> PlanEntered:
+        already, path = self.is_on, self.plan_path
+        if not path:
+            path = self._folder.fresh(reason)
+            self._guard.plan(path)
+            self._policy.plan = path
+        if not already or by == "user":
+            self._by = "user" if already else by
+        return PlanEntered(path, already=already)
+
+    def leave(self) -> str:
+        self._policy.plan = None
+        if self._policy.standing.reads_only:
+            self._policy.standing = DEFAULT
+        return self._policy.standing.name
+
+    def readable(self, file: str = "") -> str:
+        if not self.is_on:
+            raise ToolFailure(_NOT_ON, code="not-in-plan-mode")
+        return self._folder.named(file) if file else self.plan_path
+
+    def reminder(self) -> str:
+        if not self.is_on:
+            return ""
+        shown = self._jail.shown(self.plan_path)
+        end = f"then call {self._exit_tool}" if self._exit_tool else "then end your turn and name the file"
+        return (
+            "Plan mode is on: only reading works, for you and for every subagent, whatever rules allow. "
+            f"When you know what to do, write the plan to {shown}, {end}."
+        )
+
+    async def propose(self, path: str, wishes: Sequence[Wish], ctx: Context) -> PlanApproved:
+        async with self._one_at_a_time:
+            if not self.is_on:
+                raise ToolFailure(_NOT_ON, code="not-in-plan-mode")
+            threads = ctx.need(Threads)
+            text = await threads.run(read_plan, self._jail, path)
+            rules = await threads.run(granting, wishes, self._jail)
+            answer = await self._ask(self._question(path, text, rules, ctx))
+            if answer.allow is not True:
+                why = answer.message or "The user did not approve the plan."
+                raise Denied(
+                    f"{why} Plan mode stays on: change the plan in {self._jail.shown(path)}, or ask what is missing.",
+                    code="plan-not-approved",
+                    path=path,
+                )
+            if await threads.run(read_plan, self._jail, path) != text:
+                raise ToolFailure(
+                    "The plan changed while the user looked at it, so it is not approved and plan mode stays on. "
+                    "Have the plan approved as it is now.",
+                    code="plan-changed",
+                    path=path,
+                )
+            return self._approved(path, text, rules, answer)
+
+    def _approved(self, path: str, text: str, rules: Granting, answer: Answer) -> PlanApproved:
+        granted = tuple(self._allow(rules.texts)) if rules.texts else ()
+        self.leave()
+        wanted = (answer.values or {}).get("mode")
+        if wanted == "acceptEdits" and self._policy.standing == DEFAULT:
+            self._policy.standing = named(wanted)
+        lost = [wish for wish, texts in rules.granted if not set(texts) <= set(granted)]
+        return PlanApproved(path, text, self._policy.standing.name, granted, (*rules.asked, *lost))
+
+    def _question(self, path: str, text: str, rules: Granting, ctx: Context) -> Question:
+        shown = self._jail.shown(path)
+        return Question(
+            kind="plan",
+            call_id=ctx.call_id,
+            name=self._exit_tool or "exit_plan",
+            tool="exit_plan",
+            summary=visible(f"approve the plan in {shown} and leave plan mode"),
+            touches=(Access.read(path),),
+            input={"plan": text, "path": shown, "begun_by": self._by, "mode": self._after()},
+            why=f"With a yes the mode {self._after()} holds again.",
+            effects=tuple(
+                visible(line)
+                for line in (
+                    *(f"allows {rule} in this session" for rule in rules.texts),
+                    *(f"asks when it comes: {wish}" for wish in rules.asked),
+                )
+            ),
+            proposals=rules.texts,
+        )
+
+    def _after(self) -> str:
+        """The permission mode that a yes leads back to."""
+        standing = self._policy.standing
+        return DEFAULT.name if standing.reads_only else standing.name
