@@ -38,6 +38,9 @@ PARAMETERS = {
     "request_permissions": "permissions* reason environment_id",
     "tool_search": "query* limit",
     "spawn_agent": "message* task_name* agent_type fork_turns model reasoning_effort",
+    "spawn_agent_v1": "message items agent_type fork_context model reasoning_effort service_tier",
+    "wait_agent": "targets timeout_ms",
+    "close_agent": "target*",
     "list_mcp_resources": "server cursor",
     "list_mcp_resource_templates": "server cursor",
     "read_mcp_resource": "server* uri*",
@@ -380,8 +383,8 @@ async def test_calls_that_fit_are_answered(session, root, name, values, said):
         pytest.param(
             "spawn_agent",
             {"message": "x", "task_name": "y"},
-            "spawn_agent is a tool that this version does not have yet.",
-            id="not-yet",
+            "The subagent general-purpose cannot be run: this session has no model to run it.",
+            id="no-model",
         ),
     ],
 )

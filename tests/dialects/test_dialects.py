@@ -11,12 +11,15 @@ from tests.golden import Golden
 from tests.strategies import advertised_arguments, texts
 
 from ferrule import Engine
+from ferrule.agent_settings import Repository
 from ferrule.arguments.schema import Schema
 from ferrule.core.errors import BadArguments, ConfigError, ToolFailure
 from ferrule.core.face import Face
+from ferrule.core.subagents import Subagents
 from ferrule.dialects.coming import COMING
 from ferrule.dialects.dialect import FAMILIES, Dialect, load_dialect
 from ferrule.registry.entry import ON_REQUEST
+from ferrule.settings import Settings
 from ferrule.tools import BUILTIN, load
 
 DIALECTS = [load_dialect(name) for name in sorted(FAMILIES)]
@@ -101,12 +104,15 @@ def test_no_tool_is_shown_twice(dialect: Dialect):
 
 @EACH
 def test_what_is_not_here_yet_is_in_the_table_and_is_not_advertised(dialect: Dialect, tmp_path):
-    shown = {definition["name"] for definition in Engine(tmp_path, dialect=dialect).definitions()}
+    settings = Settings(repositories={"other": Repository(path=str(tmp_path))})
+    engine = Engine(tmp_path, dialect=dialect, settings=settings, subagents=Subagents())
+    shown = {definition["name"] for definition in engine.definitions()}
 
     for face in dialect.faces:
         assert (face.tool in BUILTIN) != (face.tool in COMING)
-        always = face.shown and face.tool not in ON_REQUEST
-        assert (face.name in shown) == (face.tool in BUILTIN and always)
+        searched = face.tool == "tool_search" and dialect.deferred
+        always = face.shown and (face.tool not in ON_REQUEST or searched) and face.name not in dialect.deferred
+        assert (face.name in shown) == (face.tool in BUILTIN and bool(always))
 
 
 def test_the_table_of_what_is_to_come_names_no_tool_that_is_here():

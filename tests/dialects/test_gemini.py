@@ -76,6 +76,21 @@ def session(folder: Path) -> Engine:
         pytest.param("write_todos", "todos", "todos", id="write_todos"),
         pytest.param("read_background_output", "pid lines delay_ms", "pid", id="read_background_output"),
         pytest.param("ask_user", "questions", "questions", id="ask_user"),
+        pytest.param(
+            "tracker_create_task",
+            "title description type parentId dependencies",
+            "title description type",
+            id="tracker_create_task",
+        ),
+        pytest.param(
+            "tracker_update_task", "id title description status dependencies", "id", id="tracker_update_task"
+        ),
+        pytest.param("tracker_get_task", "id", "id", id="tracker_get_task"),
+        pytest.param("tracker_list_tasks", "status type parentId", "", id="tracker_list_tasks"),
+        pytest.param(
+            "tracker_add_dependency", "taskId dependencyId", "taskId dependencyId", id="tracker_add_dependency"
+        ),
+        pytest.param("tracker_visualize", "", "", id="tracker_visualize"),
         pytest.param("invoke_agent", "agent_name prompt", "agent_name prompt", id="invoke_agent"),
     ],
 )
@@ -609,7 +624,7 @@ async def test_a_call_is_answered_like_this(tmp_path, name, given: dict[str, Any
 
 @pytest.mark.parametrize("face", HERE, ids=lambda face: face.name)
 def test_waiting_for_the_calls_before_is_accepted_everywhere_and_means_nothing_here(face: Face):
-    samples: dict[str, Any] = {"include": ["a"], "todos": []}
+    samples: dict[str, Any] = {"include": ["a"], "todos": [], "questions": []}
     required = {name: samples.get(name, "x") for name in face.schema["required"]}
 
     assert face.canonical({**required, "wait_for_previous": True}) == face.canonical(required)

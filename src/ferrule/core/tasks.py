@@ -1,4 +1,4 @@
-"""What tools come back with about tasks, the commands that go on running, and about what the user granted."""
+"""What tools come back with about tasks, the commands and agents that go on, and about what the user granted."""
 
 from typing import Literal, NamedTuple
 
@@ -6,7 +6,7 @@ TaskStatus = Literal["running", "completed", "failed", "killed"]
 
 
 class TaskSeen(NamedTuple):
-    """A task, a command that was left running, as it is at this moment."""
+    """A task, a command that was left running or an agent that works by itself, as it is at this moment."""
 
     id: str
     number: int
@@ -25,6 +25,8 @@ class TaskSeen(NamedTuple):
     """Seconds since its start, or until its end."""
     total_chars: int = 0
     """Of what was asked for, before any of it was left out."""
+    kind: Literal["command", "agent"] = "command"
+    """An agent has neither number nor process; its command is what it does, and its output its last message."""
 
 
 class Left(NamedTuple):

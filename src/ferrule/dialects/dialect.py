@@ -25,6 +25,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """Is a tool of a server shown under its own name, as long as no other tool has that?"""
     defers: bool = False
     """Are tools of servers deferred also where they are few?"""
+    deferred: tuple[str, ...] = ()
+    """Names of faces that are found by a search and not advertised, as long as the settings say nothing else."""
     aliases: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Another name → the name of a face; also for faces that are not here yet."""
 

@@ -23,6 +23,7 @@ from ferrule.core.tasks import Left
 
 if TYPE_CHECKING:
     from ferrule.core.elsewhere import Mixed, SkillLoaded, ToolsFound
+    from ferrule.dialects.agent_says import Outcome
 
 Said = Any
 """Text, or the JSON value that a family reads."""
@@ -241,3 +242,17 @@ def about_skill(outcome: "SkillLoaded") -> list[str]:
         ("Allowed from now on", outcome.allowed),
     )
     return [f"{what}: {', '.join(some)}." for what, some in rows if some]
+
+
+def delegated(outcome: "Outcome") -> str:
+    """What subagents have done, in their own words."""
+    from ferrule.dialects.agent_says import message  # for sessions with subagents
+
+    return message(outcome)
+
+
+def undone(outcome: "Outcome") -> bool:
+    """Has none of them done anything?"""
+    from ferrule.dialects.agent_says import failed  # for sessions with subagents
+
+    return failed(outcome)

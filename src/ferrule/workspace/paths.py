@@ -97,6 +97,9 @@ class Root:
 class Jail:
     """The folders that the user gave, and every path seen through them."""
 
+    lent: tuple[str, ...] = ()
+    """Folders among them that the user's settings lend: reading them needs no question."""
+
     def __init__(self, folder: str, also: tuple[str, ...] = ()) -> None:
         self.roots = [Root(folder)]
         for extra in also:

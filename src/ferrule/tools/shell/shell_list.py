@@ -1,10 +1,12 @@
-"""List the tasks."""
+"""List the tasks: commands, and then agents."""
 
 from ferrule.core.access import Access
 from ferrule.core.args import Args
+from ferrule.core.delegated import subagents
 from ferrule.core.tasks import TaskList
 from ferrule.core.tool import Context, Tool
 from ferrule.support.tasks import Tasks
+from ferrule.tools.shell.named import agent_seen
 from ferrule.tools.shell.starting import seen
 
 
@@ -22,4 +24,5 @@ class ShellList(Tool[ShellListArgs, TaskList]):
         return ()
 
     async def run(self, args: ShellListArgs, ctx: Context) -> TaskList:  # noqa: ARG002 - it has none
-        return TaskList(tuple(map(seen, ctx.need(Tasks).list())))
+        agents = map(agent_seen, subagents(ctx).list())
+        return TaskList((*map(seen, ctx.need(Tasks).list()), *agents))

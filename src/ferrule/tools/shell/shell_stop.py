@@ -1,11 +1,13 @@
-"""Stop a task."""
+"""Stop a task: a command with all its processes, or an agent with all that it does."""
 
 from ferrule.core.access import Access
+from ferrule.core.delegated import subagents
 from ferrule.core.errors import ToolFailure
+from ferrule.core.subagents import Worked
 from ferrule.core.tasks import TaskStopped
 from ferrule.core.tool import Context, Tool
 from ferrule.support.tasks import Tasks
-from ferrule.tools.shell.named import TaskArgs, find
+from ferrule.tools.shell.named import TaskArgs, agent_label, agent_seen, named
 from ferrule.tools.shell.starting import seen
 
 
@@ -22,10 +24,21 @@ class ShellStop(Tool[ShellStopArgs, TaskStopped]):
 
     def access(self, args: ShellStopArgs, ctx: Context) -> tuple[Access, ...]:
         # The session's own: who was let start it may stop it.
-        return (Access("process", "write", find(args, ctx).id, "own"),)
+        return (Access("process", "write", named(args, ctx).id, "own"),)
 
     async def run(self, args: ShellStopArgs, ctx: Context) -> TaskStopped:
-        task = find(args, ctx)
+        task = named(args, ctx)
+        if isinstance(task, Worked):
+            return await _stop(task, ctx)
         if not await ctx.need(Tasks).stop(task):
             raise ToolFailure(f"There is nothing to stop: {task.ending()}", code="not-running")
         return TaskStopped(seen(task))
+
+
+async def _stop(agent: Worked, ctx: Context) -> TaskStopped:
+    stopped = await subagents(ctx).stop(agent.id) if agent.status == "running" else None
+    if stopped is None:
+        raise ToolFailure(
+            f"There is nothing to stop: the agent {agent.id} ({agent_label(agent)}) has ended.", code="not-running"
+        )
+    return TaskStopped(agent_seen(stopped, stopped.text, total_chars=len(stopped.text)))

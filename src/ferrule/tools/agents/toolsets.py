@@ -1,0 +1,69 @@
+"""Which tools a subagent gets beside or instead of those of its kind. Its caller's own are always the most."""
+
+from collections.abc import Iterable, Sequence
+
+from ferrule.core.errors import BadArguments
+from ferrule.core.subagents import Subagent, Subagents
+from ferrule.core.tool import Context
+from ferrule.tools.agents.kinds import READS, SHELLS
+
+NOTHING_SAID = ("read", "grep", "glob")
+"""What a task gets that names no tools."""
+EDITS = ("edit", "multi_edit", "write", "patch", "notebook_edit", "delete", "undo", "format")
+_EVERYTHING = "all"
+GROUPS = {
+    "read-only": READS,
+    "edit": (*READS, *EDITS),
+    "file": (*READS, *EDITS),
+    "shell": SHELLS,
+    "terminal": SHELLS,
+    "web": ("web_fetch", "web_search"),
+}
+"""Names for several tools at once, beside `all`. Any other name is that of one tool."""
+_PATTERN = frozenset("*?[]{}()!")
+_MOST_NAMES = 100
+
+
+def toolset(names: Sequence[str]) -> tuple[str, ...] | None:
+    """The tools that a task names, singly or in groups; None for all that its caller has."""
+    wanted = [name.strip() for name in names if name.strip()]
+    if _EVERYTHING in wanted:
+        return None
+    if not wanted:
+        return NOTHING_SAID
+    found: dict[str, None] = {}
+    for name in wanted[:_MOST_NAMES]:
+        found.update(dict.fromkeys(GROUPS.get(name, (name,))))
+    return tuple(found)
+
+
+def check_names(names: Sequence[str], ctx: Context) -> None:
+    """Raise where it is not tools that are named: the user is asked about each, and not about a pattern."""
+    for name in names:
+        if not name.strip() or not name.isprintable() or _PATTERN.intersection(name):
+            raise BadArguments(
+                f"{ctx.param('allowed_tools')}: name each tool alone, without a pattern ({name[:80]!r})."
+            )
+    if len(names) > _MOST_NAMES:
+        raise BadArguments(f"{ctx.param('allowed_tools')}: at most {_MOST_NAMES} tools can be named.")
+
+
+async def granted(agent: Subagent, names: Iterable[str], runs: Subagents, ctx: Context) -> Subagent:
+    """The subagent with tools that its kind lacks and its caller has, where the user says yes to them."""
+    wanted = tuple(dict.fromkeys(name.strip() for name in names))
+    if not wanted:
+        return agent
+    barred = runs.beyond(agent._replace(tools=None), wanted, ctx)
+    if barred:
+        ctx.note(f"The kind {agent.name} rules out {', '.join(barred)}; that was not changed.")
+    more = [name for name in runs.beyond(agent._replace(denied=()), wanted, ctx) if name not in barred]
+    if not more or agent.tools is None:
+        return agent
+    held = " It would no longer be held to reading." if agent.mode == "plan" else ""
+    if not await ctx.approve(
+        f"Give the agent {agent.name} also {', '.join(more)}, which its kind does not have?{held} "
+        "Each of its calls is decided on all the same."
+    ):
+        ctx.note(f"The user has not given the agent {', '.join(more)}; it works without.")
+        return agent
+    return agent._replace(tools=(*agent.tools, *more), mode="" if agent.mode == "plan" else agent.mode)
