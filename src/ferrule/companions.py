@@ -13,6 +13,7 @@ from ferrule.core.errors import ConfigError
 from ferrule.core.events import Reported, ToolsChanged
 from ferrule.introducing import Introducing
 from ferrule.output.clean import clean
+from ferrule.permissions.policy import mode_name
 from ferrule.settings import settings_path
 
 if TYPE_CHECKING:
@@ -164,8 +165,9 @@ class Companions:
         """What could not be used, each as a sentence."""
         settings = self._layered.warnings if self._layered is not None else ()
         gathered = self.gathering.warnings if "gathering" in self.__dict__ else ()
+        agents = self._parts.services.warnings_of("AgentFiles")
         # What a project or a server is called must not steer the screen that it is shown on.
-        return tuple(" ".join(clean(one).split()) for one in (*settings, *self._hook_warnings, *gathered))
+        return tuple(" ".join(clean(one).split()) for one in (*settings, *self._hook_warnings, *gathered, *agents))
 
     async def begin(self) -> None:
         """Tell the hooks that the session starts, and look for tools, unless that is to wait for a call."""
@@ -204,7 +206,7 @@ class Companions:
             workspace=workspace,
             environment=quiet_environment(os.environ, keep=given.settings.shell.keep_env),
             session_id=given.session_id,
-            permission_mode=lambda: parts.policy.standing.name,
+            permission_mode=lambda: mode_name(parts.policy),
             report=self._report,
             roster=parts.services[Roster],
         )
@@ -241,12 +243,22 @@ class Companions:
             return None
         return await self._hooks.fire(event, **fields)
 
-    def section(self, names: Sequence[str]) -> str:
-        """The tools of these names, and the skills, as a system prompt tells of them."""
+    def section(self, names: Sequence[str], *, listed: bool = True) -> str:
+        """The tools of these names, the skills and the agents, as a system prompt tells of them.
+
+        Without `listed` only those tools that have more to say: a model API is told of them all in its own way.
+        """
         from ferrule.registry.section import tools_section  # for whoever writes a system prompt
         from ferrule.workspace.skills import Skills
 
-        known = (self._given.registry.resolve(name) for name in names)
-        tools = tools_section(one for one in known if not self._parts.policy.denies_everything(one.face.tool))
-        skills = self._parts.services[Skills].catalog_text()
-        return "\n\n".join(part for part in (tools, skills) if part)
+        services = self._parts.services
+        known = [self._given.registry.resolve(name) for name in names]
+        shown = [one for one in known if not self._parts.policy.denies_everything(one.face.tool)]
+        tools = tools_section(shown if listed else [one for one in shown if one.tool.guidance.strip()])
+        agents = ""
+        if any(one.face.tool == "delegate" for one in shown):
+            from ferrule.tools.agents.kinds import Agents  # for sessions with subagents
+            from ferrule.workspace.agent_files import AgentFiles
+
+            agents = Agents(services[AgentFiles]).catalog_text()
+        return "\n\n".join(part for part in (tools, services[Skills].catalog_text(), agents) if part)

@@ -74,7 +74,7 @@ class Engine(Lookback):
         self.dialect = chosen(dialect, model(self.settings) if callable(model) else model, self.settings)
         self.registry = registry_of(self.dialect, self.settings, tools, self._foreign, for_people=lazy)
         self._asker: Asker = Nobody() if ask is None else ask if hasattr(ask, "ask") else Listener(ask)
-        self._mode = mode or ModeConfig(allow_mcp=True, allow_toolbox=True)
+        self.mode = mode or ModeConfig(allow_mcp=True, allow_toolbox=True)
         self._permissions = (permission_mode, None if rules is None else os.fspath(rules))
         self.session_id = session_id or new_session_id()
         """What hooks, toolboxes and delegates are told that the session is."""
@@ -115,7 +115,7 @@ class Engine(Lookback):
             self.registry,
             self._families,
             self._asker,
-            self._mode,
+            self.mode,
             *self._permissions,
             self._emit,
         )
@@ -157,21 +157,31 @@ class Engine(Lookback):
 
     def _has_model_for(self, face: Face) -> bool:
         """Can it do anything? Tools that are subagents cannot without a model."""
+        if face.tool == "librarian" and not self.settings.repositories:
+            return False
         return face.tool not in NEED_MODEL or self._extra.subagents is not None
 
     def _is_given(self, name: str) -> bool:
         """Does the mode give this tool?"""
-        return includes(self._mode, name, canonical=self.registry.canonical)
+        return includes(self.mode, name, canonical=self.registry.canonical)
 
-    def section(self) -> str:
-        """The part of a system prompt that tells a model of its tools: names, descriptions, guidance, and skills."""
+    def section(self, *, listed: bool = True) -> str:
+        """The part of a system prompt that tells a model of its tools: names, descriptions, guidance, skills, agents.
+
+        Without `listed`, tools are named only where they have guidance: for models that are shown the definitions.
+        """
         self._check_open()
-        return self._companions.section([face.name for face in self.registry.shown() if self._is_given(face.name)])
+        return self._companions.section([face.name for face in self.faces()], listed=listed)
 
     def need(self, service: type[S]) -> S:
         """The session's one object of that type, as its tools have it."""
         self._check_open()
         return self._services[service]
+
+    def give(self, name: str, make: Callable[[], object]) -> None:
+        """Have the session's tools find this object under the name of its type."""
+        self._check_open()
+        self._services.later(name, make)
 
     async def tell(self, event: str, **fields: Any) -> "After | None":
         """Tell the user's hooks of what is no call, as `Stop`; None where nobody is told."""
@@ -195,7 +205,7 @@ class Engine(Lookback):
             self._parts,
             self._companions,
             name=name,
-            mode=msgspec.structs.replace(mode, within=mode.within or self._mode),
+            mode=msgspec.structs.replace(mode, within=mode.within or self.mode),
             services=services,
             permission_mode=permission_mode,
             emit=on_event or self._emit,

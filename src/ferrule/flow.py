@@ -16,7 +16,7 @@ import msgspec
 from ferrule.answering import refusal, reply_of, stop
 from ferrule.arguments.arguments import Arguments
 from ferrule.context import CallContext
-from ferrule.core.access import Access
+from ferrule.core.access import Access, declared
 from ferrule.core.args import Args
 from ferrule.core.call import Call
 from ferrule.core.errors import UnknownTool
@@ -32,6 +32,7 @@ from ferrule.permissions.gate import Gate
 from ferrule.registry.registry import Registry
 from ferrule.schedule.scheduler import Scheduler
 from ferrule.schedule.ticket import Ticket
+from ferrule.workspace.paths import Jail
 
 
 class Told(NamedTuple):
@@ -218,6 +219,7 @@ class Flow:
             if moved or (waited and not said_yes):
                 # Calls that ran meanwhile may have changed what made the question needless.
                 await self.gate.admit(self.case(ready), lambda question: self._blocked(call, question))
+            self.gate.hold(self.case(ready))
             ctx.started = self.clock()
             self.emit(Started(id=call.id, name=call.name, at=ctx.started))
             ctx.asks = functools.partial(self._approve, ready)
@@ -253,7 +255,9 @@ class Flow:
         """The call as the policy sees it."""
         call, face, tool, _, touches, ctx, _ = ready
         named = (call.id, face.name, tool.name, touches, tool.subagent_types)
-        return Case(*named, ctx.input, ctx.spelled, ctx.hooked, self.context_kind)
+        said = (ctx.input, ctx.spelled, ctx.hooked, self.context_kind)
+        # Tools from elsewhere may bear the names of ours, and do something else.
+        return Case(*named, *said, ctx.need(Jail).lent, type(tool).__module__.startswith("ferrule.tools."))
 
     async def _approve(self, ready: Ready, sentence: str) -> bool:
         """Ask about something that has come up while the call runs."""
@@ -289,13 +293,3 @@ def _told(call: Call, task: "asyncio.Task[Told]") -> Told:
         return Told(call, "cancelled")
     error = task.exception()
     return task.result() if error is None else Told(call, "deny", f"The hooks could not be told of it: {error}")
-
-
-def declared(touches: Iterable[Access]) -> tuple[Access, ...]:
-    """What a tool says that it touches, as data that can be read twice; anything else is the tool's bug."""
-    every = tuple(touches)
-    for access in every:
-        fields: tuple[object, ...] = access
-        if type(access) is not Access or not all(isinstance(field, str) for field in fields):
-            raise TypeError(f"access() must give Access values, not {access!r:.100}")
-    return every

@@ -87,7 +87,7 @@ def registry_of(
     return Registry((*known, *tools), dialect.faces, dialect.aliases, foreign, showing)
 
 
-NEED_MODEL = frozenset({"delegate", "oracle", "librarian", "kraken"})
+NEED_MODEL = frozenset({"delegate", "oracle", "librarian", "kraken", "agent_wait", "agent_stop"})
 """Tools that are nothing without subagents: a session without a model does not show them."""
 
 

@@ -35,14 +35,14 @@ class Introducing:
         from ferrule.workspace.guarded import Guard
 
         given, parts = self._given, self._parts
-        faces = (face for face in given.dialect.faces if face.tool == "exit_plan")
+        faces = (face for face in given.dialect.faces if face.tool == "exit_plan" and face.shown)
         return Planner(
             parts.jail,
             parts.services[Guard],
             parts.policy,
             folder=given.settings.plan.folder,
             ask=parts.flow.gate.put,
-            allow=lambda rules: parts.policing.allow(parts.policy, rules, source="the plan"),
+            allow=lambda rules: parts.policing.allow(parts.policy, rules, source="the approved plan"),
             exit_tool=next((face.name for face in faces), ""),
         )
 
@@ -73,10 +73,11 @@ class Introducing:
         from ferrule.workspace.agent_files import AgentFiles
         from ferrule.workspace.guarded import Guard
 
+        roles = self._given.settings.models.roles
         return AgentFiles(
             self._parts.jail,
             self._parts.services[Guard],
             beside=os.path.dirname(settings_path()),
-            models=self._given.settings.models.roles,
+            models=(*roles, *roles.values()),
             taken=BUILT_IN,
         )

@@ -12,7 +12,7 @@ from ferrule.workspace.ledger import Ledger
 from ferrule.workspace.paths import Jail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ferrule.output.store import Store
     from ferrule.workspace.confinement import Confinement
@@ -83,6 +83,11 @@ class Services:
         """What is to be told of the tasks that have ended; nothing is made for it."""
         tasks = self._made.get("Tasks")
         return [] if tasks is None else [task.ending() for task in tasks.ended_unread()]
+
+    def warnings_of(self, name: str) -> "Sequence[str]":
+        """What a service has to say, if it was made."""
+        made = self._made.get(name)
+        return () if made is None else made.warnings
 
     def journal(self) -> "Journal":
         made: Journal = self._one("Journal")
@@ -198,6 +203,10 @@ class Services:
             await self._one("Tasks").close()
         if "Confinement" in self._made:
             await self.confinement().close()
+        if "Todos" in self._made:
+            await self._one("Todos").close()
+        if "ThreadStore" in self._made:
+            self._one("ThreadStore").close()
         self[Threads].close()
         if "Store" in self._made:
             await self.store().close()

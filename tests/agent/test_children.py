@@ -7,7 +7,7 @@ import pytest
 
 from ferrule.agent.budget import Limits
 from ferrule.agent.events import Began, Called, ChildBegan, ChildEnded, Ended
-from ferrule.core.events import Done, Started
+from ferrule.core.events import Started
 from ferrule.models.cues import calls, fails, hangs, said
 from ferrule.permissions.asker import Answer, Listener, Nobody
 from ferrule.wire.turn import Usage
@@ -305,6 +305,4 @@ async def test_without_a_person_a_child_is_refused_what_asks(tmp_path):
     async with Stage(tmp_path, *cues, ask=Nobody()) as stage:
         await stage.run()
 
-    assert [event.call.reply.status for event in stage.of(Called) if isinstance(event.call, Done)][
-        0
-    ] == "rejected-by-user"
+    assert stage.replies[0].status == "rejected-by-user"

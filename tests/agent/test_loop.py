@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from functools import partial
 
 import pytest
 
@@ -216,6 +217,11 @@ async def test_interrupting_before_the_first_answer_is_valid_too(tmp_path):
         check_valid(stage.agent.turns)
 
 
+def _interrupt_at(stage, at, _):
+    if len(stage.events) > at:
+        stage.agent.interrupt()
+
+
 async def test_an_interruption_at_every_event_leaves_a_valid_conversation(tmp_path):
     (tmp_path / "a.py").write_text("x\n")
 
@@ -234,7 +240,7 @@ async def test_an_interruption_at_every_event_leaves_a_valid_conversation(tmp_pa
     assert total > 20
     for at in range(0, total, 3):
         async with Stage(tmp_path, *cues()) as stage:
-            stage.on = lambda _, stage=stage, at=at: stage.agent.interrupt() if len(stage.events) > at else None
+            stage.on = partial(_interrupt_at, stage, at)
             ended = await stage.run()
             assert ended.reason in {"interrupted", "end"}
             check_valid(stage.agent.turns)

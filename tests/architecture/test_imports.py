@@ -17,6 +17,10 @@ BROUGHT_ALONG = {"typing_extensions"}
 """Loaded by a dependency where it happens to be installed; never asked for by us."""
 
 LOADED_BY_CALL_READ = {
+    "ferrule.dialects.families.amp.todos",
+    "ferrule.lookback",
+    "ferrule.introducing",
+    "ferrule.agent_settings",
     "ferrule",
     "ferrule.answering",
     "ferrule.arguments",

@@ -8,8 +8,8 @@ import pytest
 from .project import ROOT, shown
 
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
-WHEELS = "replay.txt"
-"""Not an environment but two wheels of one package, which a test compares."""
+WHEELS = ("model.txt", "replay.txt")
+"""No environments but wheels that tests look into: two of one package, and one with a small language model."""
 EVERY = [pytest.param(path, id=shown(path)) for path in LOCKS]
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -30,7 +30,7 @@ def named(requirement: str) -> str:
 
 
 def test_there_is_a_lock_for_users_and_one_for_developers():
-    assert [path.name for path in LOCKS] == ["dev.txt", WHEELS, "run.txt"]
+    assert [path.name for path in LOCKS] == ["dev.txt", *WHEELS, "run.txt"]
 
 
 @pytest.mark.parametrize("path", EVERY)
@@ -57,11 +57,12 @@ def test_the_locks_hold_what_the_project_asks_for():
         project = tomllib.load(file)
     groups = project["dependency-groups"]
     extras = project["project"]["optional-dependencies"]
-    named_extras = (one for extra, held in extras.items() for one in held if extra != "all")
-    users = [*project["project"]["dependencies"], *named_extras]
+    named_extras = [one for extra, held in extras.items() for one in held if extra not in {"all", "local"}]
+    users = [*project["project"]["dependencies"], *named_extras, *groups["build"]]
+    # A hundred megabytes for models on this machine are for whoever wants them, and for the tests.
     wanted = {
-        "run.txt": [*users, *groups["build"]],
-        "dev.txt": [*users, *groups["build"], *groups["dev"], *groups["oracles"], *groups["node"]],
+        "run.txt": users,
+        "dev.txt": [*users, *extras["local"], *groups["dev"], *groups["oracles"], *groups["node"]],
     }
 
     for name, requirements in wanted.items():

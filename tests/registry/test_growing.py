@@ -196,7 +196,7 @@ def test_whoever_listens_is_told_only_when_something_changed():
     registry.drop("git")
     registry.drop("git")
 
-    assert told == [10, 11, 10]
+    assert told == [18, 19, 18]
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_whoever_listens_is_told_only_when_something_changed():
         pytest.param([("files", "Read")], ["mcp__files__Read"], id="a-built-in-name"),
         pytest.param([("files", "read")], ["mcp__files__read"], id="a-canonical-name"),
         pytest.param([("files", "undo")], ["mcp__files__undo"], id="a-canonical-name-that-is-not-shown"),
-        pytest.param([("x", "EnterPlanMode")], ["mcp__x__EnterPlanMode"], id="one-that-is-to-come"),
+        pytest.param([("x", "EnterPlanMode")], ["mcp__x__EnterPlanMode"], id="one-of-the-family-s"),
         pytest.param([("x", "run_shell_command")], ["mcp__x__run_shell_command"], id="another-family-s"),
         pytest.param([("x", "mcp__git__log")], ["mcp__x__mcp__git__log"], id="one-that-looks-like-a-whole-name"),
         pytest.param([("x", "count")], ["mcp__x__count"], id="the-user-s-own"),
@@ -224,7 +224,8 @@ def test_a_server_s_tool_has_its_short_name_only_as_long_as_nothing_else_has_it(
     for server, tool in shorts:
         registry.bring(server, [mcp(server, tool)])
 
-    assert names(registry)[7:] == shown
+    every = names(registry)
+    assert every[every.index("count") + 1 :] == shown
     for server, tool in shorts:
         assert registry.resolve(f"mcp__{server}__{tool}").tool.name == f"mcp__{server}__{tool}"
     assert all(registry.canonical(name).startswith("mcp__") for name in shown)

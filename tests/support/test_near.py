@@ -13,7 +13,10 @@ from ferrule.support.near import near
         pytest.param("zzz", ["Read", "Grep"], [], id="nothing-like-it"),
         pytest.param("", ["Read"], [], id="no-name"),
         pytest.param("Read", [], [], id="nothing-known"),
-        pytest.param("reads", ["rea", "reads1", "Read", "read12"], ["reads1", "Read", "rea"], id="the-nearest-three"),
+        pytest.param(
+            "reads", ["rea", "reads1", "Read", "readsy2", "area"], ["reads1", "Read", "readsy2"], id="the-nearest-three"
+        ),
+        pytest.param("raed", ["oracle", "Read", "kraken"], ["Read"], id="what-is-far-behind-is-no-help"),
     ],
 )
 def test_the_names_most_like_it_come_first(name, known, expected):

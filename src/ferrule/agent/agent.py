@@ -10,7 +10,7 @@ from ferrule.agent.budget import Budget, Limits, together
 from ferrule.agent.compacting import Compacting
 from ferrule.agent.conversation import Conversation
 from ferrule.agent.events import Began, Called, Compacted, Ended, Reason, Spent, TurnBegan, TurnEnded
-from ferrule.agent.history import INTERRUPTED
+from ferrule.agent.history import INTERRUPTED, words_of
 from ferrule.agent.repeating import Repeating
 from ferrule.agent_settings import Loop
 from ferrule.core.errors import ConfigError
@@ -45,6 +45,8 @@ class Agent:
         self._interrupted = False
         self._sent_back = 0
         """How often hooks have sent the model back to work."""
+        self._words = ""
+        """What the model said last to the prompt that is worked on."""
         self._budget = Budget(Limits())
 
     @property
@@ -105,7 +107,7 @@ class Agent:
         """Work on a prompt until control comes back. Every run ends with an `Ended`, which is also told."""
         if self.is_running:
             raise ConfigError("The agent works on a prompt already: steer it, or interrupt it first.")
-        self.is_running, self._interrupted = True, False
+        self.is_running, self._interrupted, self._words = True, False, ""
         self._budget = Budget(self.talk.setup.limits)
         reason: Reason = "interrupted"
         error = ""
@@ -123,7 +125,7 @@ class Agent:
         ended = Ended(
             thread=self.thread,
             reason=reason,
-            text=self.talk.last_words(),
+            text=self._words,
             spent=self._budget.spent,
             total=self.talk.spent,
             error=error,
@@ -193,6 +195,8 @@ class Agent:
                 raise
             answered = await self.listen(talk.question(talk.history.turns))
         talk.keep(talk.history.hear(answered.said))
+        if (words := words_of(Turn("assistant", answered.said.parts))).strip():
+            self._words = words
         self._budget.count(answered.said.usage, self.model.prices)
         talk.tell(TurnEnded(thread=self.thread, said=answered.said, spent=self.spent))
         return answered

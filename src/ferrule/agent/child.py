@@ -18,6 +18,7 @@ from ferrule.core.subagents import AgentStatus, Job, Subagent, Worked
 from ferrule.core.tool import Context
 from ferrule.models.model import Model
 from ferrule.permissions.modes import ModeConfig
+from ferrule.permissions.policy import mode_name
 
 if TYPE_CHECKING:
     from ferrule.agent.children import Children
@@ -75,7 +76,8 @@ class Child:
 
     async def prepare(self, model: Model, history: History, spent: Spent, parent: Agent | None) -> None:
         home, job, engine = self._home, self._job, self._home.engine
-        services = {"Subagents": self._children, "Planning": Planning(), **job.services}
+        planning = Planning.under(engine.need(Planning))
+        services = {"Subagents": self._children, "Planning": planning, **job.services}
         self._branch = branch = engine.branch(
             job.agent.name, self._mode, services=services, permission_mode=job.agent.mode, on_event=self._hear
         )
@@ -94,13 +96,18 @@ class Child:
             )
         setup = Setup(
             thread=self._thread,
-            system=system_prompt(workspace=engine.jail.folder, own=job.agent.system, guidance=await branch.guidance()),
+            system=system_prompt(
+                workspace=engine.jail.folder,
+                own=job.agent.system,
+                section=branch.section(),
+                guidance=await branch.guidance(),
+            ),
             dialect=engine.dialect.name,
             cwd=engine.jail.folder,
             limits=self._limits(parent),
             max_tokens=job.max_tokens,
-            permission_mode=lambda: branch.policy.standing.name,
-            reminder=engine.need(Planning).reminder,
+            permission_mode=lambda: mode_name(branch.policy),
+            reminder=planning.reminder,
             news=self._children.news,
             tell_hooks=engine.tell,
             stop_event="SubagentStop",
@@ -174,6 +181,12 @@ class Child:
             usage = event.spent.usage
             self._ctx.progress(f"turn {event.spent.turns}, {self._calls} calls, {usage.input + usage.output:,} tokens")
         self._home.tell(event)
+
+
+def of_its_own(model: Model, thread: str) -> Model:
+    """The same model for another conversation: over one line, but what it has encoded is this conversation's."""
+    beside = getattr(model, "beside", None)
+    return model if beside is None else beside(thread)
 
 
 def agent_id_of(thread: str) -> str:

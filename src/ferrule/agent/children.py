@@ -1,9 +1,10 @@
 """Subagents: conversations of their own on branches of the session's engine, with rights and budgets within hers."""
 
 import asyncio
+from collections.abc import Sequence
 
 from ferrule.agent.agent import Agent
-from ferrule.agent.child import WHY, Child, Home
+from ferrule.agent.child import WHY, Child, Home, of_its_own
 from ferrule.agent.events import Spent
 from ferrule.agent.history import History
 from ferrule.core.errors import ConfigError, ToolFailure
@@ -11,7 +12,7 @@ from ferrule.core.subagents import Job, Subagent, Subagents, Worked
 from ferrule.core.tool import Context
 from ferrule.given import NEED_MODEL, new_session_id
 from ferrule.models.model import ModelError
-from ferrule.permissions.modes import ModeConfig
+from ferrule.permissions.modes import ModeConfig, includes
 
 _NEVER = ("enter_plan", "exit_plan")
 _REMEMBERED = 64
@@ -30,12 +31,12 @@ class _Left:
 class Children(Subagents):
     """The subagents of one conversation; each of them has its own."""
 
-    can_run = True
-
-    def __init__(self, home: Home, *, depth: int = 0, mode: ModeConfig | None = None) -> None:
+    def __init__(self, home: Home, mode: ModeConfig, *, depth: int = 0) -> None:
+        """`mode` has the tools that their parent has, `depth` is how deep it is itself."""
         self._home = home
         self._depth = depth
         self._mode = mode
+        self.can_run = depth < home.loop.depth
         self._turns = asyncio.Semaphore(home.loop.children)
         self._left: dict[str, _Left] = {}
         self.parent: Agent | None = None
@@ -56,6 +57,12 @@ class Children(Subagents):
     async def _aside(self, run: Child) -> Worked:
         async with self._turns:
             return await run.finish()
+
+    def beyond(self, agent: Subagent, names: Sequence[str], ctx: Context) -> tuple[str, ...]:  # noqa: ARG002 - its parent's
+        registry, own = self._home.engine.registry, self._mode_of(agent)
+        known = (name for name in names if registry.knows(name))
+        mine = (name for name in known if includes(self._mode, name, canonical=registry.canonical))
+        return tuple(name for name in mine if not includes(own, name, canonical=registry.canonical))
 
     async def seen(self, agent_id: str, wait_seconds: float = 0.0) -> Worked | None:
         left = self._left.get(agent_id)
@@ -110,13 +117,16 @@ class Children(Subagents):
     async def _begin(self, job: Job, ctx: Context, *, aside: bool = False) -> Child:
         """A conversation for the job, ready to be run."""
         home, agent = self._home, job.agent
+        if not self.can_run:
+            raise ToolFailure("Subagents may not have subagents any deeper. Do the work yourself.", code="too-deep")
         try:
             model = home.model_for(agent)
         except (ModelError, ConfigError) as error:
             raise ToolFailure(f"The subagent {agent.name} cannot be run: {error}", code="no-model") from error
         thread, history, spent = await self._thread(job.resume)
+        model = of_its_own(model, thread)
         mode = self._mode_of(agent)
-        children = Children(home, depth=self._depth + 1, mode=mode)
+        children = Children(home, mode, depth=self._depth + 1)
         run = Child(job, ctx, thread=thread, home=home, children=children, mode=mode, aside=aside)
         await run.prepare(model, history, spent, self.parent)
         return run
@@ -189,3 +199,6 @@ class Promised(Subagents):
 
     def list(self) -> tuple[Worked, ...]:
         return self.children.list()
+
+    def beyond(self, agent: Subagent, names: Sequence[str], ctx: Context) -> tuple[str, ...]:
+        return self.children.beyond(agent, names, ctx)

@@ -21,6 +21,10 @@ _SMALL_CHARS = 600
 """Outputs up to this length stay: leaving them out would save next to nothing."""
 _KEPT_PART = 0.25
 """Of the window: so much of the end of a conversation stays as it is when the rest is summed up."""
+_FREED_PART = 0.75
+"""Of the room: so full it may be after old outputs have gone."""
+_LEAST_PART = 0.02
+"""The same where the model itself says that it is too long."""
 _SUMMARY_TOKENS = 8_000
 _ANSWER_TOKENS = 32_000
 _LISTED = 40
@@ -52,14 +56,15 @@ class Compacting:
         if talk.history.tokens <= self.room(talk.model):
             return
         await self._leave_out(talk, self._loop.keep_turns)
-        if talk.history.tokens > self.room(talk.model):
-            await self.sum_up(agent, "", trigger="auto")
+        # Room for some turns: whoever makes a little of it each turn has nothing of what the model's host has cached.
+        if talk.history.tokens > self.room(talk.model) * _FREED_PART:
+            await self.sum_up(agent, "", trigger="auto", kept_part=_KEPT_PART)
 
     async def shrink(self, agent: "Agent") -> bool:
         """The model says that it is too long: make it much smaller, whatever was estimated. False where it cannot."""
         before = agent.talk.history.turns
         await self._leave_out(agent.talk, 1)
-        await self.sum_up(agent, "", trigger="auto")
+        await self.sum_up(agent, "", trigger="auto", kept_part=_LEAST_PART)
         return agent.talk.history.turns != before
 
     async def _leave_out(self, talk: "Conversation", keep_turns: int) -> None:
@@ -96,13 +101,15 @@ class Compacting:
         words = f"[This output of {what} was left out to save room.{where}]"
         return Result(result.id, (Text(words),), result.failed, result.name)
 
-    async def sum_up(self, agent: "Agent", focus: str, trigger: str = "manual") -> Compacted:
-        """Put a summary in the place of all but the end of the conversation."""
+    async def sum_up(
+        self, agent: "Agent", focus: str, *, trigger: str = "manual", kept_part: float | None = None
+    ) -> Compacted:
+        """Put a summary in the place of the conversation, or of all but its end."""
         talk = agent.talk
         before = talk.history.tokens
         await talk.hooks("PreCompact", trigger=trigger, custom_instructions=focus)
         turns = talk.history.turns
-        at = self._cut(turns, int(talk.model.window * _KEPT_PART))
+        at = len(turns) if kept_part is None else _cut(turns, int(talk.model.window * kept_part))
         if at == 0:
             return Compacted(thread=talk.thread, kind="summary", before_tokens=before, after_tokens=before)
         summary = await self._summary(agent, turns[:at], focus)
@@ -117,17 +124,6 @@ class Compacting:
         )
         talk.tell(done)
         return done
-
-    def _cut(self, turns: Sequence[Turn], most_tokens: int) -> int:
-        """Where the end begins that stays: at an answer of the model, so that every call keeps its result."""
-        room, at = most_tokens, len(turns)
-        for here in reversed(range(len(turns))):
-            room -= tokens_of(turns[here])
-            if room < 0:
-                break
-            if turns[here].role == "assistant":
-                at = here
-        return at if at > 1 else 0
 
     async def _summary(self, agent: "Agent", turns: Sequence[Turn], focus: str) -> str:
         """The model's own, or, where it gives none, a list of what was asked and done."""
@@ -147,6 +143,21 @@ class Compacting:
             if words:
                 return words
         return _listed(turns)
+
+
+def _cut(turns: Sequence[Turn], most_tokens: int) -> int:
+    """Where the end begins that stays, where no call is parted from its result; 0 where nothing can be summed up.
+
+    What was said last stays in any case: it is what is being worked on.
+    """
+    room, at = most_tokens, 0
+    for here in reversed(range(1, len(turns))):
+        room -= tokens_of(turns[here])
+        if room < 0 and at:
+            break
+        if not any(isinstance(part, Result) for part in turns[here].parts):
+            at = here
+    return at
 
 
 def _is_long(result: Result) -> bool:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -19,12 +19,16 @@ _SEARCHED_CHARS = 20_000
 """Of one turn: more than this is no help to whoever searches."""
 
 
-class _Work(NamedTuple):
-    """Something to be done on the writer's thread."""
+_LATER_SECONDS = 0.02
+"""So long a turn may wait for others: waking a thread takes its time from whoever is at work just then."""
 
-    do: Callable[[], None]
-    always: bool = False
-    """Also when the store cannot be used any more: somebody waits for it."""
+
+class _Batch(NamedTuple):
+    """What is written at once."""
+
+    items: "Sequence[Callable[[], Item]]"
+    written: Callable[[], None] | None = None
+    """Called when it is, or could not be: somebody waits for that."""
 
 
 class Keeping:
@@ -36,36 +40,34 @@ class Keeping:
         self._thread = thread
         self._about = about
         self._trouble = trouble
-        self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Batch | None] = queue.SimpleQueue()
+        self._waiting: list[Callable[[], Item]] = []
+        self._timer: asyncio.TimerHandle | None = None
         self._writer: threading.Thread | None = None
         self._failed = False
 
     def turn(self, turn: Turn, files: tuple[str, ...] = ()) -> None:
         """One more turn; the first names the conversation."""
-        if self._writer is None and "title" not in self._about:
+        if "title" not in self._about:
             self._about["title"] = _title(turn)
-        self._put(lambda: self._append(_item(turn, files)))
+        self._put(lambda: _item(turn, files))
 
-    def whole(self, turns: list[Turn]) -> None:
+    def whole(self, turns: Sequence[Turn]) -> None:
         """The conversation was made smaller: from here on it is these turns, and what follows."""
         kept = list(turns)
-        self._put(lambda: self._append(_other("compacted", {"turns": kept})))
+        self._put(lambda: _other("compacted", {"turns": kept}))
 
     def note(self, kind: str, value: Any) -> None:
         """Something about the conversation that is no turn, such as what it has cost."""
-        self._put(lambda: self._append(_other(kind, value)))
-
-    def about(self, **about: str) -> None:
-        """What is known of it now, before its first turn."""
-        self._about |= about
+        self._put(lambda: _other(kind, value))
 
     async def flush(self) -> None:
         """Wait until all of it is written."""
-        if self._writer is None:
+        if self._writer is None and not self._waiting:
             return
         loop = asyncio.get_running_loop()
         written = loop.create_future()
-        self._queue.put(_Work(lambda: _tell(loop, written), always=True))
+        self._send(lambda: _tell(loop, written))
         await written
 
     async def close(self) -> None:
@@ -75,31 +77,39 @@ class Keeping:
             await asyncio.get_running_loop().run_in_executor(None, self._writer.join)
             self._writer = None
 
-    def _put(self, work: Callable[[], None]) -> None:
+    def _put(self, item: "Callable[[], Item]") -> None:
+        self._waiting.append(item)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_LATER_SECONDS, self._send)
+
+    def _send(self, written: Callable[[], None] | None = None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._writer is None:
             # A daemon: an interpreter that ends without closing does not wait for it.
             self._writer = threading.Thread(target=self._write, name="ferrule-keeping", daemon=True)
             self._writer.start()
-            self._queue.put(_Work(self._begin))
-        self._queue.put(_Work(work))
-
-    def _begin(self) -> None:
-        self._store.begin(self._thread, **self._about)
-
-    def _append(self, item: "Item") -> None:
-        self._store.append(self._thread, [item])
+        self._queue.put(_Batch(self._waiting, written))
+        self._waiting = []
 
     def _write(self) -> None:
         from ferrule.support.sqlite import UnusableError  # loads SQLite, away from the loop
 
-        while (work := self._queue.get()) is not None:
-            if self._failed and not work.always:
-                continue
+        begun = False
+        while (batch := self._queue.get()) is not None:
             try:
-                work.do()
+                if not begun:
+                    self._store.begin(self._thread, **self._about)
+                    begun = True
+                if not self._failed:
+                    self._store.append(self._thread, [make() for make in batch.items])
             except (UnusableError, OSError) as error:
-                self._failed = True
-                self._trouble(f"This conversation is not kept any more. {error}")
+                if not self._failed:
+                    self._trouble(f"This conversation is not kept any more. {error}")
+                self._failed = begun = True
+            if batch.written is not None:
+                batch.written()
 
 
 def _tell(loop: asyncio.AbstractEventLoop, written: "asyncio.Future[None]") -> None:

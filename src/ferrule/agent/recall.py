@@ -12,7 +12,7 @@ from ferrule.core.tool import Context, Tool
 from ferrule.support.threads import Threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from ferrule.engine import Engine
 
@@ -52,14 +52,14 @@ class Recall(Tool[RecallArgs, str]):
 
     def __init__(self) -> None:
         self.engine: Engine | None = None
-        self.thread: Callable[[str], str | None] = lambda _: None
+        self.thread: Callable[[str], Awaitable[str | None]] = _nothing
         """The text of this conversation's own thread; None for any other id."""
 
     def access(self, args: RecallArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - it was in the conversation
         return ()
 
     async def run(self, args: RecallArgs, ctx: Context) -> str:
-        text = await ctx.need(Threads).run(self.thread, args.id)
+        text = await self.thread(args.id)
         if text is None:
             text = await self._output(args.id, ctx)
         numbered = list(enumerate(text.splitlines(), 1))
@@ -84,6 +84,10 @@ class Recall(Tool[RecallArgs, str]):
             return await ctx.need(Threads).run(_read, stored.path)
         except OSError as error:
             raise ToolFailure(f"The output cannot be read any more: {error.strerror}.") from error
+
+
+async def _nothing(_: str) -> None:
+    """There is no conversation."""
 
 
 def _read(path: str) -> str:

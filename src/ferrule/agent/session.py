@@ -1,5 +1,6 @@
 """A session: an engine, a model, a conversation that is kept, and the loop over them; opened and closed together."""
 
+import asyncio
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
@@ -22,6 +23,7 @@ from ferrule.core.subagents import Subagent
 from ferrule.engine import Engine
 from ferrule.models.load import chosen, load_model
 from ferrule.models.model import Model, ModelError
+from ferrule.permissions.policy import mode_name
 from ferrule.settings import Settings, state_folder
 from ferrule.support.locks import try_lock
 
@@ -90,6 +92,7 @@ class Session:
         try:
             self._model_id(self.engine.settings)
             await self.engine.__aenter__()
+            self.engine.give("ThreadStore", self._threads)
             await self._begin()
         except BaseException:
             await self._close()
@@ -164,14 +167,16 @@ class Session:
             lambda: self._threads() if settings.threads.keep else None,
             self._on_event,
         )
-        self._helpers.children = children = Children(home)
+        self._helpers.children = children = Children(home, engine.mode)
         self._recall.thread = self._own_thread
+        if hasattr(self.model, "conversation"):
+            self.model.conversation = engine.session_id
         planning = engine.need(Planning)
         setup = Setup(
             thread=engine.session_id,
             system=system_prompt(
                 workspace=engine.jail.folder,
-                section=engine.section(),
+                section=engine.section(listed=False),
                 guidance=await engine.guidance(),
                 notes=engine.beginning,
             ),
@@ -180,7 +185,7 @@ class Session:
             limits=self._limits or Limits(*(getattr(settings.loop, name) for name in Limits._fields)),
             max_tokens=settings.models.max_tokens or min(_ANSWER_TOKENS, self.model.most_output),
             thinking_tokens=settings.models.thinking_tokens,
-            permission_mode=lambda: engine.policy.standing.name,
+            permission_mode=lambda: mode_name(engine.policy),
             reminder=planning.reminder,
             news=children.news,
             tell_hooks=engine.tell,
@@ -236,13 +241,14 @@ class Session:
     async def _kept(self, text: str, call_id: str, tool: str) -> str:
         return await self.engine.store.put(text, call_id=call_id, tool=tool)
 
-    def _own_thread(self, name: str) -> str | None:
+    async def _own_thread(self, name: str) -> str | None:
         """The text of this session's own conversation."""
-        if name.removeprefix("@") != self.engine.session_id:
+        if name.removeprefix("@") != self.engine.session_id or self._keeping is None:
             return None
         from ferrule.agent.stored import as_text  # for conversations that were summed up
 
-        thread = self._threads().load(self.engine.session_id)
+        await self._keeping.flush()
+        thread = await asyncio.to_thread(self._threads().load, self.engine.session_id)
         return as_text(thread.items) if thread is not None else None
 
     def _small(self) -> Model | None:

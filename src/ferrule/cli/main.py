@@ -13,12 +13,16 @@ from ferrule.core.errors import FerruleError
 from ferrule.support import owned
 
 COMMANDS = {
+    "chat": "Talk to an agent at the terminal; so does `ferrule` alone.",
     "call": "Run one tool call and print its reply.",
+    "run": "Have a model work on a task.",
     "exec": "Run a message of calls from JSON lines.",
     "tools": "List the tools, or show one.",
+    "models": "List the hosts and models, or test one.",
     "permissions": "Show the rules, and what they say about a call.",
     "mcp": "Serve the tools over MCP, and manage the servers whose tools are used.",
     "skills": "List the skills, or show one.",
+    "threads": "List, show, search, export and delete the conversations that are kept.",
     "tasks": "List the commands that were left running, or end one.",
     "undo": "Take back the last write.",
     "redo": "Write again what was undone.",
@@ -80,7 +84,16 @@ def cli(ctx: click.Context, *, version: bool) -> None:
 
         click.echo(f"ferrule {__version__}")
     elif ctx.invoked_subcommand is None:
+        # At a terminal one wants to talk; everybody else is told what there is.
+        if sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty():
+            ctx.exit(ctx.invoke(_chat()))
         click.echo(ctx.get_help())
+
+
+def _chat() -> click.Command:
+    from ferrule.cli.chat import command  # for who names no command
+
+    return command
 
 
 def main(args: Sequence[str] | None = None) -> None:

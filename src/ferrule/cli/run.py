@@ -4,28 +4,25 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
-import msgspec
 
+from ferrule.agent.agent import Agent
 from ferrule.agent.events import AgentEvent, Ended, Reason
 from ferrule.agent.session import Session
 from ferrule.cli.codes import DONE, FAILED, INTERRUPTED, LIMIT, REFUSED
 from ferrule.cli.loop import finish
 from ferrule.cli.options import agent_options, agent_session, session_options, typed_in
-from ferrule.core.errors import ConfigError
-from ferrule.models.model import ModelError
 
-_CODES: dict[Reason, int] = {
+CODES: dict[Reason, int] = {
     "end": DONE,
     "refused": REFUSED,
     "hook": REFUSED,
     "interrupted": INTERRUPTED,
     "error": FAILED,
 }
-_LINE_BYTES = 1 << 24
 
 
 @click.command("run")
@@ -37,36 +34,45 @@ _LINE_BYTES = 1 << 24
     help="What is printed: the answer, one JSON object, or JSON lines as they come.",
 )
 @click.option(
-    "--input", "given", type=click.Choice(["text", "stream-json"]), default="text", help="How the task comes in."
+    "--input",
+    "given",
+    type=click.Choice(["text", "stream-json"]),
+    default="text",
+    help="How the task comes in: as text, or as JSON lines, which reach the model while it works.",
 )
-@click.option("--partial", is_flag=True, help="With stream-json: also every piece of an answer.")
+@click.option("--partial", is_flag=True, help="With --output stream-json: also every piece of an answer.")
 @click.option("--verbose", is_flag=True, help="Show the calls on standard error although it is no terminal.")
 @agent_options
 @session_options
 def command(task: str | None, *, output: str, given: str, partial: bool, verbose: bool, **session: Any) -> int:
-    """Have a model work on TASK until it is done; without TASK it is read from standard input.
+    """Have a model work on TASK until it is done. Without TASK, or with -, it is read from standard input.
 
     \b
-    The answer goes to standard output, what is done meanwhile to standard error. What would ask is refused where
-    nobody can be asked: see --yes and --permission-mode. Ctrl-C stops the work; --continue goes on with it.
+    The answer goes to standard output, and what is done meanwhile to standard error.
+    Where nobody can be asked, what would ask is refused: see --yes and --permission-mode.
+    Ctrl-C stops the work, and once more ends it at once; --continue goes on with it.
     Exit codes: 0 done, 1 failed, 2 wrong use, 3 refused, 4 a limit was met, 130 interrupted.
 
     \b
     Examples:
       ferrule run "why does test_cart fail?" --model anthropic:claude-opus-5-5
       ferrule run "fix it" --continue --permission-mode acceptEdits --max-turns 30
-      git diff | ferrule run "review this change: $(cat)" --output json
+      { echo "Review this change:"; git diff; } | ferrule run --output json
       ferrule run "list the endpoints" --model ollama:qwen3 --output stream-json
-      ferrule run "tidy up" --record tidy.jsonl && ferrule run "tidy up" --replay tidy.jsonl
+      ferrule run "tidy up" --yes --record tidy.jsonl
+      ferrule run "tidy up" --yes --replay tidy.jsonl
     """
     if given == "stream-json" and (task is not None or output != "stream-json"):
         raise click.UsageError("--input stream-json takes no TASK, and needs --output stream-json.")
-    text = "" if given == "stream-json" else _task(task)
-    shown = _shown(output, partial=partial, verbose=verbose)
+    if partial and output != "stream-json":
+        raise click.UsageError("--partial needs --output stream-json.")
+    text = None if given == "stream-json" else _task(task)
+    shown = Shown(_front(output, partial=partial, verbose=verbose), goes_on=text is None)
     try:
-        return finish(_run(text, shown, session, lines=given == "stream-json"))
-    except (ModelError, ConfigError) as error:
-        raise click.UsageError(str(error)) from error
+        return finish(_run(text, shown, session))
+    except asyncio.CancelledError:
+        # Pressed twice, or while nothing ran: all is closed by now.
+        raise click.Abort from None
 
 
 def _task(task: str | None) -> str:
@@ -79,13 +85,13 @@ def _task(task: str | None) -> str:
     return task
 
 
-def _shown(output: str, *, partial: bool, verbose: bool) -> Callable[[AgentEvent], None]:
+def _front(output: str, *, partial: bool, verbose: bool) -> Callable[[AgentEvent], None]:
     if output == "text":
         from ferrule.cli.told import Told  # for people
 
         shows_work = verbose or (sys.stderr is not None and sys.stderr.isatty())
         return Told(is_live=sys.stdout.isatty(), shows_work=shows_work).put
-    from ferrule.cli.stream_json import StreamJson  # for programs
+    from ferrule.cli.stream_json import StreamJson, line_of  # for programs
 
     if output == "stream-json":
         return StreamJson(_write, partial=partial).put
@@ -94,7 +100,7 @@ def _shown(output: str, *, partial: bool, verbose: bool) -> Callable[[AgentEvent
     def put(event: AgentEvent) -> None:
         last.put(event)
         if isinstance(event, Ended) and last.result is not None:
-            _write(msgspec.json.encode(last.result) + b"\n")
+            _write(line_of(last.result))
             last.result = None
 
     return put
@@ -105,60 +111,77 @@ def _write(line: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-async def _run(
-    task: str,
-    shown: Callable[[AgentEvent], None],
-    options: dict[str, Any],
-    *,
-    lines: bool,
-) -> int:
-    async with Session(**agent_session(**options), on_event=shown) as session:
-        agent = session.agent
-        with _interrupts(agent.interrupt):
-            if not lines:
-                return _code((await agent.run(task)).reason)
-            reason: Reason = "end"
-            prompts = _prompts()
-            async for prompt in prompts:
-                reason = await _steered(session, prompt, prompts)
-            return _code(reason)
+class Shown:
+    """Shows events until nobody looks any more; the work ends then."""
+
+    def __init__(self, put: Callable[[AgentEvent], None], *, goes_on: bool) -> None:
+        """`goes_on`: a prompt that has ended may be followed by another one."""
+        self._put = put
+        self._goes_on = goes_on
+        self.stop: Callable[[], None] = lambda: None
+        self.broken: OSError | None = None
+
+    def put(self, event: AgentEvent) -> None:
+        if self.broken is not None:
+            return
+        try:
+            self._put(event)
+        except OSError as error:
+            # Raised here, it would end a call or a writer of the store, and not the work.
+            self.broken = error
+            if self._goes_on or not isinstance(event, Ended):
+                self.stop()
 
 
-async def _steered(session: Session, prompt: str, prompts: AsyncIterator[str]) -> Reason:
-    """Work on a prompt; lines that come meanwhile reach the model while it works."""
-    work = asyncio.create_task(session.agent.run(prompt))
-    listening = asyncio.create_task(_steer(session, prompts))
-    try:
-        await asyncio.wait([work])
-    finally:
-        listening.cancel()
-        await asyncio.wait([listening])
-    return work.result().reason
+class Stopping:
+    """Ends the work: first by a word to the agent, then by force. What closes the session is let alone."""
+
+    def __init__(self) -> None:
+        self._task = asyncio.current_task()
+        self._pressed = False
+        self.agent: Agent | None = None
+        self.is_closing = False
+
+    def press(self) -> None:
+        if self.is_closing or self._task is None:
+            return
+        if not self._pressed and self.agent is not None and self.agent.is_running:
+            self.agent.interrupt()
+        else:
+            self._task.cancel()
+        self._pressed = True
 
 
-async def _steer(session: Session, prompts: AsyncIterator[str]) -> None:
-    async for text in prompts:
-        session.agent.steer(text)
+async def _run(task: str | None, shown: Shown, options: dict[str, Any]) -> int:
+    """Work on the task, or on what comes in as lines."""
+    stopping = Stopping()
+    shown.stop = stopping.press
+    with _interrupts(stopping.press):
+        try:
+            async with Session(**agent_session(**options), on_event=shown.put) as session:
+                try:
+                    stopping.agent = session.agent
+                    ended = await (session.agent.run(task) if task is not None else _talk(session.agent))
+                finally:
+                    stopping.is_closing = True
+        except asyncio.CancelledError:
+            if shown.broken is None:
+                raise
+    if shown.broken is not None:
+        raise shown.broken
+    return CODES.get(ended.reason, LIMIT)
 
 
-def _code(reason: Reason) -> int:
-    return _CODES.get(reason, LIMIT)
+async def _talk(agent: Agent) -> Ended:
+    from ferrule.cli.inbox import Inbox, descriptor  # for programs that talk
+
+    return await Inbox(agent, descriptor()).work()
 
 
 @contextlib.contextmanager
-def _interrupts(stop: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C once stops the work; twice ends the program."""
-    loop, pressed = asyncio.get_running_loop(), []
-    task = asyncio.current_task()
-    assert task is not None
-
-    def press() -> None:
-        pressed.append(True)
-        if len(pressed) == 1:
-            stop()
-        else:
-            task.cancel()
-
+def _interrupts(press: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C is told."""
+    loop = asyncio.get_running_loop()
     try:
         loop.add_signal_handler(signal.SIGINT, press)
     except (NotImplementedError, RuntimeError, ValueError):  # Windows; not the main thread
@@ -168,25 +191,3 @@ def _interrupts(stop: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         loop.remove_signal_handler(signal.SIGINT)
-
-
-async def _prompts() -> AsyncIterator[str]:
-    """What the lines of standard input ask for."""
-    while True:
-        line = await asyncio.to_thread(sys.stdin.buffer.readline, _LINE_BYTES)
-        if not line:
-            return
-        if line.strip():
-            yield _prompt(line)
-
-
-def _prompt(line: bytes) -> str:
-    try:
-        said = msgspec.json.decode(line)
-        content = {"user": said["message"]["content"]}[said["type"]]
-        texts = [content] if isinstance(content, str) else [block["text"] for block in content]
-        return "\n".join(texts)
-    except (msgspec.DecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
-        raise click.UsageError(
-            'Each line is {"type":"user","message":{"role":"user","content":[{"type":"text","text":"..."}]}}.'
-        ) from error

@@ -4,20 +4,22 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from ferrule.core.reply import Reply, spoken
 
 _COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36, "dim": 2, "bold": 1}
 
 
-def coloured() -> bool:
-    """Is standard output a terminal that wants colour?"""
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+def coloured(stream: TextIO | None = None) -> bool:
+    """Is standard output, or another stream, a terminal that wants colour?"""
+    is_terminal = (stream or sys.stdout).isatty()
+    return is_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
-def paint(text: str, colour: str) -> str:
-    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if coloured() else text
+def paint(text: str, colour: str, stream: TextIO | None = None) -> str:
+    """The text in colour, where the stream that it goes to wants it."""
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if coloured(stream) else text
 
 
 def paint_diff(text: str) -> str:

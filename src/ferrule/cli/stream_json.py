@@ -1,9 +1,9 @@
 """A conversation as JSON lines in the form that Claude Code prints: init, assistant, user and result."""
 
+import os
+import time
 from collections.abc import Callable
 from typing import Any
-
-import msgspec
 
 from ferrule.agent.events import (
     AgentEvent,
@@ -13,14 +13,18 @@ from ferrule.agent.events import (
     Compacted,
     Ended,
     Reason,
+    Retrying,
     Spoke,
+    Steered,
     Thought,
+    TurnBegan,
     TurnEnded,
     Warned,
 )
-from ferrule.core.events import Done
+from ferrule.core.events import Done, Reported
 from ferrule.wire.anthropic import results_out, said_out
-from ferrule.wire.turn import Use
+from ferrule.wire.content import json_text
+from ferrule.wire.turn import Result, Text, Use
 from ferrule.wire.wire import result_of
 
 _SUBTYPES: dict[Reason, str] = {
@@ -32,6 +36,7 @@ _SUBTYPES: dict[Reason, str] = {
     "loop": "error_loop",
     "length": "error_max_output_tokens",
 }
+_NOT_MADE = "The call was not made."
 
 
 class StreamJson:
@@ -40,39 +45,62 @@ class StreamJson:
     def __init__(self, write: Callable[[bytes], None], *, partial: bool = False) -> None:
         """`partial`: every piece of an answer is a line too."""
         self._write = write
-        self._partial = partial
+        self._pieces: dict[str, Pieces] | None = {} if partial else None
         self._parents: dict[str, str] = {}
         self._session = ""
         self._model = ""
+        self._early: list[tuple[dict[str, Any], str]] = []
+        """What is to be said before the first line, which is always the same one."""
         self._denied: list[dict[str, Any]] = []
-        self._inputs: dict[str, Any] = {}
+        self._open: dict[str, dict[str, Use]] = {}
+        """The calls of each conversation that have no result yet."""
+        self._asked: dict[str, float] = {}
+        self._asking_seconds = 0.0
         self.result: dict[str, Any] | None = None
         """The last line, once there is one."""
 
     def put(self, event: AgentEvent) -> None:
+        thread = event.thread
+        if isinstance(event, Began):
+            self._begin(event)
+        elif isinstance(event, TurnBegan):
+            self._unmade(thread)
+            self._asked[thread] = time.monotonic()
+        elif isinstance(event, TurnEnded):
+            self._turn(event)
+        elif isinstance(event, Called):
+            self._called(event)
+        elif isinstance(event, ChildBegan):
+            # A helper's helper belongs to the call in its own parent.
+            self._parents[event.child] = event.call_id
+        elif isinstance(event, Ended):
+            self._unmade(thread)
+            if thread == self._session:
+                self._end(event)
+        else:
+            self._aside(event)
+
+    def _aside(self, event: AgentEvent) -> None:
+        """What is no message of the conversation."""
         match event:
-            case Began():
-                self._begin(event)
-            case TurnEnded():
-                self._inputs |= {part.id: part.input for part in event.said.parts if isinstance(part, Use)}
-                self._say({"type": "assistant", "message": said_out(event.said)}, event.thread)
-            case Called(call=Done() as done):
-                self._done(done, event.thread)
-            case Spoke() | Thought() if self._partial:
-                kind = "text_delta" if isinstance(event, Spoke) else "thinking_delta"
-                delta = {"type": kind, kind.removesuffix("_delta"): event.text}
-                self._say(
-                    {"type": "stream_event", "event": {"type": "content_block_delta", "delta": delta}}, event.thread
-                )
-            case ChildBegan():
-                self._parents[event.child] = event.call_id
+            case Spoke() | Thought() if self._pieces is not None:
+                kind = "text" if isinstance(event, Spoke) else "thinking"
+                for one in self._pieces_of(event.thread).more(kind, event.text):
+                    self._say({"type": "stream_event", "event": one}, event.thread)
+            case Retrying():
+                if self._pieces is not None:
+                    self._pieces.pop(event.thread, None)
+                about = {"attempt": event.attempt, "retry_delay_ms": round(event.seconds * 1000), "error": event.why}
+                self._say({"type": "system", "subtype": "api_retry", **about}, event.thread)
+            case Steered():
+                message = {"role": "user", "content": [{"type": "text", "text": event.text}]}
+                self._say({"type": "user", "message": message, "isReplay": True}, event.thread)
             case Compacted():
-                about = {"trigger": event.kind, "pre_tokens": event.before_tokens, "post_tokens": event.after_tokens}
+                tokens = {"pre_tokens": event.before_tokens, "post_tokens": event.after_tokens}
+                about = {"trigger": "auto", "kind": event.kind, **tokens}
                 self._say({"type": "system", "subtype": "compact_boundary", "compact_metadata": about}, event.thread)
             case Warned():
-                self._say({"type": "system", "subtype": "warning", "message": event.sentence}, event.thread)
-            case Ended() if event.thread == self._session:
-                self._end(event)
+                self._warn(event.sentence, event.thread)
             case _:
                 pass
 
@@ -86,36 +114,65 @@ class StreamJson:
                 "subtype": "init",
                 "cwd": event.cwd,
                 "tools": list(event.tools),
-                "mcp_servers": [],
+                "mcp_servers": _servers(event.tools),
                 "model": event.model,
                 "permissionMode": event.permission_mode,
+                "slash_commands": [],
+                "apiKeySource": "none",
+                "output_style": "default",
                 "dialect": event.dialect,
             },
             event.thread,
         )
+        early, self._early = self._early, []
+        for line, thread in early:
+            self._say(line, thread)
 
-    def _done(self, done: Done, thread: str) -> None:
-        reply = done.reply
-        if not reply.id:
+    def _turn(self, event: TurnEnded) -> None:
+        thread, said = event.thread, event.said
+        self._asking_seconds += time.monotonic() - self._asked.pop(thread, time.monotonic())
+        self._open[thread] = {part.id: part for part in said.parts if isinstance(part, Use)}
+        message = said_out(said)
+        if self._pieces is not None:
+            for one in self._pieces_of(thread).end(message):
+                self._say({"type": "stream_event", "event": one}, thread)
+            del self._pieces[thread]
+        self._say({"type": "assistant", "message": message}, thread)
+
+    def _called(self, event: Called) -> None:
+        call = event.call
+        if isinstance(call, Reported):
+            self._warn(call.sentence, event.thread)
+        if not isinstance(call, Done) or not call.reply.id:
             return
+        reply = call.reply
+        use = self._open.get(event.thread, {}).pop(reply.id, None)
         if reply.status == "rejected-by-user":
-            given = self._inputs.get(reply.id, {})
+            given = use.input if use is not None else {}
             self._denied.append({"tool_name": reply.name, "tool_use_id": reply.id, "tool_input": given})
-        content = [block for message in results_out([result_of(reply)]) for block in message["content"]]
+        self._answer(result_of(reply), event.thread)
+
+    def _unmade(self, thread: str) -> None:
+        """Every call has its result: those that were cut off, or that no limit was left for, were not made."""
+        for use in self._open.pop(thread, {}).values():
+            self._answer(Result(use.id, (Text(_NOT_MADE),), failed=True, name=use.name), thread)
+
+    def _answer(self, result: Result, thread: str) -> None:
+        content = [block for message in results_out([result]) for block in message["content"]]
         self._say({"type": "user", "message": {"role": "user", "content": content}}, thread)
 
     def _end(self, event: Ended) -> None:
         usage = event.spent.usage
-        is_error = event.reason != "end"
         self.result = {
             "type": "result",
             "subtype": _SUBTYPES.get(event.reason, "error_during_execution"),
-            "is_error": is_error,
+            "is_error": event.reason != "end",
             "reason": event.reason,
             "duration_ms": round(event.spent.seconds * 1000),
+            "duration_api_ms": round(self._asking_seconds * 1000),
             "num_turns": event.spent.turns,
             "result": event.text,
-            **({"error": event.error} if event.error else {}),
+            **({"errors": [event.error]} if event.error else {}),
             "session_id": event.thread,
             "model": self._model,
             "total_cost_usd": event.spent.cost,
@@ -126,11 +183,85 @@ class StreamJson:
                 "cache_creation_input_tokens": usage.cache_write,
             },
             "permission_denials": self._denied,
+            "uuid": _uuid(),
         }
-        self._denied = []
-        self._write(msgspec.json.encode(self.result) + b"\n")
+        self._denied, self._asking_seconds = [], 0.0
+        self._write(line_of(self.result))
+
+    def _pieces_of(self, thread: str) -> "Pieces":
+        assert self._pieces is not None
+        return self._pieces.setdefault(thread, Pieces())
+
+    def _warn(self, sentence: str, thread: str) -> None:
+        self._say({"type": "system", "subtype": "warning", "message": sentence}, thread)
 
     def _say(self, line: dict[str, Any], thread: str) -> None:
-        parent = self._parents.get(thread)
-        about = {"parent_tool_use_id": parent, "session_id": self._session or thread}
-        self._write(msgspec.json.encode({**line, **about}) + b"\n")
+        if not self._session:
+            self._early.append((line, thread))
+            return
+        about = {"parent_tool_use_id": self._parents.get(thread), "session_id": self._session, "uuid": _uuid()}
+        self._write(line_of({**line, **about}))
+
+
+class Pieces:
+    """One answer as the events in which the Messages API streams it."""
+
+    def __init__(self) -> None:
+        self._index = -1
+        self._kind = ""
+
+    def more(self, kind: str, text: str) -> list[dict[str, Any]]:
+        """More of its words, or of its thinking."""
+        events = []
+        if kind != self._kind:
+            events = [*self._begin(), *self._block({"type": kind, kind: ""})]
+            self._kind = kind
+        return [*events, self._delta({"type": f"{kind}_delta", kind: text})]
+
+    def end(self, message: dict[str, Any]) -> list[dict[str, Any]]:
+        """The calls, which are told whole, and the end."""
+        events = self._begin()
+        for block in message["content"]:
+            if block["type"] == "tool_use":
+                self._kind = "tool_use"
+                events += self._block({**block, "input": {}})
+                events.append(self._delta({"type": "input_json_delta", "partial_json": json_text(block["input"])}))
+        events += self._close()
+        stop = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+        return [*events, {"type": "message_delta", "delta": stop, "usage": message["usage"]}, {"type": "message_stop"}]
+
+    def _begin(self) -> list[dict[str, Any]]:
+        if self._index >= 0:
+            return []
+        message = {"type": "message", "role": "assistant", "content": []}
+        return [{"type": "message_start", "message": message}]
+
+    def _block(self, block: dict[str, Any]) -> list[dict[str, Any]]:
+        before = self._close()
+        self._index += 1
+        return [*before, {"type": "content_block_start", "index": self._index, "content_block": block}]
+
+    def _close(self) -> list[dict[str, Any]]:
+        return [{"type": "content_block_stop", "index": self._index}] if self._index >= 0 else []
+
+    def _delta(self, delta: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "content_block_delta", "index": self._index, "delta": delta}
+
+
+def line_of(value: dict[str, Any]) -> bytes:
+    """One line; half of a surrogate pair, which models do write, is an escape in it."""
+    return json_text(value).encode() + b"\n"
+
+
+def _servers(tools: tuple[str, ...]) -> list[dict[str, str]]:
+    """The MCP servers whose tools are shown."""
+    names = dict.fromkeys(tool.split("__")[1] for tool in tools if tool.startswith("mcp__"))
+    return [{"name": name, "status": "connected"} for name in names if name]
+
+
+def _uuid() -> str:
+    """A random one, of version 4."""
+    raw = bytearray(os.urandom(16))
+    raw[6], raw[8] = raw[6] & 0x0F | 0x40, raw[8] & 0x3F | 0x80
+    text = raw.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

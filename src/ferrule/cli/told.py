@@ -1,6 +1,7 @@
 """A conversation as plain text: the answer on standard output, what is done meanwhile on standard error."""
 
 import os
+import shutil
 import sys
 from typing import TextIO
 
@@ -13,15 +14,20 @@ from ferrule.agent.events import (
     Compacted,
     Ended,
     Retrying,
+    Spent,
     Spoke,
     TurnEnded,
     Warned,
 )
 from ferrule.cli.show import paint, plain
 from ferrule.core.events import Done, Prepared, Reported
+from ferrule.core.reply import Reply
 from ferrule.output.clean import clean
 
-_WIDTH = 100
+_WIDTH = 120
+_NAME = 40
+_MARKS = {"done": ("✓", "green"), "rejected-by-user": ("⊘", "yellow"), "cancelled": ("■", "yellow")}
+_FAILED = ("✗", "red")
 _WHY = {
     "length": "The answer was cut off: it was too long. Say `continue` with --continue.",
     "refused": "The model refused to answer.",
@@ -30,6 +36,7 @@ _WHY = {
     "cost": "Stopped: the money is used. Go on with --continue.",
     "time": "Stopped: the time is up. Go on with --continue.",
     "loop": "Stopped: the model made the same call again and again.",
+    "hook": "A hook did not let the task through.",
     "interrupted": "Interrupted. Go on with --continue.",
 }
 
@@ -47,8 +54,10 @@ class Told:
         self._main = ""
         self._cwd = ""
         self._mid_line = False
-        self._about: dict[str, str] = {}
-        self._children: dict[str, str] = {}
+        self._after_work = False
+        """Was the last line one about the work? An answer stands apart from it."""
+        self._about: dict[tuple[str, str], str] = {}
+        self._children: dict[str, _Child] = {}
 
     def put(self, event: AgentEvent) -> None:
         self._main = self._main or event.thread
@@ -57,69 +66,120 @@ class Told:
             case Began() if is_main:
                 self._cwd = event.cwd
             case Spoke() if is_main and self._live:
-                text = clean(event.text)
-                self._out.write(text)
-                self._out.flush()
-                self._mid_line = not text.endswith("\n")
+                self._speak(event.text)
             case TurnEnded() if is_main:
                 self._new_line()
             case Called():
                 self._called(event)
-            case Retrying():
-                self._say(f"… {event.why} Asked again in {event.seconds:.0f} s.", dim=True)
-            case ChildBegan():
-                self._children[event.child] = event.name
-                self._say(f"  ┌ {event.name}: {event.description or '…'} ({event.model})", dim=True)
-            case ChildEnded():
-                tokens = event.spent.usage.input + event.spent.usage.output
-                self._say(
-                    f"  └ {self._children.get(event.child, '')}: {event.spent.turns} turns, {tokens:,} tokens", dim=True
-                )
-            case Compacted():
-                said = "Old outputs were left out" if event.kind == "outputs" else "The conversation was summed up"
-                self._say(f"{said}: {event.before_tokens:,} → {event.after_tokens:,} tokens.", dim=True)
-            case Warned():
-                self._loud(f"warning: {clean(event.sentence)}")
             case Ended() if is_main:
                 self._ended(event)
             case _:
-                pass
+                self._aside(event)
 
-    def _called(self, event: Called) -> None:
-        call = event.call
-        inner = "  │ " if event.thread != self._main else "  "
-        match call:
-            case Prepared():
-                self._about[call.id] = (
-                    _about(call).replace(f"{self._cwd}{os.sep}", "").replace(sys.executable, "python")
-                )
-            case Done():
-                reply = call.reply
-                mark = paint("✓", "green") if reply.ok else paint("✗", "red")
-                about = self._about.pop(call.id, "")
-                took = f" {reply.ended - reply.started:.1f} s" if reply.started else ""
-                why = "" if reply.ok else f": {_short(plain(reply))}"
-                self._say(f"{inner}{mark} {paint(reply.name, 'cyan')} {about}{paint(took, 'dim')}{why}")
-            case Reported():
-                self._loud(f"warning: {clean(call.sentence)}")
+    def _aside(self, event: AgentEvent) -> None:
+        """What is no answer and no call."""
+        match event:
+            case Retrying():
+                when = f" Asked again in {event.seconds:.0f} s." if event.seconds >= 1 else " Asked again."
+                self._dim(f"{self._inside(event.thread)}… {_first(event.why)}{when}")
+            case ChildBegan():
+                self._began(event)
+            case ChildEnded():
+                self._child_ended(event)
+            case Compacted():
+                said = "Old outputs were left out" if event.kind == "outputs" else "The conversation was summed up"
+                tokens = f"{event.before_tokens:,} → {event.after_tokens:,} tokens"
+                self._dim(f"{self._inside(event.thread)}… {said}: {tokens}.")
+            case Warned():
+                self._warn(event.sentence)
             case _:
                 pass
 
+    def _speak(self, words: str) -> None:
+        text = clean(words)
+        if not text:
+            return
+        if self._after_work:
+            self._line("")
+            self._after_work = False
+        self._out.write(text)
+        self._out.flush()
+        self._mid_line = not text.endswith("\n")
+
+    def _called(self, event: Called) -> None:
+        call = event.call
+        match call:
+            case Prepared():
+                self._about[event.thread, call.id] = self._short(_about(call))
+            case Done():
+                self._done(call.reply, self._about.pop((event.thread, call.id), ""), self._inside(event.thread))
+            case Reported():
+                self._warn(call.sentence)
+            case _:
+                pass
+
+    def _done(self, reply: Reply, about: str, inside: str) -> None:
+        mark, colour = _MARKS.get(reply.status, _FAILED)
+        name = cut(_first(reply.name), _NAME)
+        took = f"  {seconds(reply.ended - reply.started)}" if reply.ended - reply.started >= 0.1 else ""
+        room = max(20, self._width() - len(inside) - len(name) - len(took) - 4)
+        why = "" if reply.ok else self._short(_first(plain(reply)))
+        if why:
+            # Of the two, why it failed matters more.
+            why = cut(why, max(room // 2, room - width(about) - 2))
+            about = cut(about, max(10, room - width(why) - 2))
+            why = f": {why}" if about else f" {why}"
+        about = cut(about, room)
+        line = f"{inside}{self._paint(mark, colour)} {self._paint(name, 'cyan')}{' ' * bool(about)}{about}"
+        self._work(f"{line}{why}{self._paint(took, 'dim')}")
+
+    def _began(self, event: ChildBegan) -> None:
+        inside = self._inside(event.thread)
+        said = self._short(_first(event.description)) or "…"
+        self._children[event.child] = _Child(inside, event.name, said)
+        self._dim(cut(f"{inside}┌ {event.name}: {said} ({event.model})", self._width()))
+
+    def _child_ended(self, event: ChildEnded) -> None:
+        child = self._children.pop(event.child, None)
+        if child is not None:
+            how = "" if event.reason == "end" else f", {_STOPPED.get(event.reason, event.reason)}"
+            self._dim(cut(f"{child.inside}└ {child.name}: {spent(event.spent)}{how}", self._width()))
+
+    def _inside(self, thread: str) -> str:
+        """What stands before a line of this conversation: a bar for every subagent that it is inside of."""
+        child = self._children.get(thread)
+        if child is None:
+            return "  "
+        # Where several work at once, every line says whose it is.
+        label = f"{cut(child.said, 24)}: " if len(self._children) > 1 else ""
+        return f"{child.inside}│ {label}"
+
     def _ended(self, event: Ended) -> None:
         self._new_line()
-        if not self._live and event.text:
+        if not self._live and event.text.strip():
             self._out.write(clean(event.text).rstrip("\n") + "\n")
             self._out.flush()
         if event.error:
-            self._loud(f"ferrule: {clean(event.error)}")
+            self._line(f"ferrule: {clean(event.error)}")
         elif event.reason in _WHY:
-            self._loud(f"ferrule: {_WHY[event.reason]}")
-        spent = event.spent
-        cost = f", ${spent.cost:.4f}" if spent.cost is not None else ""
-        tokens = spent.usage.input + spent.usage.output
-        self._say(
-            f"{spent.turns} turns, {tokens:,} tokens{cost}, {spent.seconds:.1f} s, thread {event.thread}", dim=True
-        )
+            self._line(f"ferrule: {_WHY[event.reason]}")
+        if self._works:
+            self._line("")
+            thread = event.thread.split("-", 2)
+            self._line(self._paint(f"{spent(event.spent)}, thread {'-'.join(thread[:2])}", "dim"))
+
+    def _short(self, text: str) -> str:
+        """On one line, and without what every path here begins with."""
+        line = " ".join(clean(text).split())
+        if self._cwd:
+            line = line.replace(f"{self._cwd}{os.sep}", "")
+        return line.replace(sys.executable, "python")
+
+    def _width(self) -> int:
+        return shutil.get_terminal_size((_WIDTH, 24)).columns if self._err.isatty() else _WIDTH
+
+    def _paint(self, text: str, colour: str) -> str:
+        return paint(text, colour, self._err) if text else ""
 
     def _new_line(self) -> None:
         if self._mid_line:
@@ -127,13 +187,80 @@ class Told:
             self._out.flush()
             self._mid_line = False
 
-    def _say(self, line: str, *, dim: bool = False) -> None:
-        if self._works:
-            self._loud(paint(line, "dim") if dim else line)
+    def _dim(self, line: str) -> None:
+        self._work(self._paint(line, "dim"))
 
-    def _loud(self, line: str) -> None:
+    def _work(self, line: str) -> None:
+        if self._works:
+            self._line(line)
+            self._after_work = True
+
+    def _warn(self, sentence: str) -> None:
+        self._line(self._paint("warning: ", "yellow") + clean(sentence))
+        self._after_work = True
+
+    def _line(self, line: str) -> None:
         self._new_line()
         print(line, file=self._err, flush=True)
+
+
+class _Child:
+    """A subagent at work: what stands before its first line, and how it is called."""
+
+    def __init__(self, inside: str, name: str, said: str) -> None:
+        self.inside = inside
+        self.name = name
+        self.said = said if said != "…" else name
+
+
+_STOPPED = {
+    "turns": "out of turns",
+    "tokens": "out of tokens",
+    "cost": "out of money",
+    "time": "out of time",
+    "loop": "stopped in a loop",
+    "length": "cut off",
+    "error": "failed",
+    "hook": "stopped by a hook",
+}
+
+
+def spent(of: Spent) -> str:
+    """What something took, in a few words."""
+    tokens = of.usage.input + of.usage.output
+    cost = f", ${of.cost:.4f}" if of.cost is not None else ""
+    return f"{of.turns} turn{'s' * (of.turns != 1)}, {tokens:,} tokens{cost}, {seconds(of.seconds)}"
+
+
+def seconds(took: float) -> str:
+    minutes, rest = divmod(round(took), 60)
+    return f"{minutes} min {rest:02} s" if took >= 60 else f"{took:.1f} s"
+
+
+def width(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def cut(text: str, room: int) -> str:
+    """As much of a text as has room, with a mark where it was cut."""
+    if width(text) <= room:
+        return text
+    kept, taken = [], 1
+    for character in text:
+        taken += _columns(character)
+        if taken > room:
+            break
+        kept.append(character)
+    return "".join(kept).rstrip() + "…"
+
+
+def _columns(character: str) -> int:
+    import unicodedata  # for texts that are not ASCII
+
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def _about(call: Prepared) -> str:
@@ -141,10 +268,10 @@ def _about(call: Prepared) -> str:
     for key in ("command", "path", "pattern", "description", "query", "prompt", "task"):
         value = call.input.get(key)
         if isinstance(value, str) and value:
-            return _short(value)
-    return _short(next((value for value in call.input.values() if isinstance(value, str)), ""))
+            return value
+    return next((value for value in call.input.values() if isinstance(value, str)), "")
 
 
-def _short(text: str) -> str:
-    line = " ".join(clean(text).split())
-    return line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…"
+def _first(text: str) -> str:
+    """Its first line with something on it."""
+    return next((line.strip() for line in clean(text).split("\n") if line.strip()), "")

@@ -8,6 +8,8 @@ from ferrule.registry.entry import Registered
 def tools_section(entries: Iterable[Registered]) -> str:
     """The names in one line, each tool's description in one, and then the guidance of those that have some."""
     known = sorted(entries, key=lambda entry: entry.face.name)
+    if not known:
+        return ""
     lines = [f"Tools: {', '.join(entry.face.name for entry in known)}."]
     lines += [f"{entry.face.name}: {_first_line(entry.face.words)}" for entry in known]
     for entry in known:

@@ -1,0 +1,161 @@
+"""Questions to a person: shown whole in the scrollback, answered with one key that was pressed after that."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from ferrule.cli.filling import fill
+from ferrule.cli.talk.choosing import choose
+from ferrule.cli.talk.line import BLANK, Line, diff_style, line, wrapped
+from ferrule.cli.terminal import bounded, preview, touches
+from ferrule.permissions.asker import NO, YES, Answer, Question, visible
+
+_MOST_ROWS = 20
+_OFFERS = {
+    "call": "Allow it?",
+    "folder": "Open this folder for the session?",
+    "outside": "Run it outside the sandbox?",
+    "server": "Approve it, from now on?",
+    "plan": "Go ahead with this plan?",
+}
+_SAID = {"y": "yes", "a": "always", "n": "no", "e": "yes, and edits in the workspace need no question"}
+
+
+class Place(Protocol):
+    """Where a person can be asked."""
+
+    @property
+    def width(self) -> int: ...
+
+    def print(self, text: str) -> None: ...
+
+    def print_lines(self, *lines: Line) -> None: ...
+
+    async def key(self, words: str, keys: Sequence[tuple[str, str]]) -> str: ...
+
+    async def words(self, offer: str) -> str | None: ...
+
+
+class InPerson:
+    """Asks whoever sits there, one question after the other."""
+
+    def __init__(self, front: Place, *, markdown: Callable[[str], str]) -> None:
+        self._front = front
+        self._markdown = markdown
+        self._one_at_a_time = asyncio.Lock()
+        self.on_shown: Callable[[str], object] = lambda _: None
+        """Told the id of a call whose changes the question shows."""
+        self.on_printed: Callable[[], object] = lambda: None
+
+    async def ask(self, question: Question) -> Answer:
+        async with self._one_at_a_time:
+            if question.kind == "choose":
+                return await choose(question, self)
+            self._show(question)
+            if question.kind == "values":
+                return await self._filled(question)
+            return await self._chosen(question)
+
+    def say(self, *lines: Line) -> None:
+        self._front.print_lines(*lines)
+        self.on_printed()
+
+    def tell(self, text: str, style: str = "") -> None:
+        """A text in as many rows as it takes."""
+        self.say(*(line((style, f"  {row}")) for row in wrapped(visible_rows(text), self._front.width - 4)))
+
+    async def key(self, words: str, keys: Sequence[tuple[str, str]]) -> str:
+        return await self._front.key(words, keys)
+
+    async def words(self, offer: str) -> str | None:
+        return await self._front.words(offer)
+
+    def _show(self, question: Question) -> None:
+        """What would happen, all that it would write as far as there is room, and why it is asked."""
+        who = [("dim", f"  ({question.who})")] if question.who else []
+        first, *rest = wrapped(visible_rows(bounded(question.summary)), self._front.width - 4)
+        self.say(BLANK, line(("yellow bold", "? "), ("bold", first), *who))
+        self.say(*(line("  ", row) for row in rest))
+        if question.kind == "plan":
+            self._front.print("\n" + self._markdown(str(question.input.get("plan", ""))) + "\n")
+        else:
+            rows = _rows(question)
+            self._show_rows(rows[:_MOST_ROWS])
+            if len(rows) > _MOST_ROWS:
+                self.say(line(("dim", f"    … {len(rows) - _MOST_ROWS:,} more lines, s shows all")))
+            elif rows:
+                self.on_shown(question.call_id)
+        # A plan's yes allows all of these at once, so that none may be left out.
+        for row in map(visible, question.effects) if question.kind == "plan" else touches(question):
+            self.say(*(line(("dim", f"    {part}")) for part in wrapped(row, self._front.width - 6)))
+        if question.why:
+            self.tell(question.why, "dim")
+
+    def _show_rows(self, rows: list[str]) -> None:
+        """Whole: what is cut off at the edge of the screen would be allowed unseen."""
+        for row in rows:
+            style = diff_style(row)
+            self.say(*(line("    ", (style, part)) for part in wrapped(row, self._front.width - 5)))
+
+    async def _chosen(self, question: Question) -> Answer:
+        """Yes, always, no, or why not."""
+        rows = _rows(question) if question.kind != "plan" else []
+        keys = [("y", "es")]
+        if question.kind == "call":
+            keys.append(("a", f"lways ({covers(question)})"))
+        if question.kind == "plan":
+            keys.append(("e", "dits too: accept them unasked"))
+        keys += [("n", "o"), ("t", "ell the model why not")]
+        if len(rows) > _MOST_ROWS:
+            keys.append(("s", "how all"))
+        while True:
+            key = await self.key(_OFFERS.get(question.kind, "Allow it?"), keys)
+            if key == "s":
+                self._show_rows(rows)
+                self.on_shown(question.call_id)
+                continue
+            answer = await self._told() if key == "t" else _answer(key)
+            if answer is not None:
+                words = answer.message or _SAID.get(key, key)
+                self.say(line(("dim", f"  → {words}")), BLANK)
+                return answer
+
+    async def _told(self) -> Answer | None:
+        """No, with a reason in the person's own words; None where they thought better of it."""
+        said = await self.words("What should the model know? (Enter sends, ctrl-C goes back)")
+        if not said:
+            return None
+        return Answer(allow=False, message=f"The user did not allow this and says: {visible_rows(said)}")
+
+    async def _filled(self, question: Question) -> Answer:
+        """The values that a server asks for; nothing that is typed already counts."""
+        key = await self.key("Answer it?", [("y", "es"), ("n", "o")])
+        if key == "n":
+            return NO
+        return await fill(question, lambda text: self.say(line(text)), self.words)
+
+
+def _rows(question: Question) -> list[str]:
+    """What would be written. A command is in the summary already, whole; its other arguments are the tool's own."""
+    rows = preview(question)
+    is_command = any(access.kind == "command" for access in question.touches)
+    return [] if is_command and rows[:1] == ["{"] else rows
+
+
+def _answer(key: str) -> Answer:
+    if key == "e":
+        return Answer(allow=True, values={"mode": "acceptEdits"})
+    return Answer(allow=True, always=True) if key == "a" else YES if key == "y" else NO
+
+
+def covers(question: Question) -> str:
+    """What "always" would allow."""
+    if question.proposals:
+        return "saves the rule " + " and ".join(map(visible, question.proposals))
+    commands = any(access.kind == "command" for access in question.touches)
+    return "this command" if commands else f"every {visible(question.name)} in this session"
+
+
+def visible_rows(text: str) -> str:
+    """A text of several rows in which nothing steers the screen."""
+    return "\n".join(map(visible, text.replace("\t", "    ").split("\n")))

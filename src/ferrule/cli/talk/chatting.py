@@ -1,0 +1,277 @@
+"""The conversation itself: what is typed goes to the agent or is a command, what happens is shown."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+from ferrule.agent.events import AgentEvent
+from ferrule.cli.talk import commands
+from ferrule.cli.talk.commands import Again, Leave, Next
+from ferrule.cli.talk.front import Front
+from ferrule.cli.talk.line import Line, fitted, line, painted, wrapped
+from ferrule.cli.talk.lines import Lines, Piece, Prose
+from ferrule.cli.talk.markdown import Drawer
+from ferrule.cli.talk.status import OPENING, home_short, status
+from ferrule.cli.talk.tail import tail
+from ferrule.core.errors import FerruleError
+from ferrule.core.planning import Planning
+
+_MOST_COLUMNS = 110
+"""Prose in longer lines is hard to read."""
+
+
+class Session(Protocol):
+    """What an open session gives."""
+
+    @property
+    def agent(self) -> Any: ...
+
+    @property
+    def engine(self) -> Any: ...
+
+    def load(self, name: str) -> Any:
+        """A model by its name."""
+        ...
+
+
+Opening = Callable[[Again, Callable[[AgentEvent], None]], AbstractAsyncContextManager[Session]]
+"""Opens a session as the last one was but for what is said, and tells what happens in it."""
+
+
+class Chat:
+    """One place to talk; the sessions behind it may change."""
+
+    session: Session
+
+    def __init__(self, front: Front, opening: Opening, *, first: Again) -> None:
+        self.front = front
+        self.lines = Lines(time.monotonic)
+        self.drawer = Drawer(colour=front.colour, steer=front.steer)
+        self._opening = opening
+        self._next = first
+        self._typed: asyncio.Queue[str] = asyncio.Queue()
+        self._working: asyncio.Future[Any] | None = None
+        self._asides: set[asyncio.Task[None]] = set()
+        self._early: list[AgentEvent] = []
+        self._thread = ""
+        self._left = ""
+        """What the last session would go on with."""
+        self._said = False
+        """Was anything said in this conversation, here?"""
+        self._is_open = False
+        self._drawn: tuple[tuple[Any, ...], list[str]] = (), []
+        front.live = self._live
+        front.status = self._status
+        front.on_line = self._heard
+        front.on_interrupt = self._interrupt
+
+    async def talk(self) -> int:
+        """Until the user leaves."""
+        held: Again | None = None
+        while True:
+            entered = False
+            try:
+                async with self._opening(self._next, self.show) as self.session:
+                    entered = True
+                    again = await self._with_session(held)
+                    held = self._next._replace(resume=None)
+            except FerruleError as error:
+                if held is None or entered:
+                    raise
+                # It was only the change that could not be made: on with what was.
+                self.note(str(error))
+                again, held = held._replace(resume=self._left), None
+            if again is None:
+                return 0
+            self._next = again
+
+    async def _with_session(self, held: Again | None) -> Again | None:
+        self._is_open = True
+        try:
+            self._greet(held)
+            return await self._converse()
+        finally:
+            self._is_open = False  # before it is closed: nobody looks into it from here on
+
+    def say(self, *lines: Line) -> None:
+        self.front.print_lines(*lines)
+        self.lines.printed("blank" if lines and not lines[-1] else "note")
+
+    def note(self, sentence: str) -> None:
+        """Something to know, in as many rows as it takes."""
+        self.say(*(line(("dim", f"  {row}")) for row in wrapped(sentence, self.front.width - 4)))
+
+    def markdown(self, source: str, *, dim: bool = False) -> str:
+        return self.drawer.markdown(source, min(self.front.width - 1, _MOST_COLUMNS), dim=dim)
+
+    def mode(self) -> str:
+        """The permission mode, as the user calls it."""
+        engine = self.session.engine
+        return "plan" if engine.need(Planning).is_on else str(engine.policy.standing.name)
+
+    def going_on(self) -> str:
+        """What a session that is opened again goes on with: this conversation, if anything was said."""
+        return str(self.session.agent.thread) if self.session.agent.turns else ""
+
+    async def stoppable(self, work: Awaitable[Any]) -> Any:
+        """Wait for something that ctrl-C stops."""
+        self._working = asyncio.ensure_future(work)
+        try:
+            await asyncio.wait({self._working})
+            return None if self._working.cancelled() else self._working.result()
+        finally:
+            if not self._working.done():
+                self._working.cancel()
+                await asyncio.wait({self._working})
+            self._working = None
+
+    def show(self, event: AgentEvent) -> None:
+        """Something happened."""
+        if not self._is_open:
+            self._early.append(event)  # the greeting comes first
+            return
+        self._print(self.lines.feed(event))
+        self.front.refresh()
+
+    def _print(self, pieces: list[Piece]) -> None:
+        for piece in pieces:
+            if isinstance(piece, Prose):
+                self.front.print(self.markdown(piece.source, dim=piece.dim))
+            else:
+                self.front.print_lines(piece)
+
+    def _greet(self, held: Again | None) -> None:
+        """`held` is how the session was opened before; None for the first one."""
+        agent, engine = self.session.agent, self.session.engine
+        if not self._thread:
+            from ferrule.core.version import __version__
+
+            self.say(
+                line(("bold", "Ferrule "), ("dim", __version__), ("dim", " · "), agent.model.name),
+                line(("dim", f"{home_short(engine.jail.folder)} · /help lists commands, ctrl-C stops, ctrl-D leaves")),
+            )
+        if self._thread and held is not None and held.dialect != self._next.dialect and self._next.dialect:
+            self.note(f"The dialect is {engine.dialect.name} from now on.")
+        if self._thread and held is not None and held.permission_mode != self._next.permission_mode:
+            self.note(f"The permission mode is {self.mode()} from now on.")
+        if agent.turns and agent.thread != self._thread:
+            self._print(tail(agent.turns, engine.jail.folder))
+        elif not agent.turns and self._thread and self._said:
+            self.note("A new conversation.")
+        self._thread, self._said = agent.thread, False
+        early, self._early = self._early, []
+        for event in early:
+            self.show(event)
+
+    async def _converse(self) -> Again | None:
+        """Lines of the user, until one of them leads elsewhere; None where they go."""
+        while True:
+            self.front.ready()
+            text = await self._typed.get()
+            if text.startswith("/") and not text.startswith("//"):
+                led = await self._command(text[1:])
+                if isinstance(led, Leave):
+                    return None
+                if led is not None:
+                    return self._meant(led)
+            else:
+                self.front.echo(text)
+                self.lines.printed()
+                self._said = True
+                await self.stoppable(self.session.agent.run(text))
+
+    def _meant(self, led: Again) -> Again:
+        """What was not said stays as it was."""
+        self._left = self.going_on()
+        return Again(
+            led.resume,
+            self.session.engine.dialect.name if led.dialect is None and led.resume else led.dialect,
+            led.permission_mode or self._next.permission_mode,
+            self.session.agent.model.name,
+        )
+
+    async def _command(self, text: str) -> Next:
+        self.front.echo(f"/{text.strip()}")
+        self.lines.printed()
+        name, _, rest = text.strip().partition(" ")
+        found = commands.found(name.lower())
+        if found is None:
+            skill = self._skill(name)
+            if skill:
+                self._typed.put_nowait(f"Use the skill {skill}{': ' if rest.strip() else '.'}{rest.strip()}")
+            else:
+                self.note(commands.unknown(name))
+            return None
+        try:
+            return await found.run(self, rest.strip())
+        except FerruleError as error:
+            self.note(str(error))
+            return None
+
+    def skills(self) -> list[tuple[str, str]]:
+        """The skills that a user may start by name, with what each is for."""
+        if not self._is_open:
+            return []
+        from ferrule.workspace.skills import Skills
+
+        try:
+            found = self.session.engine.need(Skills).all()
+        except (TypeError, FerruleError):
+            return []
+        return [(one.name, one.description) for one in found if one.for_user and one.for_model]
+
+    def _skill(self, name: str) -> str:
+        return next((one for one, _ in self.skills() if one == name), "")
+
+    def _heard(self, text: str) -> None:
+        """A line was sent."""
+        if not self._is_open or not self.session.agent.is_running:
+            self._typed.put_nowait(text)
+        elif text.startswith("/") and not text.startswith("//"):
+            found = commands.found(text[1:].partition(" ")[0].lower())
+            if found is not None and found.while_running:
+                task = asyncio.ensure_future(self._aside(text[1:]))
+                self._asides.add(task)
+                task.add_done_callback(self._asides.discard)
+            elif found is not None and found.run is commands.leave:
+                self.front.leave()
+            else:
+                self.note("That can be done when the agent is done; ctrl-C stops it.")
+        else:
+            self.lines.queued.append(text)
+            self.session.agent.steer(text)
+            self.front.refresh()
+
+    async def _aside(self, text: str) -> None:
+        await self._command(text)
+
+    def _interrupt(self) -> bool:
+        if self._is_open and self.session.agent.is_running:
+            self.session.agent.interrupt()
+            return True
+        if self._working is not None and not self._working.done():
+            self._working.cancel()
+            return True
+        return False
+
+    def _live(self, width: int, most_rows: int) -> list[str]:
+        rows = self.lines.live()[-most_rows:]
+        if not rows and not self.lines.unfinished:
+            return []
+        below = painted((fitted(one, width) for one in rows), colour=self.front.colour).split("\n")[:-1]
+        room = most_rows - len(below) - 2
+        above = self._tail(self.lines.unfinished, min(width, _MOST_COLUMNS), room) if room > 0 else []
+        if above:
+            return ["", *above, "", *below]
+        return below if self.lines.is_after_tools else ["", *below]
+
+    def _tail(self, *drawn: Any) -> list[str]:
+        """The unfinished block; drawn anew only when it has changed."""
+        if self._drawn[0] != drawn:
+            self._drawn = drawn, self.drawer.tail(*drawn)
+        return self._drawn[1]
+
+    def _status(self) -> list[Line]:
+        return status(self.session.agent, self.session.engine, self.mode()) if self._is_open else OPENING

@@ -1,0 +1,105 @@
+"""The commands after a slash: which there are, and finding the one that is meant."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from ferrule.cli.talk.line import BLANK, line
+from ferrule.support.near import near
+
+if TYPE_CHECKING:
+    from ferrule.cli.talk.chatting import Chat
+
+
+class Again(NamedTuple):
+    """The session is opened again; None leaves a thing as it is."""
+
+    resume: str | None = None
+    """A thread, or nothing for a new conversation."""
+    dialect: str | None = None
+    permission_mode: str | None = None
+    model: str | None = None
+
+
+class Leave(NamedTuple):
+    """The user goes."""
+
+
+Next = Again | Leave | None
+"""What a command leads to."""
+
+
+class Command(NamedTuple):
+    """One command."""
+
+    about: str
+    run: Callable[["Chat", str], Awaitable[Next]]
+    takes: str = ""
+    while_running: bool = False
+    """Can it be used while the agent works?"""
+
+
+def found(name: str) -> Command | None:
+    """By its name, or by the beginning of only one."""
+    known = commands()
+    name = {"quit": "exit", "new": "clear", "mode": "permissions"}.get(name, name)
+    if name in known:
+        return known[name]
+    alike = [one for one in known if one.startswith(name)] if name else []
+    return known[alike[0]] if len(alike) == 1 else None
+
+
+def unknown(name: str) -> str:
+    """What to say about a command that there is none of."""
+    meant = near(name, commands(), most=1)
+    hint = f"Did you mean /{meant[0]}?" if meant else "/help lists the commands."
+    return f"There is no command /{name}. {hint}"
+
+
+def commands() -> dict[str, Command]:
+    """All of them, in the order in which help shows them."""
+    from ferrule.cli.talk import looking, steering  # which know the chat, and so this file
+
+    return {
+        "help": Command("This list, and the keys.", show_help, while_running=True),
+        "model": Command("Show the model, or use another one.", steering.model, "[NAME]"),
+        "dialect": Command("Show the dialect, or speak another one.", steering.dialect, "[NAME]"),
+        "tools": Command("The tools that the model has.", looking.tools, while_running=True),
+        "permissions": Command("Show the permission mode, or change it.", steering.permissions, "[MODE]"),
+        "plan": Command("Begin plan mode, or end it: only reading.", steering.plan),
+        "undo": Command("Take back the last write.", steering.undo, "[FILE]"),
+        "redo": Command("Write again what was undone.", steering.redo, "[FILE]"),
+        "diff": Command("What this session has changed.", looking.diff, while_running=True),
+        "tasks": Command("Commands and helpers in the background, and todos.", looking.tasks, while_running=True),
+        "cost": Command("Tokens and money so far.", looking.cost, while_running=True),
+        "compact": Command("Sum the conversation up, to make room.", steering.compact, "[FOCUS]"),
+        "threads": Command("Earlier conversations of this folder.", looking.threads, while_running=True),
+        "resume": Command("Go on with an earlier conversation.", steering.resume, "[ID]"),
+        "clear": Command("Begin a new conversation.", steering.clear),
+        "thinking": Command("Show what the model thinks whole, or folded.", steering.thinking, while_running=True),
+        "exit": Command("Leave.", leave),
+    }
+
+
+async def show_help(chat: "Chat", _: str) -> Next:
+    chat.say(BLANK)
+    for name, command in commands().items():
+        head = f"/{name} {command.takes}".rstrip()
+        chat.say(line(("cyan", f"  {head:<20}"), command.about))
+    chat.say(BLANK)
+    for keys, about in _KEYS:
+        chat.say(line(("cyan", f"  {keys:<20}"), about))
+    chat.say(BLANK)
+    return None
+
+
+async def leave(chat: "Chat", _: str) -> Next:  # noqa: ARG001 - every command gets them
+    return Leave()
+
+
+_KEYS = (
+    ("Enter", "send; while the agent works, tell it something"),
+    ("esc Enter, ctrl-J", "a new line"),
+    ("@", "a file of the workspace; tab completes"),
+    ("ctrl-C", "stop what runs; twice at an empty line, leave"),
+    ("ctrl-D", "leave"),
+)

@@ -1,0 +1,123 @@
+"""A terminal that can do little (`TERM=dumb`): whole lines in, whole lines out, and not one escape sequence."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+
+from ferrule.cli.talk.line import BLANK, Line, Spaced, fitted, harmless, painted
+
+
+class Plain:
+    """Lines on standard output and from standard input."""
+
+    colour = False
+    steer = False
+
+    def __init__(self) -> None:
+        self.live: Callable[[int, int], list[str]] = lambda _width, _rows: []
+        self.status: Callable[[], list[Line]] = list
+        self.on_line: Callable[[str], object] = lambda _text: None
+        self.on_interrupt: Callable[[], bool] = lambda: False
+        self._wanted: asyncio.Future[str | None] | None = None
+        self._left = asyncio.Event()
+        self._rest = b""
+        self._spaced = Spaced()
+
+    @property
+    def width(self) -> int:
+        return max(20, shutil.get_terminal_size((80, 24)).columns)
+
+    def print(self, text: str) -> None:
+        self._write(self._spaced.wrote(text))
+
+    def _write(self, text: str) -> None:
+        sys.stdout.write(harmless(text))
+        sys.stdout.flush()
+
+    def print_lines(self, *lines: Line) -> None:
+        rows = self._spaced.rows(lines)
+        self._write(painted((fitted(one, self.width) for one in rows), colour=False, steer=False))
+
+    def echo(self, text: str) -> None:  # noqa: ARG002 - a screen shows it
+        """The terminal has shown it while it was typed."""
+        self.print_lines(BLANK)
+
+    def ready(self) -> None:
+        self.print("\n> ")
+
+    def refresh(self) -> None:
+        """Nothing is drawn again here."""
+
+    def leave(self) -> None:
+        self.on_interrupt()
+        self._left.set()
+
+    async def key(self, words: str, keys: Sequence[tuple[str, str]]) -> str:
+        """The first letter of a line."""
+        letters = {key for key, _ in keys}
+        while True:
+            said = await self.words(f"{words} {'  '.join(f'[{key}]{rest}' for key, rest in keys)}:")
+            if said is None:
+                return "n"
+            if said and said[0].lower() in letters:
+                return said[0].lower()
+
+    async def words(self, offer: str) -> str | None:
+        self._forget_typed()
+        self.print(f"{offer} ")
+        self._wanted = asyncio.get_running_loop().create_future()
+        try:
+            return await self._wanted
+        finally:
+            self._wanted = None
+
+    async def during(self, talk: Callable[[], Awaitable[int]]) -> int:
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(NotImplementedError):
+            loop.add_signal_handler(signal.SIGINT, self._stop)
+        reading = asyncio.ensure_future(self._read())
+        leaving = asyncio.ensure_future(self._left.wait())
+        talking = asyncio.ensure_future(talk())
+        try:
+            await asyncio.wait({talking, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (reading, leaving, talking):
+                if not task.done():
+                    task.cancel()
+            await asyncio.wait({reading, leaving, talking})
+            with contextlib.suppress(NotImplementedError):
+                loop.remove_signal_handler(signal.SIGINT)
+        return 0 if talking.cancelled() else talking.result()
+
+    def _stop(self) -> None:
+        """Ctrl-C: it takes back a question's words, stops what runs, or leaves."""
+        if self._wanted is not None and not self._wanted.done():
+            self._wanted.set_result(None)
+        elif not self.on_interrupt():
+            self.leave()
+
+    async def _read(self) -> None:
+        from ferrule.cli.terminal import piece  # which reads a descriptor while the loop goes on
+
+        while raw := await piece(sys.stdin.fileno()):
+            *lines, self._rest = (self._rest + raw).split(b"\n")
+            for line in lines:
+                text = line.decode(errors="replace").strip("\r")
+                if self._wanted is not None and not self._wanted.done():
+                    self._wanted.set_result(text.strip())
+                elif text.strip():
+                    self.on_line(text)
+                else:
+                    self.ready()
+        self.leave()
+
+    def _forget_typed(self) -> None:
+        self._rest = b""
+        if os.name == "posix" and sys.stdin.isatty():
+            import termios
+
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)

@@ -1,0 +1,148 @@
+"""Commands that change something: the model, the dialect, the mode, the files, the conversation."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ferrule.cli.talk.commands import Again, Next
+from ferrule.cli.talk.line import BLANK, diff_lines, line
+from ferrule.core.errors import ToolFailure
+from ferrule.core.planning import Planning
+from ferrule.dialects.dialect import FAMILIES
+
+if TYPE_CHECKING:
+    from ferrule.cli.talk.chatting import Chat
+
+MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
+_MOST_DIFF_ROWS = 40
+
+
+async def model(chat: "Chat", rest: str) -> Next:
+    """In place: the conversation goes on with another one."""
+    agent = chat.session.agent
+    if not rest:
+        chat.note(f"The model is {agent.model.name}. /model NAME uses another one, as anthropic:claude-opus-4-5.")
+        return None
+    chosen = chat.session.load(rest)
+    agent.use(chosen)
+    chat.note(f"The model is {chosen.name} from now on.")
+    return None
+
+
+async def dialect(chat: "Chat", rest: str) -> Next:
+    """The session is opened again: other names, other words, the same conversation."""
+    now = chat.session.engine.dialect.name
+    if not rest:
+        chat.note(f"The dialect is {now}. /dialect NAME speaks another one: {', '.join(FAMILIES)}.")
+        return None
+    if rest not in FAMILIES:
+        chat.note(f"There is no dialect {rest}. The dialects are {', '.join(FAMILIES)}.")
+        return None
+    return None if rest == now else Again(resume=chat.going_on(), dialect=rest)
+
+
+async def permissions(chat: "Chat", rest: str) -> Next:
+    """Another mode goes through the same checks as at the start, so the session is opened again for it."""
+    engine = chat.session.engine
+    now = chat.mode()
+    if not rest:
+        chat.note(f"The permission mode is {now}. /permissions MODE changes it: {', '.join(MODES)}.")
+        chat.note("`ferrule permissions` shows the rules.")
+        return None
+    from ferrule.permissions.standing import named
+
+    wanted = named(rest).name
+    if wanted == "plan":
+        engine.need(Planning).enter()
+        chat.note("Plan mode is on: only reading works. /plan ends it.")
+        return None
+    return None if wanted == now else Again(resume=chat.going_on(), permission_mode=wanted)
+
+
+async def plan(chat: "Chat", _: str) -> Next:
+    planning = chat.session.engine.need(Planning)
+    if planning.is_on:
+        chat.note(f"Plan mode is off; the permission mode is {planning.leave()}.")
+    else:
+        entered = planning.enter()
+        where = chat.session.engine.jail.shown(entered.path)
+        chat.note(f"Plan mode is on: only reading works, and the plan goes to {where}. /plan ends it.")
+    return None
+
+
+async def undo(chat: "Chat", rest: str) -> Next:
+    return await _step(chat, rest, "undo")
+
+
+async def redo(chat: "Chat", rest: str) -> Next:
+    return await _step(chat, rest, "redo")
+
+
+async def _step(chat: "Chat", rest: str, which: str) -> Next:
+    from ferrule.cli.step import diffs  # for who steps back
+
+    engine = chat.session.engine
+    path = rest or None
+    try:
+        done = await (engine.undo(path) if which == "undo" else engine.redo(path))
+    except ToolFailure as error:
+        chat.note(error.message)
+        return None
+    rows = [row for text in diffs(done, engine) for row in text.rstrip("\n").split("\n")]
+    chat.say(BLANK, *diff_lines(rows[:_MOST_DIFF_ROWS], "  "))
+    if len(rows) > _MOST_DIFF_ROWS:
+        chat.say(line(("dim", f"  … {len(rows) - _MOST_DIFF_ROWS:,} more lines")))
+    names = ", ".join(engine.jail.shown(file.path) for file in done.entry.files)
+    chat.note(f"{'Undone' if which == 'undo' else 'Redone'}: {done.entry.kind} of {names}.")
+    chat.session.agent.steer(f"[The user has {'undone' if which == 'undo' else 'redone'} your last write of {names}.]")
+    return None
+
+
+async def compact(chat: "Chat", rest: str) -> Next:
+    if not chat.session.agent.turns:
+        chat.note("There is nothing to sum up yet.")
+        return None
+    chat.note("Summing the conversation up; ctrl-C stops that.")
+    await chat.stoppable(chat.session.agent.compact(rest))
+    return None
+
+
+async def resume(chat: "Chat", rest: str) -> Next:
+    """Another conversation, in the same folder, by its id or by its number in a list."""
+    if rest:
+        return Again(resume=rest)
+    from ferrule.cli.talk.looking import listed, thread_line
+
+    found = [one for one in await listed(chat) if one.id != chat.session.agent.thread]
+    if not found:
+        chat.note("There are no earlier conversations of this folder.")
+        return None
+    chat.say(BLANK, *(thread_line(one, number) for number, one in enumerate(found, 1)))
+    said = await chat.front.words(f"Which one? (1-{len(found)}, nothing to stay)")
+    if not said:
+        return None
+    if said.isdecimal() and 1 <= int(said) <= len(found):
+        return Again(resume=found[int(said) - 1].id)
+    return Again(resume=said)
+
+
+async def clear(chat: "Chat", _: str) -> Next:  # noqa: ARG001 - every command gets them
+    return Again(resume="")
+
+
+async def thinking(chat: "Chat", _: str) -> Next:
+    chat.lines.whole_thinking = not chat.lines.whole_thinking
+    chat.note(f"Thinking is shown {'whole' if chat.lines.whole_thinking else 'folded to a line'} from now on.")
+    return None
+
+
+async def files(root: str) -> list[str]:
+    """The files of the workspace that git would see, for completion; none where ripgrep cannot be run."""
+    from ferrule.support import ripgrep  # for who completes
+
+    program = await asyncio.to_thread(ripgrep.find_rg, outside=(root,))
+    if program is None:
+        return []
+    try:
+        return await ripgrep.files(program, root, hidden=False)
+    except (OSError, ToolFailure):
+        return []

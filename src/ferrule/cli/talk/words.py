@@ -1,0 +1,147 @@
+"""A call in a few words: what it is about, how it went, and what it changed."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from ferrule.core.reply import Reply
+
+_ABOUT = (
+    "description", "command", "cmd", "path", "file_path", "paths", "pattern", "query", "url", "skill", "name", "prompt",
+    "task", "id", "task_id",
+)  # fmt: skip
+"""What says most about a call, by the names of its arguments, the best first."""
+_MOST_CHARS = 200
+_EXIT = r"<exit_code>(-?\d+)</exit_code>|\bexit(?:ed with)? (?:code|status):? (-?\d+)"
+
+
+class Outcome(NamedTuple):
+    """How a call went."""
+
+    ok: bool
+    words: str
+
+
+def about(values: Mapping[str, Any], cwd: str) -> str:
+    """The argument that says most; paths in the workspace without the way to it."""
+    if "command" not in values and "cmd" not in values and isinstance(values.get("pattern"), str):
+        where = values.get("path") or values.get("directory")
+        inside = f" in {_near(where, cwd)}" if isinstance(where, str) and _near(where, cwd) not in {"", "."} else ""
+        return _short(f'"{values["pattern"]}"{inside}')
+    chosen = next((values[name] for name in _ABOUT if values.get(name)), None)
+    if chosen is None:
+        chosen = next((value for value in values.values() if isinstance(value, str) and value), "")
+    if isinstance(chosen, list | tuple):
+        return _short(", ".join(_near(str(one), cwd) for one in chosen[:3]) + (", …" if len(chosen) > 3 else ""))
+    return _short(_near(str(chosen), cwd))
+
+
+def _near(path: str, cwd: str) -> str:
+    if cwd and path.startswith(cwd.rstrip("/") + "/"):
+        return path[len(cwd.rstrip("/")) + 1 :]
+    return "." if cwd and path == cwd else path
+
+
+def _short(text: str) -> str:
+    return " ".join(text[: 4 * _MOST_CHARS].split())[:_MOST_CHARS]
+
+
+@cache
+def _exit() -> re.Pattern[str]:
+    return re.compile(_EXIT, re.IGNORECASE)
+
+
+def outcome(reply: Reply) -> Outcome:
+    """How it went; a command that failed is told by its exit code."""
+    if reply.status == "cancelled":
+        return Outcome(False, "interrupted")
+    if reply.status == "rejected-by-user":
+        return Outcome(False, "not allowed")
+    if reply.error is not None:
+        return Outcome(False, _short(reply.error.message.strip().split("\n")[0]))
+    result = reply.result
+    if isinstance(result, Mapping):
+        return _of_object(result)
+    if isinstance(result, list):
+        return Outcome(True, _count(len(result), "part"))
+    text = result if isinstance(result, str) else ""
+    # The end of a long output says how it went; the search must not walk through all of it.
+    found = _exit().findall(text[-600:] if len(text) > 1200 else text)
+    code = "".join(found[-1]) if found else "0"
+    if code != "0":
+        return Outcome(False, f"exit {code}")
+    rows = text.strip().count("\n") + 1 if text.strip() else 0
+    if rows == 1 and len(text.strip()) <= 60 and not found:
+        return Outcome(True, _short(text))
+    return Outcome(True, _count(rows, "line") if rows else "")
+
+
+def _of_object(result: Mapping[str, Any]) -> Outcome:
+    if isinstance(result.get("diff"), str):
+        return Outcome(True, "")
+    if isinstance(result.get("files"), list):
+        return Outcome(True, _count(len(result["files"]) + int(result.get("remaining") or 0), "file"))
+    for name in ("exitCode", "exit_code"):
+        if isinstance(result.get(name), int) and result[name]:
+            return Outcome(False, f"exit {result[name]}")
+    return Outcome(True, "")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def changed(values: Mapping[str, Any], reply: Reply) -> list[str]:
+    """What a call has changed, as the rows of a diff; nothing where it changed no text, or not that one can see."""
+    if not reply.ok or not reply.track_files:
+        return []
+    if isinstance(reply.result, Mapping) and isinstance(reply.result.get("diff"), str):
+        rows = reply.result["diff"].rstrip("\n").split("\n")
+        return [row for row in rows if not row.startswith(("diff ", "index ", "--- ", "+++ ", "```"))]
+    return wished(values)
+
+
+def wished(values: Mapping[str, Any]) -> list[str]:
+    """What the arguments of an edit say that shall become of a text."""
+    old, new, content, patch, edits = (values.get(name) for name in ("old", "new", "content", "patch", "edits"))
+    if isinstance(content, str):
+        return [f"+{row}" for row in content.splitlines()]
+    if isinstance(patch, str):
+        return [row for row in patch.splitlines() if not row.startswith("*** ") or row[4:].startswith(_SECTIONS)]
+    pairs = [(old, new)] if isinstance(old, str) and isinstance(new, str) else []
+    several = edits if isinstance(edits, list | tuple) else ()
+    pairs += [(str(one.get("old", "")), str(one.get("new", ""))) for one in several if isinstance(one, Mapping)]
+    return [row for before, after in pairs for row in _side_by_side(before, after)]
+
+
+_SECTIONS = ("Add File", "Update File", "Delete File", "Move to")
+
+
+def _side_by_side(before: str, after: str) -> list[str]:
+    """Only the rows that differ, with one around them: an old text often repeats much to be found."""
+    from ferrule.support.diff import diff  # for edits
+
+    rows = diff("x", before + "\n", after + "\n").split("\n")
+    return [row for row in rows[3:] if row and not row.startswith("@@")]
+
+
+def tally(rows: list[str]) -> str:
+    """How many rows came and went, as `+3 -1`."""
+    more, less = (sum(row.startswith(sign) for row in rows) for sign in "+-")
+    return " ".join(([f"+{more}"] if more else []) + ([f"-{less}"] if less else []))
+
+
+def tokens(number: int) -> str:
+    return f"{number / 1e6:.1f}M" if number >= 1_000_000 else f"{number / 1000:.1f}k" if number >= 1000 else str(number)
+
+
+def seconds(number: float) -> str:
+    if number < 10:
+        return f"{number:.1f}s"
+    whole = int(number)
+    return f"{whole}s" if whole < 60 else f"{whole // 60}m {whole % 60:02}s" if whole < 3600 else f"{whole // 3600}h"
+
+
+def dollars(cost: float | None) -> str:
+    return "" if cost is None else f"${cost:.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.4f}"

@@ -1,0 +1,155 @@
+"""The conversation stays inside its window: outputs make room first, then a summary, and all of it can be read back."""
+
+import re
+
+import pytest
+
+from ferrule.agent.compacting import _cut
+from ferrule.agent.events import Compacted
+from ferrule.agent.history import History, tokens_of
+from ferrule.models.cues import calls, fails, said
+from ferrule.models.recorded import Header
+from ferrule.models.scripted import Scripted
+from ferrule.wire.turn import Image, Result, Said, Text, Turn, Usage, Use
+
+from .stage import Stage, check_valid, results, words
+
+LONG = "word " * 3_000
+
+
+def small_window(*cues, workspace, window=40_000):
+    return Scripted(*cues, header=Header(window=window, most_output=2_000), workspace=str(workspace))
+
+
+def look(at):
+    return ("Read", {"file_path": f"${{workspace}}/f{at}.txt"})
+
+
+def files(tmp_path, count=12):
+    for at in range(count):
+        (tmp_path / f"f{at}.txt").write_text(f"file {at} begins\n" + "some words of it\n" * 900)
+
+
+async def test_old_outputs_make_room_and_can_be_recalled(tmp_path):
+    files(tmp_path)
+    cues = [calls(look(at)) for at in range(9)]
+    model = small_window(*cues, _recall, said("back"), workspace=tmp_path, window=56_000)
+    async with Stage(tmp_path, model=model) as stage:
+        ended = await stage.run()
+
+        assert ended.text == "back"
+        assert [event.kind for event in stage.of(Compacted)] == ["outputs"]
+        assert stage.of(Compacted)[0].after_tokens < stage.of(Compacted)[0].before_tokens
+        check_valid(stage.agent.turns)
+        recalled = next(reply for reply in stage.replies if reply.name == "recall")
+        assert "file 0 begins" in recalled.text
+
+
+def _recall(asked):
+    said_ = "\n".join(words(result) for turn in asked.turns for result in results(turn))
+    found = re.search(r'recall \{"id": "(\w+)"\}', said_)
+    assert found is not None
+    return calls(("recall", {"id": found[1], "limit": 3}))
+
+
+async def test_a_summary_takes_the_place_of_the_beginning_and_the_thread_keeps_all(tmp_path):
+    prompts = [f"Remember {at}: {LONG}" for at in range(6)]
+    answers = [said(f"Noted {at}.") for at in range(5)]
+    model = small_window(*answers, said("THE SUMMARY"), said("Noted 5."), workspace=tmp_path)
+    async with Stage(tmp_path, model=model) as stage:
+        for prompt in prompts[:5]:
+            await stage.run(prompt)
+        assert stage.of(Compacted) == []
+        ended = await stage.run(prompts[5])
+
+        assert ended.text == "Noted 5."
+        done = stage.of(Compacted)[-1]
+        assert (done.kind, done.summary) == ("summary", "THE SUMMARY")
+        assert done.after_tokens < done.before_tokens
+        first = words(stage.agent.turns[0])
+        assert "THE SUMMARY" in first
+        assert stage.agent.thread in first
+        summing = stage.model.asked[-2]
+        assert summing.choice is not None
+        assert summing.choice.kind == "none"
+        reply = await stage.session.engine.call("recall", id=stage.agent.thread, pattern="Remember 0")
+        assert "Remember 0" in reply.text
+        check_valid(stage.agent.turns)
+
+
+async def test_a_model_that_cannot_sum_up_gets_a_list_instead(tmp_path):
+    answers = [said(f"Noted {at}.") for at in range(5)]
+    failing = fails("server", "It broke.")
+    model = small_window(*answers, failing, said("Going on."), workspace=tmp_path)
+    async with Stage(tmp_path, model=model) as stage:
+        for at in range(6):
+            ended = await stage.run(f"Remember {at}: {LONG}")
+
+        assert ended.text == "Going on."
+        assert "- The user: Remember 0" in words(stage.agent.turns[0])
+
+
+async def test_a_conversation_that_the_model_calls_too_long_is_made_smaller_and_asked_again(tmp_path):
+    cues = (said("One."), said("Two."), fails("too-long", "Too long."), said("A summary."), said("Three."))
+    async with Stage(tmp_path, *cues) as stage:
+        for prompt in ("first " * 50, "second", "third"):
+            ended = await stage.run(prompt)
+
+        assert (ended.reason, ended.text) == ("end", "Three.")
+        assert stage.of(Compacted)[-1].kind == "summary"
+
+
+async def test_what_is_too_long_at_once_is_an_error_that_says_so(tmp_path):
+    async with Stage(tmp_path, fails("too-long", "The conversation is too long for it.")) as stage:
+        ended = await stage.run()
+
+    assert (ended.reason, ended.error) == ("error", "The conversation is too long for it.")
+
+
+async def test_summing_up_by_hand_keeps_the_users_focus(tmp_path):
+    async with Stage(tmp_path, said("One."), said("Two."), said("Sum."), said("Three.")) as stage:
+        await stage.run("first")
+        await stage.run("second")
+        done = await stage.agent.compact("the names of files")
+
+        assert done.summary == "Sum."
+        assert "the names of files" in words(stage.model.asked[-1].turns[-1])
+        assert (await stage.run("third")).text == "Three."
+        check_valid(stage.agent.turns)
+
+
+def turns_of(count, chars=4_000):
+    out = [Turn("user", (Text("begin"),))]
+    for at in range(count):
+        out.append(Turn("assistant", (Use(f"c{at}", "Read", {"at": at}),)))
+        out.append(Turn("user", (Result(f"c{at}", (Text("x" * chars),), name="Read"),)))
+    return out
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 30])
+@pytest.mark.parametrize("room", [10, 2_000, 10_000, 10**6])
+def test_the_cut_never_parts_a_call_from_its_result(count, room):
+    turns = turns_of(count)
+    at = _cut(turns, room)
+
+    assert at == 0 or turns[at].role == "assistant"
+    kept = sum(map(tokens_of, turns[at:]))
+    assert kept <= room or at in {0, len(turns) - 2}
+
+
+def test_tokens_are_the_apis_count_and_an_estimate_of_what_came_since():
+    history = History()
+    history.add(Turn("user", (Text("x" * 350),)))
+    history.hear(Said(id="", model="", parts=(Text("hi"),), reason="end", usage=Usage(1_000, 50)))
+    assert history.tokens == 1_050
+    history.add(Turn("user", (Text("y" * 3_500), Image("image/png", "AAAA"))))
+    assert history.tokens == pytest.approx(1_050 + 1_000 + 1_600, abs=20)
+
+
+def test_a_smaller_conversation_is_estimated_smaller():
+    history = History(turns_of(10))
+    history.hear(Said(id="", model="", parts=(Text("hi"),), reason="end", usage=Usage(20_000, 10)))
+    before = history.tokens
+    history.replace(history.turns[-3:])
+
+    assert 0 < history.tokens < before

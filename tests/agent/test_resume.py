@@ -1,0 +1,176 @@
+"""Conversations go on: after the end of a session, after a crash, and only in one session at a time."""
+
+import asyncio
+import os
+import signal
+import sys
+
+import msgspec
+import pytest
+
+from ferrule.agent.history import RESUMED
+from ferrule.agent.stored import as_text, resume
+from ferrule.core.errors import ConfigError
+from ferrule.models.cues import calls, said
+from ferrule.wire.turn import Result, Text, Turn, Usage, Use
+from ferrule.workspace.thread_store import Item, ThreadStore
+
+from .stage import Stage, check_valid, results, words
+
+
+def item(turn):
+    return Item("turn", turn.role, msgspec.json.encode(turn))
+
+
+USE = Turn("assistant", (Text("I look."), Use("c1", "Read", {"path": "a"}), Use("c2", "Read", {"path": "b"})))
+ANSWER = Turn("user", (Result("c1", (Text("one"),), name="Read"), Result("c2", (Text("two"),), name="Read")))
+
+
+async def test_a_conversation_goes_on_where_it_ended(tmp_path):
+    (tmp_path / "a.py").write_text("x = 1\n")
+    read = ("Read", {"file_path": "${workspace}/a.py"})
+    async with Stage(tmp_path, calls(read, usage=Usage(10, 5)), said("One.", usage=Usage(20, 5))) as first:
+        await first.run("first")
+        turns, thread, spent = list(first.agent.turns), first.agent.thread, first.agent.spent
+    async with Stage(tmp_path, said("Two."), resume=thread) as second:
+        assert list(second.agent.turns) == turns
+        assert second.agent.spent.usage == spent.usage
+        assert second.agent.thread == thread
+        assert (await second.run("second")).text == "Two."
+        assert [words(turn) for turn in second.agent.turns][-2:] == ["second", "Two."]
+
+
+async def test_last_means_the_last_one_of_this_folder(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    async with Stage(one, said("One.")) as stage:
+        await stage.run("in one")
+        thread = stage.agent.thread
+    async with Stage(other, said("Other.")) as stage:
+        await stage.run("in other")
+    async with Stage(one, said("More."), resume="last") as stage:
+        assert stage.agent.thread == thread
+
+
+@pytest.mark.parametrize("name", ["last", "T-00000000-0000-0000-0000-000000000000", "nonsense"])
+async def test_what_is_not_there_cannot_go_on(tmp_path, name):
+    with pytest.raises(ConfigError, match="There is no conversation"):
+        async with Stage(tmp_path, resume=name):
+            pass
+
+
+async def test_two_sessions_do_not_go_on_with_one_conversation(tmp_path):
+    async with Stage(tmp_path, said("One.")) as first:
+        await first.run("first")
+        await first.agent.talk.flush()
+        with pytest.raises(ConfigError, match="open in another session"):
+            async with Stage(tmp_path, resume=first.agent.thread):
+                pass
+
+
+@pytest.mark.parametrize(
+    ("turns", "mended"),
+    [
+        pytest.param([USE], 1, id="killed while the calls ran"),
+        pytest.param([Turn("user", (Text("hi"),)), USE, ANSWER], 0, id="killed before the next answer"),
+        pytest.param([USE, Turn("user", (ANSWER.parts[0],))], 1, id="one result is missing"),
+        pytest.param([USE, Turn("user", (Text("hm"),)), USE], 2, id="in the middle and at the end"),
+        pytest.param([ANSWER, USE, ANSWER], 0, id="results without their calls"),
+        pytest.param([], 0, id="nothing at all"),
+    ],
+)
+def test_dangling_calls_are_answered_in_the_seeds_words(turns, mended):
+    resumed = resume([item(turn) for turn in turns])
+
+    check_valid(resumed.history.turns)
+    told = [one for turn in resumed.history.turns for one in results(turn) if words(one) == RESUMED]
+    assert (len(told) > 0) == (mended > 0)
+    assert all(one.failed for one in told)
+
+
+def test_items_that_cannot_be_read_are_counted_and_left_out():
+    items = [item(USE), Item("turn", "user", b"{broken"), Item("turn", "user", b'{"role": 3}'), item(ANSWER)]
+    resumed = resume(items)
+
+    assert resumed.lost == 2
+    check_valid(resumed.history.turns)
+
+
+def test_a_conversation_that_was_made_smaller_is_resumed_small():
+    summary = Turn("user", (Text("summary"),))
+    items = [item(USE), item(ANSWER), Item("compacted", "", msgspec.json.encode({"turns": [summary]})), item(USE)]
+    resumed = resume(items)
+
+    assert resumed.history.turns[0] == summary
+    assert len(resumed.history.turns) == 3
+    assert "I look." in as_text(items)
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from ferrule.agent.session import Session
+from ferrule.models.cues import calls
+from ferrule.models.scripted import Scripted
+from ferrule.permissions.asker import Everybody
+from ferrule.agent.events import Called
+from ferrule.core.events import Started
+
+def hear(event):
+    if isinstance(event, Called) and isinstance(event.call, Started):
+        print(session.agent.thread, flush=True)
+        asyncio.get_running_loop().create_task(die())
+
+async def die():
+    await session.agent.talk.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+async def main():
+    global session
+    model = Scripted(calls(("Bash", {"command": "sleep 60"}), text="I wait."))
+    session = Session(sys.argv[1], model=model, dialect="claude", ask=Everybody(), on_event=hear)
+    async with session:
+        await session.agent.run("wait")
+
+asyncio.run(main())
+"""
+
+
+async def test_after_kill_9_in_the_middle_of_a_call_the_conversation_goes_on(tmp_path):
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", KILLED, str(tmp_path), stdout=asyncio.subprocess.PIPE, env=dict(os.environ)
+    )
+    out, _ = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode == -signal.SIGKILL
+    async with Stage(tmp_path, said("Once more."), resume="last") as stage:
+        assert stage.agent.thread == out.decode().split()[0]
+        assert words(stage.agent.turns[1]) == "I wait."
+        assert words(results(stage.agent.turns[2])[0]) == RESUMED
+        check_valid(stage.agent.turns)
+        assert (await stage.run("And?")).text == "Once more."
+
+
+async def test_a_store_that_cannot_be_used_does_not_stop_the_loop(tmp_path):
+    threads = os.path.join(os.environ["FERRULE_STATE"], "threads")
+    os.makedirs(threads)
+    os.mkdir(os.path.join(threads, "threads.db"))
+    os.symlink("/dev/null", os.path.join(threads, "store.id"))
+    async with Stage(tmp_path, said("One."), said("Two.")) as stage:
+        assert (await stage.run("first")).text == "One."
+        await stage.agent.talk.flush()
+        assert (await stage.run("second")).text == "Two."
+        assert [event for event in stage.events if "not kept" in getattr(event, "sentence", "")]
+
+
+async def test_two_sessions_of_one_workspace_keep_their_own_conversations(tmp_path):
+    cues = {letter: [said(f"{letter}{at}") for at in range(5)] for letter in "ab"}
+    async with Stage(tmp_path, *cues["a"]) as one, Stage(tmp_path, *cues["b"]) as other:
+        for at in range(5):
+            await asyncio.gather(one.run(f"to a {at}"), other.run(f"to b {at}"))
+    store = ThreadStore(os.path.join(os.environ["FERRULE_STATE"], "threads"))
+    for stage, letter in ((one, "a"), (other, "b")):
+        thread = store.load(stage.agent.thread)
+        assert thread is not None
+        said_ = [words(turn) for turn in resume(thread.items).history.turns]
+        assert said_ == [text for at in range(5) for text in (f"to {letter} {at}", f"{letter}{at}")]
+    store.close()

@@ -1,0 +1,224 @@
+"""Questions to a person: what is shown, which keys answer, and what becomes of them."""
+
+import pytest
+
+from ferrule.cli.talk.asking import InPerson
+from ferrule.cli.talk.keys import Presses
+from ferrule.cli.talk.line import plain
+from ferrule.core.access import Access
+from ferrule.core.people import Choice, Option
+from ferrule.permissions.asker import Question
+
+
+class Person:
+    """A front whose person answers with what was written down before."""
+
+    width = 80
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.rows = []
+        self.offers = []
+
+    def print_lines(self, *lines):
+        self.rows += map(plain, lines)
+
+    def print(self, text):
+        self.rows += text.rstrip("\n").split("\n")
+
+    async def key(self, words, keys):
+        self.offers.append(words + " " + " ".join(f"[{key}]{rest}" for key, rest in keys))
+        answer = self.answers.pop(0)
+        assert answer in dict(keys), f"{answer} is not offered: {keys}"
+        return answer
+
+    async def words(self, offer):
+        self.offers.append(offer)
+        return self.answers.pop(0)
+
+
+def question(kind="call", **more):
+    values = {"call_id": "c", "name": "Edit", "tool": "edit", "summary": "Edit: write a.py", "touches": ()}
+    return Question(kind=kind, **{**values, **more})
+
+
+async def asked(one, *answers):
+    person = Person(*answers)
+    asker = InPerson(person, markdown=lambda text: f"MARKDOWN {text}\n")
+    seen: list[str] = []
+    asker.on_shown = seen.append
+    answer = await asker.ask(one)
+    assert person.answers == []
+    return answer, person, seen
+
+
+async def test_an_edit_is_shown_with_its_change_and_its_reason():
+    answer, person, seen = await asked(question(input={"old": "x", "new": "y"}, why="No rule covers it."), "y")
+
+    assert (answer.allow, answer.always) == (True, False)
+    assert person.rows == ["", "? Edit: write a.py", "    -x", "    +y", "  No rule covers it.", "  → yes", ""]
+    assert seen == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "allow", "always", "message"),
+    [
+        pytest.param(["y"], True, False, "", id="yes"),
+        pytest.param(["a"], True, True, "", id="always"),
+        pytest.param(["n"], False, False, "", id="no"),
+        pytest.param(["t", "not so"], False, False, "The user did not allow this and says: not so", id="tell"),
+        pytest.param(["t", None, "y"], True, False, "", id="tell-and-think-better"),
+        pytest.param(["t", "", "n"], False, False, "", id="tell-nothing"),
+        pytest.param(["t", "\x07b"], False, False, "The user did not allow this and says: \\x07b", id="raw"),
+    ],
+)
+async def test_a_call_is_answered(keys, allow, always, message):
+    answer, _, _ = await asked(question(), *keys)
+
+    assert (answer.allow, answer.always, answer.message) == (allow, always, message)
+
+
+async def test_a_long_change_is_cut_and_can_be_shown_whole():
+    content = "\n".join(map(str, range(50)))
+
+    answer, person, seen = await asked(question(input={"content": content}), "s", "n")
+
+    first = person.rows.index("    … 31 more lines, s shows all")
+    assert "    +49" not in person.rows[:first]
+    assert "    +49" in person.rows[first:]
+    assert seen == ["c"]
+    assert not answer.allow
+
+
+async def test_no_part_of_a_change_is_cut_off_at_the_edge_of_the_screen():
+    _, person, _ = await asked(question(input={"old": "x", "new": "safe " * 30 + "evil"}), "n")
+
+    assert all(len(row) < 80 for row in person.rows)
+    assert any("evil" in row for row in person.rows)
+
+
+async def test_a_command_is_shown_once_and_whole_with_what_it_touches():
+    one = question(
+        name="Bash",
+        summary="run `rm -r build`",
+        input={"command": "rm -r build", "seconds": 120},
+        touches=(Access.command("rm -r build", "/w"),),
+        effects=("writes build",),
+        proposals=("Bash(rm -r build)",),
+    )
+
+    _, person, _ = await asked(one, "a")
+
+    assert person.rows[:3] == ["", "? run `rm -r build`", "    writes build"]
+    assert "[a]lways (saves the rule Bash(rm -r build))" in person.offers[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "offer"),
+    [
+        pytest.param("folder", "Open this folder for the session?", id="folder"),
+        pytest.param("outside", "Run it outside the sandbox?", id="outside"),
+        pytest.param("server", "Approve it, from now on?", id="server"),
+    ],
+)
+async def test_what_widens_the_session_is_never_answered_for_always(kind, offer):
+    answer, person, _ = await asked(question(kind), "y")
+
+    assert answer.allow
+    assert person.offers == [f"{offer} [y]es [n]o [t]ell the model why not"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "allow", "values"),
+    [
+        pytest.param(["y"], True, None, id="yes"),
+        pytest.param(["e"], True, {"mode": "acceptEdits"}, id="edits-too"),
+        pytest.param(["n"], False, None, id="no"),
+    ],
+)
+async def test_a_plan_is_shown_with_all_that_a_yes_allows(keys, allow, values):
+    effects = tuple(f"allows Bash(make {number}) in this session" for number in range(12))
+
+    answer, person, _ = await asked(question("plan", input={"plan": "# Do it"}, effects=effects), *keys)
+
+    assert (answer.allow, answer.values, answer.always) == (allow, values, False)
+    assert "MARKDOWN # Do it" in person.rows
+    assert "    allows Bash(make 11) in this session" in person.rows
+
+
+async def test_a_servers_values_are_filled_in_only_after_a_yes():
+    schema = {"properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+    answer, _, _ = await asked(question("values", schema=schema), "y", "Ada")
+    refused, person, _ = await asked(question("values", schema=schema), "n")
+
+    assert answer.values == {"name": "Ada"}
+    assert not refused.allow
+    assert len(person.offers) == 1
+
+
+CHOICE = Choice(question="Which?", header="Base", options=(Option("One", "the first"), Option("Two")))
+
+
+@pytest.mark.parametrize(
+    ("choice", "keys", "values"),
+    [
+        pytest.param(CHOICE, ["2"], {"Which?": "Two"}, id="one"),
+        pytest.param(CHOICE, ["o", "neither"], {"Which?": "neither"}, id="own-words"),
+        pytest.param(CHOICE, ["o", None, "1"], {"Which?": "One"}, id="own-words-given-up"),
+        pytest.param(CHOICE, ["l"], None, id="left-open"),
+        pytest.param(CHOICE, ["n"], None, id="no-answer"),
+        pytest.param(
+            Choice(question="Which?", options=CHOICE.options, multiple=True),
+            ["2", "1", "2", "2", "d"],
+            {"Which?": ["One", "Two"]},
+            id="several",
+        ),
+        pytest.param(Choice(question="Why?", kind="text", id="w"), ["o", "so"], {"w": "so"}, id="text"),
+    ],
+)
+async def test_a_choice_is_made_by_number_or_in_own_words(choice, keys, values):
+    answer, person, _ = await asked(question("choose", choices=(choice,)), *keys)
+
+    assert answer.values == values
+    assert answer.allow is (values is not None)
+    assert any(choice.question in row for row in person.rows)
+
+
+class TestPresses:
+    """Which keys count."""
+
+    def setup_method(self):
+        self.now = 10.0
+        self.presses = Presses(lambda: self.now)
+
+    def test_a_key_after_a_quiet_while_answers(self):
+        self.presses.ask()
+        self.presses.press()
+
+        assert self.presses.is_armed
+
+    def test_whoever_is_typing_does_not_answer(self):
+        for _ in range(5):
+            self.presses.press()
+            self.now += 0.1
+        self.presses.ask()
+        for _ in range(20):
+            self.presses.press()
+            assert not self.presses.is_armed
+            self.now += 0.3
+
+    def test_after_a_pause_the_next_key_answers(self):
+        self.presses.press()
+        self.presses.ask()
+        self.now += 0.6
+        self.presses.press()
+
+        assert self.presses.is_armed
+
+    def test_whoever_has_sent_a_line_is_not_typing(self):
+        self.presses.press()
+        self.presses.sent()
+        self.presses.ask()
+
+        assert self.presses.is_armed

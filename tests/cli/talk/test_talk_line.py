@@ -1,0 +1,71 @@
+"""Lines: cut and wrapped by columns, painted, and never able to steer the screen."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferrule.cli.talk.line import BLANK, Spaced, cut, fitted, harmless, line, painted, plain, rows_of, wide, wrapped
+
+TEXTS = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=60)
+
+
+@given(TEXTS, st.integers(1, 30))
+def test_what_is_cut_fits(text, width):
+    assert wide(cut(text, width)) <= width
+
+
+@given(TEXTS, st.integers(2, 30))
+def test_what_is_wrapped_fits_and_loses_nothing_but_blanks(text, width):
+    rows = wrapped(text, width)
+
+    assert all(wide(row) <= width for row in rows)
+    assert "".join("".join(rows).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("parts", "width", "shown"),
+    [
+        pytest.param(["ab", ("give", "cdefghijklmnop"), "yz"], 14, "abcdefghijk…yz", id="what-gives-way-is-cut-first"),
+        pytest.param(["ab", ("give", "cdefghijklmnop"), "wxyz"], 8, "abcdefg…", id="but-some-of-it-stays"),
+        pytest.param(["ab", "cd"], 3, "ab…", id="the-last-is-cut"),
+        pytest.param(["日本語"], 5, "日本…", id="wide-characters"),
+        pytest.param(["ab"], 2, "ab", id="it-fits"),
+    ],
+)
+def test_a_line_is_fitted(parts, width, shown):
+    assert plain(fitted(line(*parts), width)) == shown
+
+
+def test_a_line_is_one_line_and_steers_nothing():
+    assert plain(line("a\nb\tc\x1b[2Jd\x07\u202e")) == "a b    cd"
+
+
+@pytest.mark.parametrize(
+    ("colour", "steer", "text"),
+    [
+        pytest.param(True, True, "\x1b[1;31mx\x1b[0m\n", id="colour"),
+        pytest.param(False, True, "\x1b[1mx\x1b[0m\n", id="no-colour"),
+        pytest.param(False, False, "x\n", id="dumb"),
+    ],
+)
+def test_a_line_is_painted_as_the_terminal_wants_it(colour, steer, text):
+    assert painted([line(("bold red", "x"))], colour=colour, steer=steer) == text
+
+
+def test_only_colour_passes():
+    assert harmless("\x1b[31ma\x1b[0m\x1b[2J\x1b]0;x\x07\x1b[?1049hb\x01") == "\x1b[31ma\x1b[0mb"
+
+
+def test_parts_stay_whole_in_several_rows():
+    parts = [line("Allow?"), line(" [y]es"), line(" [a]lways"), line(" [n]o")]
+
+    assert [plain(row) for row in rows_of(parts, 14, "  ")] == ["Allow? [y]es", "   [a]lways", "   [n]o"]
+
+
+def test_blank_lines_do_not_follow_each_other():
+    spaced, one = Spaced(), line("x")
+
+    assert spaced.rows([one, BLANK, BLANK]) == [one, BLANK]
+    assert spaced.rows([BLANK, one]) == [one]
+    spaced.wrote("text\n\n")
+    assert spaced.rows([BLANK, one]) == [one]

@@ -1,0 +1,256 @@
+"""`ferrule run` as a program sees it: what it prints where, and how it ends."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from ferrule.agent.stored import resume
+from ferrule.cli.main import run
+from ferrule.models.cues import calls, fails, hangs, repeats, said
+from ferrule.models.recorded import read
+from ferrule.wire.turn import Usage
+from ferrule.workspace.thread_store import ThreadStore
+from tests.agent.stage import check_valid, results, words
+from tests.cli.recordings import FERRULE, lines_of, recording, start, until, written
+
+READ = ("Read", {"file_path": "${workspace}/a.py"})
+LONG = said("And so on", reason="length")
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A workspace, which is where we are."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "a.py").write_text("x = 1\n")
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("FERRULE_MODEL", raising=False)
+    return folder
+
+
+def settings(text):
+    with open(os.environ["FERRULE_SETTINGS"], "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def threads():
+    return ThreadStore(os.path.join(os.environ["FERRULE_STATE"], "threads"))
+
+
+@pytest.mark.parametrize(
+    ("cues", "options", "reason", "subtype", "code"),
+    [
+        pytest.param([said("Done.")], [], "end", "success", 0, id="done"),
+        pytest.param([fails("auth", "No.")], [], "error", "error_during_execution", 1, id="the model fails"),
+        pytest.param([said("No.", reason="refused")], [], "refused", "error_during_execution", 3, id="refused"),
+        pytest.param([calls(READ)], ["--max-turns", "1"], "turns", "error_max_turns", 4, id="turns"),
+        pytest.param(
+            [calls(READ, usage=Usage(90, 20))], ["--max-tokens", "100"], "tokens", "error_max_tokens", 4, id="tokens"
+        ),
+        pytest.param(
+            [calls(READ, usage=Usage(10**6, 20))],
+            ["--max-cost", "0.5"],
+            "cost",
+            "error_max_budget_usd",
+            4,
+            id="money",
+        ),
+        pytest.param([hangs("I")], ["--max-seconds", "0.1"], "time", "error_max_seconds", 4, id="time"),
+        pytest.param([calls(READ)] * 20, [], "loop", "error_loop", 4, id="the same again and again"),
+        pytest.param([LONG], [], "length", "error_max_output_tokens", 4, id="too long"),
+    ],
+)
+def test_every_end_has_its_exit_code_and_its_subtype(place, capsys, cues, options, reason, subtype, code):
+    path = recording(place.parent / "c.jsonl", *cues, prices=(3.0, 15.0, 0.3, 3.75))
+
+    assert run(["run", "Go.", "--replay", path, "--output", "json", *options]) == code
+    out, _ = capsys.readouterr()
+    (line,) = lines_of(out)
+    assert (line["type"], line["reason"], line["subtype"]) == ("result", reason, subtype)
+    assert line["is_error"] == (code != 0)
+
+
+def test_a_hook_that_stops_a_prompt_is_a_refusal(place, capsys):
+    settings('[[hooks.UserPromptSubmit]]\n[[hooks.UserPromptSubmit.hooks]]\ncommand = "echo Not today. >&2; exit 2"\n')
+    path = recording(place.parent / "c.jsonl", said("Never said."))
+
+    assert run(["run", "Go.", "--replay", path]) == 3
+    said_ = capsys.readouterr()
+    assert said_.out == ""
+    assert "Not today." in said_.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words_"),
+    [
+        pytest.param(["Go."], "No model is chosen", id="no model"),
+        pytest.param(["Go.", "--model", "nowhere:x"], "No host of models is called 'nowhere'", id="unknown host"),
+        pytest.param(["Go.", "--model", "anthropic:claude-x"], "ANTHROPIC_API_KEY is not set", id="missing key"),
+        pytest.param(["Go.", "--replay", "/nowhere.jsonl"], "cannot be read", id="no recording"),
+        pytest.param(["Go.", "--replay", "a.py"], "a.py, line 1: this is no", id="no recording but a program"),
+        pytest.param(["Go.", "--replay", "."], "cannot be read", id="a folder"),
+        pytest.param(["Go.", "--resume", "T-1", "--continue"], "not both", id="resume and continue"),
+        pytest.param(["Go.", "--replay", "x", "--model", "y:z"], "not both", id="replay and model"),
+        pytest.param(["", "--replay", "x"], "The task is empty", id="no words"),
+        pytest.param([" \n", "--replay", "x"], "The task is empty", id="only blanks"),
+        pytest.param(["Go.", "--output", "xml"], "'xml' is not one of", id="no such output"),
+        pytest.param(["Go.", "--max-turns", "0"], "max-turns", id="no turns at all"),
+        pytest.param(["Go.", "--partial"], "--partial needs", id="pieces of what"),
+        pytest.param(["Go.", "--input", "stream-json"], "takes no TASK", id="task and lines"),
+        pytest.param(["--input", "stream-json"], "needs --output stream-json", id="lines in, text out"),
+        pytest.param(["Go.", "--workspace", "nowhere", "--model", "scripted:x"], "nowhere", id="no such folder"),
+    ],
+)
+def test_wrong_use_is_said_in_words_with_exit_code_2(place, capsys, monkeypatch, arguments, words_):
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+
+    assert run(["run", *arguments]) == 2
+    said_ = capsys.readouterr()
+    assert said_.out == ""
+    assert words_ in said_.err
+    assert "a bug" not in said_.err
+
+
+@pytest.mark.parametrize("arguments", [pytest.param([], id="nothing"), pytest.param(["-"], id="a dash")])
+def test_the_task_comes_from_standard_input(place, arguments):
+    path = recording(place.parent / "c.jsonl", said("Heard.", expect="größer"))
+
+    done = subprocess.run(
+        [*FERRULE, "run", *arguments, "--replay", path],
+        input="Mach es größer.\n".encode(),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, b"Heard.\n")
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("given", "words_"), [pytest.param(b"", "empty", id="empty"), pytest.param(b"\xff\n", "UTF-8", id="no text")]
+)
+def test_what_is_no_task_on_standard_input_is_wrong_use(place, given, words_):
+    path = recording(place.parent / "c.jsonl", said("Never."))
+    done = subprocess.run(
+        [*FERRULE, "run", "--replay", path], input=given, capture_output=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert words_ in done.stderr.decode()
+
+
+def test_a_pipe_gets_the_last_message_and_nothing_else(place, capsys):
+    path = recording(place.parent / "c.jsonl", calls(READ, text="I look."), said("It is **1**.\n"))
+
+    assert run(["run", "What is x?", "--replay", path]) == 0
+    assert capsys.readouterr() == ("It is **1**.\n", "")
+
+
+def test_verbose_shows_the_work_on_standard_error(place, capsys):
+    path = recording(place.parent / "c.jsonl", calls(READ), repeats("It"), said("It is 1."))
+
+    assert run(["run", "What is x?", "--replay", path, "--verbose"]) == 0
+    out, err = capsys.readouterr()
+    assert out == "It is 1.\n"
+    assert "✓ Read a.py\n" in err
+    assert "The stream was cut. Asked again.\n" in err
+    assert "\x1b" not in err
+
+
+def test_a_failed_prompt_does_not_print_the_answer_to_an_earlier_one(place, capsys):
+    assert run(["run", "One?", "--replay", recording(place.parent / "1.jsonl", said("First."))]) == 0
+    capsys.readouterr()
+    path = recording(place.parent / "2.jsonl", fails("overloaded", "It is busy. Try again later."))
+
+    assert run(["run", "Two?", "--continue", "--replay", path]) == 1
+    assert capsys.readouterr() == ("", "ferrule: It is busy. Try again later.\n")
+
+
+def test_what_would_ask_is_refused_where_nobody_can_be_asked(place, capsys):
+    write = ("Write", {"file_path": "${workspace}/b.py", "content": "y"})
+    path = recording(place.parent / "c.jsonl", calls(write), said("I may not."))
+
+    assert run(["run", "Write.", "--replay", path, "--output", "json"]) == 0
+    (line,) = lines_of(capsys.readouterr().out)
+    (denied,) = line["permission_denials"]
+    assert (denied["tool_name"], denied["tool_use_id"]) == ("Write", "c1")
+    assert denied["tool_input"]["content"] == "y"
+    assert not (place / "b.py").exists()
+    assert run(["run", "Write.", "--replay", path, "--yes"]) == 0
+    assert (place / "b.py").exists()
+
+
+def test_a_conversation_goes_on_by_its_short_name(place, capsys):
+    assert run(["run", "One?", "--replay", recording(place.parent / "1.jsonl", said("1")), "--output", "json"]) == 0
+    (first,) = lines_of(capsys.readouterr().out)
+    path = recording(place.parent / "2.jsonl", said("2"))
+
+    for name in (first["session_id"], first["session_id"][:10]):
+        assert run(["run", "More?", "--resume", name, "--replay", path, "--output", "json"]) == 0
+        (line,) = lines_of(capsys.readouterr().out)
+        assert line["session_id"] == first["session_id"]
+    store = threads()
+    turns = resume(store.load(first["session_id"]).items).history.turns
+    store.close()
+    assert [words(turn) for turn in turns] == ["One?", "1", "More?", "2", "More?", "2"]
+
+
+def test_nothing_to_go_on_with_is_said(place, capsys):
+    path = recording(place.parent / "c.jsonl", said("x"))
+    assert run(["run", "More?", "--continue", "--replay", path]) == 2
+    assert "There is no conversation to go on with" in capsys.readouterr().err
+
+
+def test_what_was_recorded_plays_again_with_the_same_calls(place, capsys):
+    write = ("Write", {"file_path": "${workspace}/b.py", "content": "y = 2\n"})
+    cues = [calls(READ, write, text="I look."), said("Written.", expect={"c1": "x = 1"})]
+    path, own = recording(place.parent / "c.jsonl", *cues), str(place.parent / "own.jsonl")
+    told = []
+    for options in (["--replay", path, "--record", own], ["--replay", own]):
+        (place / "b.py").unlink(missing_ok=True)
+        assert run(["run", "Do.", *options, "--output", "stream-json", "--yes"]) == 0
+        lines = lines_of(capsys.readouterr().out)
+        told.append([line["message"]["content"] for line in lines if "message" in line])
+        assert lines[-1]["result"] == "Written."
+        assert (place / "b.py").read_text() == "y = 2\n"
+    assert told[0][0] == told[1][0]
+    assert sorted(map(json.dumps, told[0][1:])) == sorted(map(json.dumps, told[1][1:]))
+    assert read(own).prompts == ("Do.",)
+
+
+def test_after_kill_9_in_a_call_it_goes_on(place, unconfined):
+    wait = ("Bash", {"command": "echo $$ > pid; exec sleep 300"})
+    path = recording(place.parent / "1.jsonl", calls(wait, text="I wait."))
+    child = start(["run", "Wait.", "--replay", path, "--yes"], place)
+    try:
+        until(lambda: written(place / "pid"), child)
+        store = threads()
+        # The turn with the call is written a moment after it began.
+        until(lambda: len(store.load(store.latest(str(place))).items) >= 2 if store.latest(str(place)) else False)
+    finally:
+        child.kill()
+        child.communicate(timeout=60)
+        subprocess.run(["kill", "-9", (place / "pid").read_text().strip()], capture_output=True, check=False)
+    again = recording(place.parent / "2.jsonl", said("Going on."))
+
+    assert run(["run", "And now?", "--continue", "--replay", again]) == 0
+    turns = resume(store.load(store.latest(str(place))).items).history.turns
+    store.close()
+    check_valid(turns)
+    assert [words(turn) for turn in turns if words(turn)] == ["Wait.", "I wait.", "And now?", "Going on."]
+    assert results(turns[2])[0].failed
+
+
+def test_half_of_a_character_breaks_nothing(place, capsys):
+    broken = ("Write", {"file_path": "${workspace}/b.py", "content": "\ud800"})
+    path = place.parent / "c.jsonl"
+    cues = [{"text": "\ud83d half", "parts": [{"use": broken[0], "input": broken[1]}]}, {"text": "And \udc00."}]
+    header = '{"ferrule":"conversation","version":1,"model":"claude-test"}\n'
+    path.write_text(header + "\n".join(map(json.dumps, cues)))
+    for output in ("text", "json", "stream-json"):
+        partial = ["--partial"] if output == "stream-json" else []
+        assert run(["run", "Go.", "--replay", str(path), "--yes", "--output", output, *partial]) == 0
+        assert capsys.readouterr().out
+    assert run(["run", "Go.", "--continue", "--replay", recording(place.parent / "2.jsonl", said("On."))]) == 0
+    assert capsys.readouterr() == ("On.\n", "")
