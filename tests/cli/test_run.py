@@ -43,7 +43,7 @@ def threads():
     ("cues", "options", "reason", "subtype", "code"),
     [
         pytest.param([said("Done.")], [], "end", "success", 0, id="done"),
-        pytest.param([fails("auth", "No.")], [], "error", "error_during_execution", 1, id="the model fails"),
+        pytest.param([fails("wrong-key", "No.")], [], "error", "error_during_execution", 1, id="the model fails"),
         pytest.param([said("No.", reason="refused")], [], "refused", "error_during_execution", 3, id="refused"),
         pytest.param([calls(READ)], ["--max-turns", "1"], "turns", "error_max_turns", 4, id="turns"),
         pytest.param(
@@ -73,7 +73,7 @@ def test_every_end_has_its_exit_code_and_its_subtype(place, capsys, cues, option
 
 
 def test_a_hook_that_stops_a_prompt_is_a_refusal(place, capsys):
-    settings('[[hooks.UserPromptSubmit]]\n[[hooks.UserPromptSubmit.hooks]]\ncommand = "echo Not today. >&2; exit 2"\n')
+    settings('[[hooks.UserPromptSubmit]]\ncommand = "echo Not today. >&2; exit 2"\n')
     path = recording(place.parent / "c.jsonl", said("Never said."))
 
     assert run(["run", "Go.", "--replay", path]) == 3

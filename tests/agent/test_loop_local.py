@@ -1,0 +1,30 @@
+"""The whole loop with a real model on this machine: offline, far too small to be clever, and real."""
+
+import pytest
+
+from ferrule.agent.events import Spoke, TurnEnded
+from ferrule.models.local_file import look
+from ferrule.permissions.modes import ModeConfig
+from ferrule.wire.turn import Choice
+from tests.models.local_model import Pressed, held
+
+from .stage import Stage, check_valid, results, words
+
+
+async def test_a_model_on_this_machine_calls_a_tool_hears_the_answer_and_speaks(
+    tmp_path, request: pytest.FixtureRequest
+):
+    (tmp_path / "notes.txt").write_text("The meeting is on Tuesday.\n")
+    with held(request) as path:
+        model = Pressed(look(path))
+        model.choices = (Choice("tool", "Read"), Choice("none"))
+        async with Stage(tmp_path, model=model, mode=ModeConfig(include_tools=("read",))) as stage:
+            ended = await stage.run("Read the file notes.txt.")
+
+            assert ended.reason in {"end", "length"}
+            assert [reply.name for reply in stage.replies] == ["Read"]
+            assert len(results(stage.agent.turns[2])) == 1
+            assert words(stage.agent.turns[3]).strip()
+            assert len(stage.of(Spoke)) > 1
+            assert all(turn.said.usage.input > 0 for turn in stage.of(TurnEnded))
+            check_valid(stage.agent.turns)
