@@ -76,10 +76,15 @@ def diff_of_splices(path: str, before: str, splices: Iterable[tuple[int, int, st
 
     Only the lines that they touch are compared, so that the cost is linear in the text.
     """
-    lines = _lines(before)
+    spans = list(_whole_lines(before, splices))
+    if not spans:
+        return ""
+    # Of a long file only the lines around the splices are looked at one by one.
+    first, last = _around(before, spans[0][0], spans[-1][1])
+    above = before.count("\n", 0, first)
     blocks: list[_Block] = []
-    line = counted = 0
-    for start, end, new in _whole_lines(before, splices):
+    line, counted = 0, first
+    for start, end, new in spans:
         line += before.count("\n", counted, start)
         counted = start
         old_lines, new_lines = _lines(before[start:end]), _lines(new)
@@ -87,7 +92,16 @@ def diff_of_splices(path: str, before: str, splices: Iterable[tuple[int, int, st
             _Block(line + c.start, line + c.end, new_lines[c.new_start : c.new_end])
             for c in changes(old_lines, new_lines)
         )
-    return _header(path) + _hunks(lines, blocks) if blocks else ""
+    return _header(path) + _hunks(_lines(before[first:last]), blocks, above) if blocks else ""
+
+
+def _around(text: str, start: int, end: int) -> tuple[int, int]:
+    """Whole lines with as many before and behind as a diff shows."""
+    for _ in range(CONTEXT_LINES):
+        start = text.rfind("\n", 0, max(0, start - 1)) + 1
+    for _ in range(CONTEXT_LINES):
+        end = text.find("\n", end) + 1 or len(text)
+    return start, end
 
 
 def _same(one: Sequence[str], other: Sequence[str]) -> int:
@@ -176,7 +190,8 @@ def _whole_lines(before: str, splices: Iterable[tuple[int, int, str]]) -> Iterab
         yield begin, end, "".join(parts) + before[done:end]
 
 
-def _hunks(lines: list[str], blocks: list[_Block]) -> str:
+def _hunks(lines: list[str], blocks: list[_Block], above: int = 0) -> str:
+    """`above` is how many lines of the file come before these."""
     parts: list[str] = []
     moved = 0
     index = 0
@@ -188,7 +203,8 @@ def _hunks(lines: list[str], blocks: list[_Block]) -> str:
         start = max(0, group[0].start - CONTEXT_LINES)
         end = min(len(lines), group[-1].end + CONTEXT_LINES)
         grown = sum(len(block.new) - (block.end - block.start) for block in group)
-        old, new = _range(start, end - start), _range(start + moved, end - start + grown)
+        old = _range(above + start, end - start)
+        new = _range(above + start + moved, end - start + grown)
         parts.append(f"@@ -{old} +{new} @@\n")
         at = start
         for block in group:

@@ -9,9 +9,21 @@ from ferrule.support.beneath import is_regular, read_all
 _DIGEST_BYTES = 20
 
 
+_REMEMBERED_BYTES = 1 << 20
+_recent: tuple[tuple[bytes, str], ...] = ()
+"""The last contents that were named: an edit asks for the same two again and again."""
+
+
 def fingerprint(raw: bytes) -> str:
     """The name of a content; equal names mean equal bytes."""
-    return hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).hexdigest()
+    global _recent  # noqa: PLW0603 - what it holds is true for ever
+    for known, name in _recent:
+        if known is raw:
+            return name
+    name = hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).hexdigest()
+    if len(raw) <= _REMEMBERED_BYTES:
+        _recent = ((raw, name), *_recent[:3])
+    return name
 
 
 def fingerprint_at(path: str) -> str | None:
