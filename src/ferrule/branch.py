@@ -12,6 +12,7 @@ from ferrule.core.face import Face
 from ferrule.core.reply import Reply
 from ferrule.flow import Flow
 from ferrule.permissions.modes import ModeConfig, includes
+from ferrule.permissions.policy import Policy
 from ferrule.permissions.standing import named
 from ferrule.permissions.tightened import Tightened
 from ferrule.workspace.paths import Jail
@@ -41,13 +42,15 @@ class Branch:
         services: Mapping[str, object],
         permission_mode: str,
         emit: Callable[[Event], None],
+        policy: Policy | None = None,
     ) -> None:
-        parent = parts.flow
+        """`policy` is what holds for whoever starts it; the session's where nothing is said."""
+        parent, held = parts.flow, policy or parts.policy
         self.name = name
         self.mode = mode
         self.registry = parent.registry
         self.services = parts.services.view(services)
-        self.policy = Tightened(parts.policy, named(permission_mode)) if permission_mode else parts.policy
+        self.policy = Tightened(held, named(permission_mode)) if permission_mode else held
         self._parts = parts
         self._around = around
         self._calls = 0

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ferrule.execute.hooks.hook import After, Hook
     from ferrule.gathering.gathering import Gathering
     from ferrule.permissions.decision import Decision
+    from ferrule.permissions.policy import Policy
 
 S = TypeVar("S")
 _log = logging.getLogger("ferrule")
@@ -196,8 +197,9 @@ class Engine(Lookback):
         services: Mapping[str, object] = MappingProxyType({}),
         permission_mode: str = "",
         on_event: Callable[[Event], None] | None = None,
+        policy: "Policy | None" = None,
     ) -> "Branch":
-        """The same engine for a subagent: the tools of its mode, no right that the session has not, the same order."""
+        """The same engine for a subagent: the tools of its mode, the same order, no right that `policy` does not give."""
         self._check_open()
         from ferrule.branch import Branch  # for sessions with subagents
 
@@ -209,6 +211,7 @@ class Engine(Lookback):
             services=services,
             permission_mode=permission_mode,
             emit=on_event or self._emit,
+            policy=policy,
         )
 
     async def connect(self, servers: Sequence[str] | None = None) -> None:

@@ -34,6 +34,8 @@ from ferrule.schedule.scheduler import Scheduler
 from ferrule.schedule.ticket import Ticket
 from ferrule.workspace.paths import Jail
 
+_OURS = ("ferrule.tools.", "ferrule.agent.")
+
 
 class Told(NamedTuple):
     """A call after the user's hooks were told of it: perhaps with another input, and with their word on it."""
@@ -257,7 +259,7 @@ class Flow:
         named = (call.id, face.name, tool.name, touches, tool.subagent_types)
         said = (ctx.input, ctx.spelled, ctx.hooked, self.context_kind)
         # Tools from elsewhere may bear the names of ours, and do something else.
-        return Case(*named, *said, ctx.need(Jail).lent, type(tool).__module__.startswith("ferrule.tools."))
+        return Case(*named, *said, ctx.need(Jail).lent, type(tool).__module__.startswith(_OURS))
 
     async def _approve(self, ready: Ready, sentence: str) -> bool:
         """Ask about something that has come up while the call runs."""

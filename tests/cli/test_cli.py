@@ -301,8 +301,8 @@ def test_every_command_explains_itself_with_its_options(name, capsys):
             assert option in said
 
 
-def test_the_demo_mends_the_project_in_plain_text(workspace, capsys):
-    assert run(["demo"]) == 0
+def test_the_tour_of_the_engine_mends_the_project_in_plain_text(workspace, capsys):
+    assert run(["demo", "--calls"]) == 0
     said = capsys.readouterr().out
     assert "\x1b" not in said
     assert "Could not find exact match for old_str" in said

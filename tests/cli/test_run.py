@@ -2,9 +2,12 @@
 
 import json
 import os
+import re
 import subprocess
 
 import pytest
+from tests.agent.stage import check_valid, results, words
+from tests.cli.recordings import FERRULE, lines_of, recording, start, until, written
 
 from ferrule.agent.stored import resume
 from ferrule.cli.main import run
@@ -12,8 +15,6 @@ from ferrule.models.cues import calls, fails, hangs, repeats, said
 from ferrule.models.recorded import read
 from ferrule.wire.turn import Usage
 from ferrule.workspace.thread_store import ThreadStore
-from tests.agent.stage import check_valid, results, words
-from tests.cli.recordings import FERRULE, lines_of, recording, start, until, written
 
 READ = ("Read", {"file_path": "${workspace}/a.py"})
 LONG = said("And so on", reason="length")
@@ -240,6 +241,57 @@ def test_after_kill_9_in_a_call_it_goes_on(place, unconfined):
     check_valid(turns)
     assert [words(turn) for turn in turns if words(turn)] == ["Wait.", "I wait.", "And now?", "Going on."]
     assert results(turns[2])[0].failed
+
+
+@pytest.mark.parametrize(
+    ("closed", "code", "words_"),
+    [
+        pytest.param(">&-", 2, "Standard output is closed", id="output"),
+        pytest.param("<&-", 2, "Standard input is closed", id="input"),
+        pytest.param("2>&-", 0, "", id="errors"),
+    ],
+)
+def test_what_is_closed_is_said_where_it_can_be(place, closed, code, words_):
+    path = recording(place.parent / "c.jsonl", said("Said."))
+    task = "" if closed == "<&-" else "Go."
+    line = f'exec "$0" -m ferrule run {task} --replay "$1" {closed}'
+    done = subprocess.run(["sh", "-c", line, FERRULE[0], path], capture_output=True, timeout=60, check=False)
+    assert done.returncode == code
+    assert words_ in done.stderr.decode()
+    assert b"a bug" not in done.stderr
+
+
+def test_a_terminal_of_another_age_gets_what_it_can_show(place):
+    path = recording(place.parent / "c.jsonl", calls(READ), said("größer ✓"))
+    done = subprocess.run(
+        [*FERRULE, "run", "Go.", "--verbose", "--replay", path],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, b"gr??er ?\n")
+    assert b"? Read a.py" in done.stderr
+
+
+def test_the_examples_of_the_help_work(place, capsys):
+    assert run(["run", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 100
+    path = recording(place.parent / "c.jsonl", said("Well."))
+    examples = re.findall(r"^    (.*ferrule run .*)$", shown.split("Examples:")[1].split("Options:")[0], re.MULTILINE)
+    assert len(examples) >= 6
+    subprocess.run(["git", "init", "-q"], check=True)
+    script = ["set -e", 'ferrule() { "$PYTHON" -m ferrule "$@"; }', *examples]
+    done = subprocess.run(
+        ["sh", "-c", re.sub(r"--model \S+", "", "\n".join(script))],
+        env={**os.environ, "PYTHON": FERRULE[0], "FERRULE_MODEL": f"scripted:{path}"},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(b"Well.") >= len(examples)
 
 
 def test_half_of_a_character_breaks_nothing(place, capsys):

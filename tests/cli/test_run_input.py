@@ -4,9 +4,9 @@ import json
 import subprocess
 
 import pytest
+from tests.cli.recordings import FERRULE, lines_of, lives, recording, start, until, written
 
 from ferrule.models.cues import calls, said
-from tests.cli.recordings import FERRULE, lines_of, lives, recording, start, until, written
 
 pytestmark = pytest.mark.usefixtures("unconfined")
 OPTIONS = ["--input", "stream-json", "--output", "stream-json", "--yes"]
@@ -34,12 +34,17 @@ def results(lines):
 
 def test_every_line_is_a_prompt_and_the_end_of_input_is_the_end(tmp_path):
     path = recording(tmp_path / "c.jsonl", said("One.", expect="first"), said("Two.", expect="second"))
-    done = play(path, message("first") + b"\n  \n" + message("the", "second").rstrip(b"\n"), tmp_path)
+    done = play(path, message("first") + b"\n  \n" + message("the", "second"), tmp_path)
 
     assert (done.returncode, done.stderr) == (0, b"")
     lines = lines_of(done.stdout)
     assert results(lines) == ["One.", "Two."]
     assert [line["type"] for line in lines].count("system") == 1
+
+
+def test_the_last_line_needs_no_newline(tmp_path):
+    path = recording(tmp_path / "c.jsonl", said("One.", expect="first"))
+    assert results(lines_of(play(path, message("first").rstrip(b"\n"), tmp_path).stdout)) == ["One."]
 
 
 def test_a_line_that_comes_while_it_works_reaches_the_model(tmp_path):

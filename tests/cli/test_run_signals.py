@@ -1,4 +1,4 @@
-"""`ferrule run` and signals, and readers that go away: it ends, nothing is left running, the conversation stays whole."""
+"""`ferrule run` with signals, and with readers that go away: nothing is left running, the conversation stays whole."""
 
 import os
 import signal
@@ -6,13 +6,13 @@ import sqlite3
 import subprocess
 
 import pytest
+from tests.agent.stage import check_valid, words
+from tests.cli.recordings import FERRULE, lines_of, lives, recording, start, until, written
+from tests.cli.talk.terminals import Pty
 
 from ferrule.agent.stored import resume
 from ferrule.models.cues import calls, hangs, said
 from ferrule.workspace.thread_store import ThreadStore
-from tests.agent.stage import check_valid, words
-from tests.cli.recordings import FERRULE, lines_of, lives, recording, start, until, written
-from tests.cli.talk.terminals import Pty
 
 pytestmark = pytest.mark.usefixtures("unconfined")
 
@@ -125,6 +125,38 @@ def test_ctrl_c_at_a_question_ends_the_run(place, tmp_path):
     goes_on(place, tmp_path)
 
 
+def test_ctrl_c_before_the_work_has_begun_ends_it(place, tmp_path):
+    with open(os.environ["FERRULE_SETTINGS"], "a", encoding="utf-8") as file:
+        file.write(f'[[hooks.SessionStart]]\ncommand = "echo x > begun; sleep {nap(9)}; true"\n')
+    path = recording(tmp_path / "c.jsonl", said("Never."))
+    child = start(["run", "Go.", "--replay", path], place)
+    until(lambda: written(place / "begun"), child)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+
+    assert (child.returncode, out, err) == (130, b"", b"Interrupted.\n")
+    assert not lives(nap(9))
+
+
+def test_two_signals_leave_the_conversation_whole(place, tmp_path):
+    with open(os.environ["FERRULE_SETTINGS"], "a", encoding="utf-8") as file:
+        file.write(f'[[hooks.SessionEnd]]\ncommand = "echo x > ending; sleep {nap(8)}; true"\n')
+    path = waiting(tmp_path, 7)
+    child = start(["run", "Wait.", "--replay", path, "--yes"], place)
+    until(lambda: written(place / "pid"), child)
+    child.send_signal(signal.SIGTERM)
+    until(lambda: written(place / "ending"), child)
+    child.send_signal(signal.SIGTERM)
+    out, err = child.communicate(timeout=60)
+
+    assert (child.returncode, out, err) == (143, b"", b"")
+    assert not lives(nap(7))
+    assert not lives(nap(8))
+    turns = turns_in(place)
+    check_valid(turns)
+    assert words(turns[-2]) == "I wait."
+
+
 STUBBORN = "trap '' TERM INT; echo $$ > pid; while :; do sleep {}; done"
 
 
@@ -201,6 +233,36 @@ def test_when_nobody_reads_any_more_it_ends_quietly(place, tmp_path, options):
         child.stderr.close()
     assert not lives(nap(number))
     check_valid(turns_in(place))
+
+
+@pytest.mark.parametrize(("name", "times"), [("SIGINT", 2), ("SIGTERM", 1)])
+def test_a_reader_who_is_stuck_holds_up_no_signal(place, tmp_path, name, times):
+    wait = ("Bash", {"command": f"echo x > begun; sleep {nap(60 + times)}; true"})
+    path = recording(tmp_path / "c.jsonl", calls(wait, text="x" * 300_000), said("Never."))
+    child = start(["run", "Wait.", "--replay", path, "--yes", "--output", "stream-json"], place)
+    until(lambda: written(place / "begun"), child)  # although nobody reads
+    number = getattr(signal, name)
+    child.send_signal(number)
+    until(lambda: not lives(nap(60 + times)))
+    for _ in range(times - 1):
+        child.send_signal(number)
+
+    assert child.wait(timeout=60) == 128 + number
+    child.communicate()
+    check_valid(turns_in(place))
+
+
+def test_an_output_that_does_not_wait_gets_all_of_it(place, tmp_path):
+    path = recording(tmp_path / "c.jsonl", said("x" * 300_000))
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    child = start(["run", "Say.", "--replay", path, "--output", "json"], place, stdout=writer)
+    os.close(writer)
+    with open(reader, "rb") as file:
+        (line,) = lines_of(file.read())
+    assert len(line["result"]) == 300_000
+    assert child.communicate(timeout=60) == (None, b"")
+    assert child.returncode == 0
 
 
 def test_a_full_disk_behind_standard_output_is_said(place, tmp_path):

@@ -1,5 +1,6 @@
 """What the tests of models share: a server, and models that are asked there without ever sleeping."""
 
+import contextlib
 import importlib
 import warnings
 from collections.abc import AsyncIterator
@@ -88,12 +89,20 @@ def question(*turns: Turn, **more: Any) -> Asked:
     return Asked(model="", turns=turns or QUESTION, definitions=(READ,), **more)
 
 
+@contextlib.asynccontextmanager
+async def asking(server: Server) -> AsyncIterator[Asker]:
+    made = Asker(server)
+    try:
+        yield made
+    finally:
+        for model in made.made:
+            await model.close()
+
+
 @pytest.fixture
 async def asker(server: Server) -> AsyncIterator[Asker]:
-    made = Asker(server)
-    yield made
-    for model in made.made:
-        await model.close()
+    async with asking(server) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -105,6 +105,12 @@ class Server:
             self._tasks.discard(task)
             writer.close()
 
+    async def left(self) -> None:
+        """Waits until nobody is connected any more."""
+        if self._tasks:
+            _, still = await asyncio.wait([*self._tasks], timeout=WAIT_SECONDS)
+            assert not still
+
     async def close(self) -> None:
         for task in [*self._tasks]:
             task.cancel()

@@ -94,8 +94,28 @@ def test_what_was_sent_before_is_not_written_again(name, model, monkeypatch):
         turns += [Turn("assistant", (use,)), Turn("user", (Result(use.id, (Text("y" * 1000),), name="read"),))]
 
     assert sum(sizes[-5:]) < 5 * 3000
-    # What stands around the conversation is two pieces. Chat has the system's words in its first segment.
-    assert len(sizes) == (42 if name != "deepseek" else 81)
+    # What stands around the conversation is two pieces. Chat has the system's words in its first segment, which is
+    # written anew until it is put together with others.
+    assert len(sizes) == (42 if name != "deepseek" else 45)
+
+
+@pytest.mark.parametrize(("name", "model"), HOSTS)
+def test_the_old_pieces_of_a_long_body_are_the_same_objects_every_time(name, model):
+    """Nothing of them is copied for a turn, however long the conversation is."""
+    turns: list[Turn] = [Turn("user", (Text("Hi"),))]
+    encoder = made(name, model)
+    pieces: list[bytes] = []
+    for at in range(300):
+        use = Use(f"call_{at}", "read", {"path": "x" * 1000})
+        turns += [Turn("assistant", (use,)), Turn("user", (Result(use.id, (Text("y" * 1000),), name="read"),))]
+        asked = Asked(model=model, turns=tuple(turns), definitions=(definition("read"),), max_tokens=9, stream=True)
+        old, pieces = pieces, encoder.pieces(asked)
+        done = [one for one in old if len(one) > 96 * 1024][:-1]
+        assert all(any(one is same for same in pieces) for one in done)
+
+    assert len(pieces) < 12
+    assert sum(map(len, pieces)) > 600_000
+    assert b"".join(pieces).replace(MARK, b"") == whole(name, model, asked)
 
 
 @pytest.mark.parametrize(("name", "model"), HOSTS)

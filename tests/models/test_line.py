@@ -1,67 +1,22 @@
 """The line itself: secured and verified, through proxies, and closed when it is no longer needed."""
 
 import asyncio
-import contextlib
-import datetime as dt
-import ipaddress
-import ssl
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from ferrule.models.model import ModelError
 from ferrule.wire.delta import Ended
 
-from .conftest import KEY, Asker, heard, question
+from .certificates import certificate
+from .conftest import asking, heard, question
 from .server import WAIT_SECONDS, Exchange, serving
 from .spoken import ALL, ANTHROPIC
 
 APIS = [pytest.param(one, id=one.api) for one in ALL]
 
 
-def certificate(folder) -> tuple[str, ssl.SSLContext]:
-    """A certificate for this machine that signs itself, as a file, and a server's end of it."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ferrule tests")])
-    now = dt.datetime.now(dt.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    public, private = folder / "cert.pem", folder / "key.pem"
-    public.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    no_password = serialization.NoEncryption()
-    private.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, no_password),
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(public, private)
-    return str(public), context
-
-
 async def streaming(exchange: Exchange) -> None:
     await exchange.stream(ANTHROPIC.stream)
-
-
-@contextlib.asynccontextmanager
-async def asking(server):
-    asker = Asker(server)
-    try:
-        yield asker
-    finally:
-        for model in asker.made:
-            await model.close()
 
 
 @pytest.mark.parametrize("spoken", APIS)
@@ -100,47 +55,6 @@ async def test_a_certificate_that_nobody_vouches_for_ends_it_at_once(tmp_path):
         assert caught.value.kind == "network"
         assert asker.sleeps.seconds == []
         assert server.asked == []
-
-
-async def test_a_plain_host_goes_through_the_proxy_of_the_environment(server, asker, monkeypatch):
-    monkeypatch.setenv("http_proxy", server.url.replace("://", "://me:p%20w@"))
-    monkeypatch.setenv("no_proxy", "")
-    server.play(streaming)
-
-    await asker.said(asker.model(ANTHROPIC, url="http://models.example/base"))
-
-    assert server.asked[0].path == "http://models.example/base/v1/messages"
-    assert server.asked[0].headers["host"] == "models.example"
-    assert server.asked[0].headers["proxy-authorization"].startswith("Basic ")
-
-
-async def test_a_secured_host_is_tunnelled_to_and_the_proxy_sees_no_key(tmp_path, monkeypatch, server):
-    """The tunnel is asked for by the host's name and its port; nothing of what goes through it is in the clear."""
-    seen = bytearray()
-
-    async def tunnel(exchange: Exchange) -> None:
-        seen.extend(f"{exchange.method} {exchange.path} {exchange.headers}".encode())
-        await exchange.send(b"HTTP/1.1 200 ok\r\n\r\n")
-        seen.extend(await asyncio.wait_for(exchange.reader.read(2000), WAIT_SECONDS))
-        exchange.cut()
-
-    monkeypatch.setenv("https_proxy", server.url)
-    monkeypatch.setenv("no_proxy", "")
-    server.play(tunnel)
-    async with asking(server) as asker:
-        with pytest.raises(ModelError) as caught:
-            await asker.said(asker.model(ANTHROPIC, url="https://models.example", retries=0))
-
-    assert caught.value.kind == "network"
-    assert seen.startswith(b"CONNECT models.example:443")
-    assert KEY.encode() not in seen
-
-
-async def test_this_machine_is_never_asked_through_a_proxy(server, asker, monkeypatch):
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    server.play(streaming)
-
-    assert (await heard(asker.model(ANTHROPIC)))[0] == []
 
 
 async def test_a_model_that_is_closed_leaves_no_connection(server, asker):

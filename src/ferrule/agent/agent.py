@@ -96,6 +96,10 @@ class Agent:
         """What a subagent of its may take at most."""
         return self._budget.left if self.is_running else Limits()
 
+    def overdrawn(self) -> Reason | None:
+        """Which limit it has met, while it works: then its subagents stop too."""
+        return self._budget.overdrawn() if self.is_running else None
+
     def share(self, spent: Spent) -> None:
         """A subagent has taken so much of what it may take."""
         if self.is_running:
@@ -108,7 +112,7 @@ class Agent:
         if self.is_running:
             raise ConfigError("The agent works on a prompt already: steer it, or interrupt it first.")
         self.is_running, self._interrupted, self._words = True, False, ""
-        self._budget = Budget(self.talk.setup.limits)
+        self._budget = Budget(self.talk.setup.limits, outer=self.talk.setup.overdrawn)
         reason: Reason = "interrupted"
         error = ""
         try:
@@ -207,7 +211,7 @@ class Agent:
         Raises: ModelError.
         """
         tell = self.talk.tell if aloud else _silently
-        return await self._heard(ask(model or self.model, asked, self.thread, tell))
+        return await self._heard(ask(model or self.model, asked, self.thread, tell, self.talk.history.ids))
 
     async def _heard(self, asking: Coroutine[Any, Any, Answered]) -> Answered:
         task = self._asking = asyncio.create_task(asking)

@@ -1,8 +1,10 @@
 """One answer of the model: asked for, told piece by piece, and put together."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Container
 from typing import NamedTuple
+
+import msgspec
 
 from ferrule.agent.events import AgentEvent, Calling, Retrying, Spoke, Thought
 from ferrule.models.model import Again, Model, ModelError
@@ -24,12 +26,19 @@ class Answered(NamedTuple):
 NOTHING = Answered(Said(id="", model="", parts=(), reason="end"), is_cut=True)
 
 
-async def ask(model: Model, asked: Asked, thread: str, tell: Callable[[AgentEvent], None]) -> Answered:
+async def ask(
+    model: Model,
+    asked: Asked,
+    thread: str,
+    tell: Callable[[AgentEvent], None],
+    taken: Container[str] = frozenset(),
+) -> Answered:
     """Ask, tell what is heard, and give the whole. Raises: ModelError.
 
+    No two calls of a conversation have one id: one that is `taken`, or none at all, gets another.
     Cancelling it gives the words that were heard so far, where there are any; whoever cancels asks the task for it.
     """
-    hearing = _Hearing(thread, tell)
+    hearing = _Hearing(thread, tell, taken)
     answer = model.ask(asked)
     try:
         async for delta in answer:
@@ -51,9 +60,10 @@ async def _close(answer: AsyncIterator[Delta | Again]) -> None:
 class _Hearing:
     """What was heard of one answer."""
 
-    def __init__(self, thread: str, tell: Callable[[AgentEvent], None]) -> None:
+    def __init__(self, thread: str, tell: Callable[[AgentEvent], None], taken: Container[str]) -> None:
         self._thread = thread
         self._tell = tell
+        self._taken = taken
         self._begin()
 
     def _begin(self) -> None:
@@ -70,6 +80,7 @@ class _Hearing:
                 if delta.text:
                     self._tell(Thought(thread=self._thread, text=delta.text))
             case UseBegun():
+                delta = msgspec.structs.replace(delta, id=self._own_id(delta))
                 self._ids[delta.at] = delta.id
                 self._tell(Calling(thread=self._thread, id=delta.id, name=delta.name))
             case UseEnded():
@@ -84,6 +95,15 @@ class _Hearing:
             case _:
                 pass
         self._assembler.put(delta)
+
+    def _own_id(self, begun: UseBegun) -> str:
+        if begun.at in self._ids:
+            return self._ids[begun.at]
+        name, own, number = begun.id or "call", begun.id, len(self._ids)
+        while not own or own in self._taken or own in self._ids.values():
+            number += 1
+            own = f"{name}_{number}"
+        return own
 
     def cut(self) -> Answered:
         """Words only: thinking without its signature and calls without their end go back to no API."""

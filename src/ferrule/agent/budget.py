@@ -21,15 +21,22 @@ class Limits(NamedTuple):
 class Budget:
     """What one prompt has taken so far."""
 
-    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        clock: Callable[[], float] = time.monotonic,
+        outer: "Callable[[], Reason | None] | None" = None,
+    ) -> None:
+        """`outer` says whether whoever it is taken from has anything left: several may take from one budget at once."""
         self.limits = limits
+        self._outer = outer
         self._clock = clock
         self._began = clock()
         self._spent = Spent()
 
     def count(self, usage: Usage, prices: Prices | None) -> None:
-        """One more answer of the model."""
-        before = self._spent
+        """One more answer of the model. What a host counts wrong gives nothing back."""
+        before, usage = self._spent, Usage(*(max(0, getattr(usage, name)) for name in Usage.__struct_fields__))
         cost = before.cost if prices is None else (before.cost or 0.0) + prices.cost(usage)
         self._spent = Spent(before.turns + 1, added(before.usage, usage), cost)
 
@@ -76,7 +83,7 @@ class Budget:
             return "cost"
         if limits.seconds is not None and self._took >= limits.seconds:
             return "time"
-        return None
+        return self._outer() if self._outer is not None else None
 
 
 def added(one: Usage, other: Usage) -> Usage:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ferrule.agent_settings import Loop
     from ferrule.branch import Branch
     from ferrule.engine import Engine
+    from ferrule.permissions.policy import Policy
     from ferrule.workspace.thread_store import ThreadStore
 
 WHY: dict[Reason, str] = {
@@ -73,14 +74,20 @@ class Child:
         self._branch: Branch
         self._keeping: Keeping | None = None
         self._parent: Agent | None = None
+        self._shared = Spent()
+        """So much of what it has taken its parent knows of."""
 
-    async def prepare(self, model: Model, history: History, spent: Spent, parent: Agent | None) -> None:
+    async def prepare(
+        self, model: Model, history: History, spent: Spent, parent: Agent | None, held: "Policy | None" = None
+    ) -> None:
+        """`held` is the policy that holds for its parent."""
         home, job, engine = self._home, self._job, self._home.engine
         planning = Planning.under(engine.need(Planning))
         services = {"Subagents": self._children, "Planning": planning, **job.services}
         self._branch = branch = engine.branch(
-            job.agent.name, self._mode, services=services, permission_mode=job.agent.mode, on_event=self._hear
+            job.agent.name, self._mode, services=services, permission_mode=job.agent.mode, on_event=self._hear, policy=held
         )
+        self._children.policy = branch.policy
         self._parent = parent
         store = home.store()
         if store is not None:
@@ -111,6 +118,7 @@ class Child:
             news=self._children.news,
             tell_hooks=engine.tell,
             stop_event="SubagentStop",
+            overdrawn=parent.overdrawn if parent is not None else None,
         )
         talk = Conversation(
             branch, model, setup, history=history, spent=spent, keeping=self._keeping, on_event=self._tell
@@ -136,20 +144,33 @@ class Child:
         )
         self._home.tell(about)
         ended: Ended | None = None
-        before = agent.spent
+        before = self._shared = agent.spent
         try:
             ended = await agent.run(self._job.prompt)
         finally:
-            await self._branch.close()
-            await self._children.close()
-            if self._keeping is not None:
-                await self._keeping.close()
+            await self._close()
             took = ended.spent if ended is not None else _since(agent.spent, before)
-            if self._parent is not None:
-                self._parent.share(took)
+            self._share(agent.spent)
             reason: Reason = ended.reason if ended is not None else "interrupted"
             self._home.tell(ChildEnded(thread=about.thread, child=self._thread, reason=reason, spent=took))
         return self.seen(_status(ended.reason), ended)
+
+    async def _close(self) -> None:
+        """All of it, however often it is stopped meanwhile."""
+        try:
+            await self._branch.close()
+        finally:
+            try:
+                await self._children.close()
+            finally:
+                if self._keeping is not None:
+                    await self._keeping.close()
+
+    def _share(self, now: Spent) -> None:
+        """Its parent hears after each turn what it has taken, and not at its end: others take from there too."""
+        if self._parent is not None:
+            self._parent.share(_since(now, self._shared))
+        self._shared = now
 
     def seen(self, status: AgentStatus, ended: Ended | None = None) -> Worked:
         spent = ended.spent if ended is not None else Spent()
@@ -177,6 +198,8 @@ class Child:
         self.agent.hear(event)
 
     def _tell(self, event: AgentEvent) -> None:
+        if isinstance(event, TurnEnded) and event.thread == self._thread:
+            self._share(event.spent)
         if isinstance(event, TurnEnded) and not self._aside:
             usage = event.spent.usage
             self._ctx.progress(f"turn {event.spent.turns}, {self._calls} calls, {usage.input + usage.output:,} tokens")

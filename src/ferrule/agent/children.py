@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from ferrule.agent.agent import Agent
-from ferrule.agent.child import WHY, Child, Home, of_its_own
+from ferrule.agent.child import WHY, Child, Home, agent_id_of, of_its_own
 from ferrule.agent.events import Spent
 from ferrule.agent.history import History
 from ferrule.core.errors import ConfigError, ToolFailure
@@ -13,6 +13,7 @@ from ferrule.core.tool import Context
 from ferrule.given import NEED_MODEL, new_session_id
 from ferrule.models.model import ModelError
 from ferrule.permissions.modes import ModeConfig, includes
+from ferrule.permissions.policy import Policy
 
 _NEVER = ("enter_plan", "exit_plan")
 _REMEMBERED = 64
@@ -39,17 +40,29 @@ class Children(Subagents):
         self.can_run = depth < home.loop.depth
         self._turns = asyncio.Semaphore(home.loop.children)
         self._left: dict[str, _Left] = {}
+        self._at_work: set[str] = set()
+        """The ids of those that work now: no two go on with one conversation."""
         self.parent: Agent | None = None
         """Whose they are: what they take is taken from its budget."""
+        self.policy: Policy | None = None
+        """What holds for their parent; None for the session's own."""
 
     async def work(self, job: Job, ctx: Context) -> Worked:
         async with self._turns:
             run = await self._begin(job, ctx)
-            return await run.finish()
+            try:
+                return await run.finish()
+            finally:
+                self._at_work.discard(run.id)
 
     async def leave(self, job: Job, ctx: Context) -> Worked:
+        if sum(not left.task.done() for left in self._left.values()) >= _REMEMBERED:
+            raise ToolFailure(
+                f"{_REMEMBERED} agents work in the background already: wait for some of them first.", code="too-many"
+            )
         run = await self._begin(job, ctx, aside=True)
         task = asyncio.create_task(self._aside(run))
+        task.add_done_callback(lambda _: self._at_work.discard(run.id))
         self._forget()
         self._left[run.id] = _Left(run.seen("running"), run.agent, task)
         return run.seen("running")
@@ -123,12 +136,17 @@ class Children(Subagents):
             model = home.model_for(agent)
         except (ModelError, ConfigError) as error:
             raise ToolFailure(f"The subagent {agent.name} cannot be run: {error}", code="no-model") from error
-        thread, history, spent = await self._thread(job.resume)
+        thread, history, spent = self._thread(job.resume)
         model = of_its_own(model, thread)
         mode = self._mode_of(agent)
         children = Children(home, mode, depth=self._depth + 1)
         run = Child(job, ctx, thread=thread, home=home, children=children, mode=mode, aside=aside)
-        await run.prepare(model, history, spent, self.parent)
+        self._at_work.add(run.id)
+        try:
+            await run.prepare(model, history, spent, self.parent, self.policy)
+        except BaseException:
+            self._at_work.discard(run.id)
+            raise
         return run
 
     def _mode_of(self, agent: Subagent) -> ModeConfig:
@@ -143,17 +161,17 @@ class Children(Subagents):
             within=self._mode,
         )
 
-    async def _thread(self, agent_id: str) -> tuple[str, History, Spent]:
-        """A new conversation, or an earlier one that goes on."""
+    def _thread(self, agent_id: str) -> tuple[str, History, Spent]:
+        """A new conversation, or an earlier one that goes on: one of its own, and nobody else's."""
         if not agent_id:
             return new_session_id(), History(), Spent()
-        left = self._left.get(agent_id)
-        if left is not None and not left.task.done():
+        if agent_id_of(_thread_of(agent_id)) in self._at_work:
             raise ToolFailure(f"The agent {agent_id} is still at work: wait for it, or stop it.", code="agent-running")
         store = self._home.store()
         name = store.resolve(_thread_of(agent_id)) if store is not None else None
         thread = store.load(name) if store is not None and name is not None else None
-        if thread is None:
+        own = self.parent.thread if self.parent is not None else self._home.engine.session_id
+        if thread is None or thread.about.parent != own:
             raise ToolFailure(f"There is no earlier agent {agent_id!r} to go on with.", code="no-agent")
         from ferrule.agent.stored import resume  # for agents that go on
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ferrule.agent.budget import Limits
-from ferrule.agent.events import AgentEvent, Spent, Steered, Warned
+from ferrule.agent.events import AgentEvent, Reason, Spent, Steered, Warned
 from ferrule.agent.history import History, words_of
 from ferrule.core.call import Call
 from ferrule.core.face import Face
@@ -46,6 +46,7 @@ class Setup:
         news: Callable[[], Sequence[str]] = tuple,
         tell_hooks: "Callable[..., Awaitable[After | None]] | None" = None,
         stop_event: str = "Stop",
+        overdrawn: "Callable[[], Reason | None] | None" = None,
     ) -> None:
         """`reminder` is told before each turn and not remembered; `news` is told once, with the next replies."""
         self.thread = thread
@@ -61,6 +62,8 @@ class Setup:
         self.tell_hooks = tell_hooks
         self.stop_event = stop_event
         """What hooks are told when it is done."""
+        self.overdrawn = overdrawn
+        """Has whoever started it nothing left?"""
 
 
 class Conversation:

@@ -17,6 +17,8 @@ class History:
 
     def __init__(self, turns: Iterable[Turn] = ()) -> None:
         self.turns: list[Turn] = list(turns)
+        self.ids = {part.id for turn in self.turns for part in turn.parts if isinstance(part, Use)}
+        """Of all calls that there ever were, those that were summed up too."""
         self._measured = 0
         """Tokens that the API has counted, up to and with the turn `_upto - 1`."""
         self._upto = 0
@@ -41,8 +43,9 @@ class History:
         turn = Turn("assistant", said.parts) if said.parts else None
         if turn is not None:
             self.turns.append(turn)
+            self.ids.update(part.id for part in said.parts if isinstance(part, Use))
         # Where the API counts nothing, the estimate so far stands for it: no turn is estimated twice.
-        self._measured = said.usage.input + said.usage.output if said.usage.input else self.tokens
+        self._measured = said.usage.input + max(0, said.usage.output) if said.usage.input > 0 else self.tokens
         self._upto = len(self.turns)
         return turn
 

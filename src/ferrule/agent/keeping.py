@@ -104,7 +104,8 @@ class Keeping:
                     begun = True
                 if not self._failed:
                     self._store.append(self._thread, [make() for make in batch.items])
-            except (UnusableError, OSError) as error:
+            # The last three for what nobody can write: a thread that died of it would leave whoever flushes waiting.
+            except (UnusableError, OSError, ValueError, TypeError, RecursionError) as error:
                 if not self._failed:
                     self._trouble(f"This conversation is not kept any more. {error}")
                 self._failed = begun = True
@@ -130,13 +131,23 @@ def _title(turn: Turn) -> str:
 def _item(turn: Turn, files: tuple[str, ...]) -> "Item":
     from ferrule.workspace.thread_store import Item  # on the writer's thread
 
-    return Item("turn", turn.role, _encode(turn), _searched(turn), files)
+    return Item("turn", turn.role, _encoded(turn), _searched(turn), files)
 
 
 def _other(kind: str, value: Any) -> "Item":
     from ferrule.workspace.thread_store import Item  # on the writer's thread
 
-    return Item(kind, "", _encode(value))
+    return Item(kind, "", _encoded(value))
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:
+        import json  # half of a surrogate pair has no UTF-8, and models do write it
+
+        text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
 def _searched(turn: Turn) -> str:
@@ -148,7 +159,7 @@ def _searched(turn: Turn) -> str:
                 found.append(part.text)
             case Use():
                 found.append(
-                    f"{part.name} {part.input if isinstance(part.input, str) else _encode(part.input).decode()}"
+                    f"{part.name} {part.input if isinstance(part.input, str) else _encoded(part.input).decode()}"
                 )
             case Result():
                 found += [one.text[:500] for one in part.parts if isinstance(one, Text)]

@@ -1,10 +1,13 @@
 """The system prompt: how to work, where this is, what the user's files say, and what the tools want known."""
 
 import os
+import re
 import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from ferrule.support.beneath import is_regular
 
 if TYPE_CHECKING:
     from ferrule.workspace.guidance import Guide
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
 _HERE = os.path.dirname(__file__)
 _GUIDANCE_CHARS = 100_000
 """Of all guidance files together: they must not fill the window."""
+_UNKNOWN = "an unknown branch"
 
 
 def words(name: str) -> str:
@@ -73,14 +77,24 @@ def _git(folder: str) -> str:
 def _head(git: str) -> str:
     try:
         if os.path.isfile(git):  # a worktree: the file says where its own folder is
-            with open(git, encoding="utf-8", errors="replace") as file:
-                git = os.path.join(os.path.dirname(git), file.read(4096).removeprefix("gitdir:").strip())
-        with open(os.path.join(git, "HEAD"), encoding="utf-8", errors="replace") as file:
-            said = file.read(4096).strip()
-    except OSError:
-        return "an unknown branch"
+            git = os.path.join(os.path.dirname(git), _small(git).removeprefix("gitdir:").strip())
+        said = _small(os.path.join(git, "HEAD")).strip()
+    except (OSError, ValueError):
+        return _UNKNOWN
     name = said.removeprefix("ref: refs/heads/") if said.startswith("ref: ") else f"commit {said[:12]}"
-    return name if name.isprintable() and name else "an unknown branch"
+    # A name that git itself would not take is no name: it could say anything here.
+    return name if re.fullmatch(r"(?:commit )?[^\s<>~^:?*\[\\]{1,200}", name) and name.isprintable() else _UNKNOWN
+
+
+def _small(path: str) -> str:
+    """The beginning of a regular file. Raises: OSError."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    try:
+        if not is_regular(descriptor):
+            raise OSError(f"{path} is no file")
+        return os.read(descriptor, 4096).decode(errors="replace")
+    finally:
+        os.close(descriptor)
 
 
 def _guides(guidance: "Sequence[Guide]") -> str:
@@ -90,6 +104,15 @@ def _guides(guidance: "Sequence[Guide]") -> str:
         text = guide.text.strip()[:room]
         room -= len(text)
         if text:
-            shown.append(f'<guidance file="{guide.path}">\n{text}\n</guidance>')
+            shown.append(f'<guidance file="{_named(guide.path)}">\n{_held(text)}\n</guidance>')
     head = "What the user and the project want you to know, the nearest last:\n\n"
     return head + "\n\n".join(reversed(shown)) if shown else ""
+
+
+def _named(path: str) -> str:
+    return "".join(char if char.isprintable() and char not in '"<>' else "?" for char in path)
+
+
+def _held(text: str) -> str:
+    """No file ends its own words, nor begins what only this prompt says."""
+    return re.sub(r"(?i)<(?=\s*/?\s*(?:guidance|environment)\b)", "&lt;", text)

@@ -1,13 +1,12 @@
 """Reading back what was left out of a conversation: kept outputs, and the turns before a summary."""
 
 import os
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ferrule.core.access import Access
 from ferrule.core.args import Args
-from ferrule.core.errors import BadArguments, ToolFailure
+from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Context, Tool
 from ferrule.support.threads import Threads
 
@@ -62,21 +61,19 @@ class Recall(Tool[RecallArgs, str]):
         text = await self.thread(args.id)
         if text is None:
             text = await self._output(args.id, ctx)
-        numbered = list(enumerate(text.splitlines(), 1))
-        if args.pattern:
-            finder = _compiled(args.pattern)
-            numbered = await ctx.need(Threads).run(
-                lambda: [one for one in numbered if finder.search(one[1][:_LINE_CHARS])]
-            )
+        numbered = await ctx.need(Threads).run(_numbered, text, args.pattern)
         shown = numbered[args.offset - 1 : args.offset - 1 + args.limit]
         if not shown:
             return f"Nothing of it is there: {len(numbered):,} lines in all."
         ctx.note(f"Lines {args.offset} to {args.offset + len(shown) - 1} of {len(numbered):,}.")
-        return "\n".join(f"{number}\t{line[:_LINE_CHARS]}" for number, line in shown)
+        return "\n".join(f"{number}\t{line}" for number, line in shown)
 
     async def _output(self, output_id: str, ctx: Context) -> str:
         assert self.engine is not None
         stored = await self.engine.output(output_id)
+        if stored.id != output_id.strip():
+            # The store is all sessions': who only knows how an id begins has not had it here.
+            raise ToolFailure(f"No output is kept as {output_id!r}. Give the whole id.", code="not-found")
         if stored.text is not None:
             return stored.text
         assert stored.path is not None
@@ -95,8 +92,11 @@ def _read(path: str) -> str:
         return file.read(_MOST_BYTES).decode(errors="replace")
 
 
-def _compiled(pattern: str) -> "re.Pattern[Any]":
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise BadArguments(f"pattern: is no regular expression: {error}.") from error
+def _numbered(text: str, pattern: str) -> list[tuple[int, str]]:
+    """The lines with their numbers, or those of them in which the pattern is."""
+    lines = [line[:_LINE_CHARS] for line in text.splitlines()]
+    if not pattern:
+        return list(enumerate(lines, 1))
+    from ferrule.tools.shell.pattern import Pattern  # its time is limited
+
+    return [(at + 1, lines[at]) for at in Pattern(pattern, "pattern").where(lines)]

@@ -1,6 +1,7 @@
 """A session: an engine, a model, a conversation that is kept, and the loop over them; opened and closed together."""
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
@@ -276,13 +277,18 @@ class Session:
             self.agent.hear(event)
 
     async def _close(self) -> None:
-        if hasattr(self._helpers, "children"):
-            await self._helpers.children.close()
-        await self.engine.close()
-        if self._keeping is not None:
-            await self._keeping.close()
-        for model in self._models.values():
-            await model.close()
+        # What one of them fails with, or a signal in the middle, leaves the others closed all the same.
+        async with contextlib.AsyncExitStack() as closing:
+            closing.callback(self._let_go)
+            for model in self._models.values():
+                closing.push_async_callback(model.close)
+            if self._keeping is not None:
+                closing.push_async_callback(self._keeping.close)
+            closing.push_async_callback(self.engine.close)
+            if hasattr(self._helpers, "children"):
+                closing.push_async_callback(self._helpers.children.close)
+
+    def _let_go(self) -> None:
         if self._store is not None:
             self._store.close()
         if self._lock is not None:

@@ -60,7 +60,7 @@ async def play(project: str, state: str) -> bool:
     model.name, model.workspace, model.pace = "scripted:demo", project, float(sys.stdout.isatty())
     shown = Told(is_live=True, shows_work=True, err=sys.stdout)
     seen = _Seen(project, shown.put)
-    click.echo(paint(click.wrap_text(f"> {task}", columns(), "", "  "), "bold"))
+    click.echo(paint(click.wrap_text(f"> {task}", columns(), "", "  ") + "\n", "bold"))
     settings = Settings()
     session = Session(
         project,

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import io
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from ferrule.agent.session import Session
 from ferrule.cli.codes import DONE, FAILED, INTERRUPTED, LIMIT, REFUSED
 from ferrule.cli.loop import finish
 from ferrule.cli.options import agent_options, agent_session, session_options, typed_in
+from ferrule.cli.outbox import Outbox, outbox
 
 CODES: dict[Reason, int] = {
     "end": DONE,
@@ -23,6 +25,8 @@ CODES: dict[Reason, int] = {
     "interrupted": INTERRUPTED,
     "error": FAILED,
 }
+_MOMENT_SECONDS = 1.0
+"""So long who reads is waited for where the program is to end."""
 
 
 @click.command("run")
@@ -67,7 +71,11 @@ def command(task: str | None, *, output: str, given: str, partial: bool, verbose
     if partial and output != "stream-json":
         raise click.UsageError("--partial needs --output stream-json.")
     text = None if given == "stream-json" else _task(task)
-    shown = Shown(_front(output, partial=partial, verbose=verbose), goes_on=text is None)
+    if sys.stdout is None:
+        raise click.UsageError("Standard output is closed: nobody would hear the answer.")
+    box = outbox() if output != "text" else None
+    write = box.write if box is not None else _write
+    shown = Shown(_front(output, write, partial=partial, verbose=verbose), box, goes_on=text is None)
     try:
         return finish(_run(text, shown, session))
     except asyncio.CancelledError:
@@ -85,22 +93,27 @@ def _task(task: str | None) -> str:
     return task
 
 
-def _front(output: str, *, partial: bool, verbose: bool) -> Callable[[AgentEvent], None]:
+def _front(
+    output: str, write: Callable[[bytes], None], *, partial: bool, verbose: bool
+) -> Callable[[AgentEvent], None]:
     if output == "text":
         from ferrule.cli.told import Told  # for people
 
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")  # what an old locale cannot say does not end the work
         shows_work = verbose or (sys.stderr is not None and sys.stderr.isatty())
         return Told(is_live=sys.stdout.isatty(), shows_work=shows_work).put
     from ferrule.cli.stream_json import StreamJson, line_of  # for programs
 
     if output == "stream-json":
-        return StreamJson(_write, partial=partial).put
+        return StreamJson(write, partial=partial).put
     last = StreamJson(lambda _: None)
 
     def put(event: AgentEvent) -> None:
         last.put(event)
         if isinstance(event, Ended) and last.result is not None:
-            _write(line_of(last.result))
+            write(line_of(last.result))
             last.result = None
 
     return put
@@ -114,10 +127,13 @@ def _write(line: bytes) -> None:
 class Shown:
     """Shows events until nobody looks any more; the work ends then."""
 
-    def __init__(self, put: Callable[[AgentEvent], None], *, goes_on: bool) -> None:
+    def __init__(self, put: Callable[[AgentEvent], None], box: Outbox | None, *, goes_on: bool) -> None:
         """`goes_on`: a prompt that has ended may be followed by another one."""
         self._put = put
+        self._box = box
         self._goes_on = goes_on
+        if box is not None:
+            box.broke = self._broke
         self.stop: Callable[[], None] = lambda: None
         self.broken: OSError | None = None
 
@@ -128,9 +144,17 @@ class Shown:
             self._put(event)
         except OSError as error:
             # Raised here, it would end a call or a writer of the store, and not the work.
-            self.broken = error
-            if self._goes_on or not isinstance(event, Ended):
-                self.stop()
+            self._broke(error, is_over=isinstance(event, Ended) and not self._goes_on)
+
+    async def drained(self, seconds: float | None = None) -> None:
+        """Wait for whoever reads, at most so long."""
+        if self._box is not None and self.broken is None:
+            await self._box.drained(seconds)
+
+    def _broke(self, error: OSError, *, is_over: bool = False) -> None:
+        self.broken = error
+        if not is_over:
+            self.stop()
 
 
 class Stopping:
@@ -138,18 +162,18 @@ class Stopping:
 
     def __init__(self) -> None:
         self._task = asyncio.current_task()
-        self._pressed = False
+        self.pressed = 0
         self.agent: Agent | None = None
         self.is_closing = False
 
     def press(self) -> None:
+        self.pressed += 1
         if self.is_closing or self._task is None:
             return
-        if not self._pressed and self.agent is not None and self.agent.is_running:
+        if self.pressed == 1 and self.agent is not None and self.agent.is_running:
             self.agent.interrupt()
         else:
             self._task.cancel()
-        self._pressed = True
 
 
 async def _run(task: str | None, shown: Shown, options: dict[str, Any]) -> int:
@@ -158,18 +182,26 @@ async def _run(task: str | None, shown: Shown, options: dict[str, Any]) -> int:
     shown.stop = stopping.press
     with _interrupts(stopping.press):
         try:
-            async with Session(**agent_session(**options), on_event=shown.put) as session:
-                try:
-                    stopping.agent = session.agent
-                    ended = await (session.agent.run(task) if task is not None else _talk(session.agent))
-                finally:
-                    stopping.is_closing = True
+            ended = await _worked(task, shown, stopping, options)
+            await shown.drained(_MOMENT_SECONDS if stopping.pressed > 1 else None)
         except asyncio.CancelledError:
             if shown.broken is None:
+                await shown.drained(_MOMENT_SECONDS)
                 raise
     if shown.broken is not None:
         raise shown.broken
     return CODES.get(ended.reason, LIMIT)
+
+
+async def _worked(task: str | None, shown: Shown, stopping: Stopping, options: dict[str, Any]) -> Ended:
+    async with Session(**agent_session(**options), on_event=shown.put) as session:
+        try:
+            stopping.agent = session.agent
+            ended = await (session.agent.run(task) if task is not None else _talk(session.agent))
+        finally:
+            stopping.is_closing = True
+    stopping.is_closing = False
+    return ended
 
 
 async def _talk(agent: Agent) -> Ended:

@@ -57,7 +57,8 @@ class Terminal:
             from ferrule.cli.choosing import choose  # for models that ask
 
             return await choose(question, _say, self._typed_line)
-        _say(f"\n{bounded(question.summary)}")
+        who = f"The subagent {visible(question.who)}: " if question.who else ""
+        _say(f"\n{who}{bounded(question.summary)}")
         if question.kind == "values":
             from ferrule.cli.filling import fill  # for servers that ask for something
 

@@ -53,6 +53,7 @@ class Told:
         self._err = err or sys.stderr
         self._main = ""
         self._cwd = ""
+        self._model = ""
         self._mid_line = False
         self._after_work = False
         """Was the last line one about the work? An answer stands apart from it."""
@@ -64,7 +65,7 @@ class Told:
         is_main = event.thread == self._main
         match event:
             case Began() if is_main:
-                self._cwd = event.cwd
+                self._cwd, self._model = event.cwd, event.model
             case Spoke() if is_main and self._live:
                 self._speak(event.text)
             case TurnEnded() if is_main:
@@ -121,7 +122,8 @@ class Told:
     def _done(self, reply: Reply, about: str, inside: str) -> None:
         mark, colour = _MARKS.get(reply.status, _FAILED)
         name = cut(_first(reply.name), _NAME)
-        took = f"  {seconds(reply.ended - reply.started)}" if reply.ended - reply.started >= 0.1 else ""
+        elapsed = reply.ended - reply.started if reply.started else 0.0  # some were never begun
+        took = f"  {seconds(elapsed)}" if elapsed >= 0.1 else ""
         room = max(20, self._width() - len(inside) - len(name) - len(took) - 4)
         why = "" if reply.ok else self._short(_first(plain(reply)))
         if why:
@@ -136,14 +138,17 @@ class Told:
     def _began(self, event: ChildBegan) -> None:
         inside = self._inside(event.thread)
         said = self._short(_first(event.description)) or "…"
-        self._children[event.child] = _Child(inside, event.name, said)
-        self._dim(cut(f"{inside}┌ {event.name}: {said} ({event.model})", self._width()))
+        self._children[event.child] = _Child(inside, said if said != "…" else event.name)
+        for child in self._children.values() if len(self._children) > 1 else ():
+            child.is_one_of_many = True
+        model = f" ({event.model})" if event.model != self._model else ""
+        self._dim(cut(f"{inside}┌ {event.name}: {said}{model}", self._width()))
 
     def _child_ended(self, event: ChildEnded) -> None:
         child = self._children.pop(event.child, None)
         if child is not None:
             how = "" if event.reason == "end" else f", {_STOPPED.get(event.reason, event.reason)}"
-            self._dim(cut(f"{child.inside}└ {child.name}: {spent(event.spent)}{how}", self._width()))
+            self._dim(cut(f"{child.inside}└ {child.said}: {spent(event.spent)}{how}", self._width()))
 
     def _inside(self, thread: str) -> str:
         """What stands before a line of this conversation: a bar for every subagent that it is inside of."""
@@ -151,7 +156,7 @@ class Told:
         if child is None:
             return "  "
         # Where several work at once, every line says whose it is.
-        label = f"{cut(child.said, 24)}: " if len(self._children) > 1 else ""
+        label = f"{cut(child.said, 24)}: " if child.is_one_of_many else ""
         return f"{child.inside}│ {label}"
 
     def _ended(self, event: Ended) -> None:
@@ -205,12 +210,12 @@ class Told:
 
 
 class _Child:
-    """A subagent at work: what stands before its first line, and how it is called."""
+    """A subagent at work: what stands before its first line, and what it is about."""
 
-    def __init__(self, inside: str, name: str, said: str) -> None:
+    def __init__(self, inside: str, said: str) -> None:
         self.inside = inside
-        self.name = name
-        self.said = said if said != "…" else name
+        self.said = said
+        self.is_one_of_many = False
 
 
 _STOPPED = {

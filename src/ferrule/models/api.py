@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import msgspec
 
@@ -24,6 +24,7 @@ from ferrule.wire.shape import WireError
 from ferrule.wire.turn import Asked
 
 _LIST_SECONDS = 5.0
+_REFUSAL_SECONDS = 10.0
 
 
 class HttpModel:
@@ -53,14 +54,14 @@ class HttpModel:
         self._settings = settings
         self._speech = SPEECH[host.api]
         self._path = self._speech.path(model)
-        self._headers = [
+        self._headers = (
             (b"host", host.url.partition("://")[2].partition("/")[0].encode()),
             (b"user-agent", f"ferrule/{__version__}".encode()),
             (b"content-type", b"application/json"),
             (b"accept", b"text/event-stream, application/json"),
             (b"accept-encoding", b"identity"),
             *self._speech.signed(host, about),
-        ]
+        )
         self._about = about
         self._is_guest = line is not None
         self._line = line or Line(host.url, quiet_seconds=settings.quiet_seconds)
@@ -117,6 +118,8 @@ class HttpModel:
 
     async def _pause(self, fault: Fault, attempt: int) -> float:
         """Seconds before the next try. Raises ModelError where there is to be none."""
+        if self._line.is_closed:
+            raise ModelError(f"{self.name} was closed while it was asked.", "cut") from None
         if fault.unthinkable and self._thoughts:
             self._thoughts = False
             fault.why = "what was thought before is left out, as the host does not take it back"
@@ -147,10 +150,10 @@ class HttpModel:
     async def _begun(self, asked: Asked) -> Incoming:
         """The beginning of an answer. Raises Fault."""
         try:
-            body = self._encoder.body(asked, self.conversation, thoughts=self._thoughts)
+            pieces = self._encoder.pieces(asked, self.conversation, thoughts=self._thoughts)
         except WireError as error:
             raise ModelError(f"The conversation cannot be sent to {self.name}: {error}", "bad") from error
-        incoming = await self._sent("POST", self._path, body)
+        incoming = await self._sent("POST", self._path, pieces)
         kind = incoming.headers.get("content-type", "").lower()
         packed = incoming.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}
         if incoming.status == 200 and not packed and "html" not in kind and "json" not in kind:
@@ -165,9 +168,9 @@ class HttpModel:
         finally:
             incoming.close()
 
-    async def _sent(self, method: str, path: str, body: bytes = b"") -> Incoming:
+    async def _sent(self, method: str, path: str, pieces: Sequence[bytes] = ()) -> Incoming:
         try:
-            return await self._line.send(method, path, self._headers, body)
+            return await self._line.send(method, path, self._headers, pieces)
         except Silent:
             raise silent(self._host, self.model, self._settings.quiet_seconds) from None
         except Broken as error:
@@ -201,9 +204,11 @@ class HttpModel:
         return fault
 
     async def _body(self, incoming: Incoming) -> bytes:
+        """What a refusal says, if it says so soon: it is not worth more waiting."""
         try:
-            return await incoming.head(LIMIT_BYTES)
-        except Broken:
+            async with asyncio.timeout(_REFUSAL_SECONDS):
+                return await incoming.head(LIMIT_BYTES)
+        except (Broken, TimeoutError):
             return b""
 
     async def names(self) -> list[str]:

@@ -3,6 +3,9 @@
 A conversation is cut into segments: what the model said, and what came behind it until the model speaks again. A turn
 never changes, so a segment is written once, and a body is its segments put together. That this is the same as writing
 the conversation at once holds for every wire, and a test says so.
+
+A body is given in pieces, and the old ones are the same objects every time: to copy a long conversation into one text
+would cost more than all the rest of asking.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,6 +45,8 @@ _END = b"}]}"
 _MARKS = 2
 _LAST = 3
 """So many segments may still change: the last one grows, and two are marked."""
+_PIECE_BYTES = 96 * 1024
+"""A piece that is not going to grow any more has at least so many."""
 
 
 class _Segment:
@@ -64,6 +69,31 @@ class _Segment:
         return self.turns[-1].role == "user" and self.data.endswith(_END)
 
 
+class _Joined:
+    """The first segments of a conversation, put together, with a comma behind each."""
+
+    def __init__(self) -> None:
+        self.turns: tuple[Turn, ...] = ()
+        self._done: list[bytes] = []
+        self._growing = bytearray()
+
+    def put(self, segment: _Segment) -> None:
+        self.turns += segment.turns
+        if segment.data:
+            self._growing += segment.data
+            self._growing += b","
+        if len(self._growing) >= _PIECE_BYTES:
+            self._done.append(bytes(self._growing))
+            self._growing.clear()
+
+    def begins(self, turns: tuple[Turn, ...]) -> bool:
+        """Does a conversation begin with these? Turns that are the same objects are not looked into."""
+        return turns[: len(self.turns)] == self.turns
+
+    def pieces(self) -> list[bytes]:
+        return [*self._done, bytes(self._growing)] if self._growing else self._done
+
+
 class Encoder:
     """Writes the bodies of one conversation."""
 
@@ -75,61 +105,58 @@ class Encoder:
         self._wire: ModuleType | None = None
         self._variant: object = None
         self._segments: list[_Segment] = []
-        self._turns: Sequence[Turn] = ()
-        """The turns that the segments are made of."""
-        self._joined = bytearray()
-        """The first segments, put together, with a comma behind each."""
-        self._joined_count = 0
-        self._joined_turns = 0
+        """The last segments, those that are not put together yet."""
+        self._joined = _Joined()
         self._frame_for: tuple[Any, ...] = ()
         self._frame = (b"", b"")
 
     def body(self, asked: Asked, conversation: str = "", *, thoughts: bool = True) -> bytes:
+        """All that is sent, as one text."""
+        return b"".join(self.pieces(asked, conversation, thoughts=thoughts))
+
+    def pieces(self, asked: Asked, conversation: str = "", *, thoughts: bool = True) -> list[bytes]:
         """All that is sent. Without `thoughts`, what the model thought stays here."""
         wire = self._wire = self._wire or load_wire(self._host.api)
         thoughts = thoughts and self._host.row.takes_thinking
-        system, turns = self._apart(asked.turns)
-        before, behind = self._framed(asked, system, conversation)
         free = frozenset(one.name for one in asked.definitions if one.grammar)
         if self._variant != (free, thoughts):
             self._variant = (free, thoughts)
-            self._segments, self._turns = [], ()
-            self._joined, self._joined_count, self._joined_turns = bytearray(), 0, 0
+            self._segments, self._joined = [], _Joined()
+        system, turns = self._apart(asked.turns)
+        before, behind = self._framed(asked, system, conversation)
         self._take(wire, turns, asked.definitions, thoughts=thoughts)
-        if not all(segment.is_alone for segment in self._segments[self._joined_count :]):
+        if not all(segment.is_alone for segment in self._segments):
             whole = self._list(wire, turns, asked.definitions, thoughts=thoughts)
-            return b"".join((before, encoded(whole)[1:-1], behind))
-        last = b",".join(self._pieces())
-        return b"".join((before, self._joined if last else self._joined[:-1], last, behind))
+            return [before, encoded(whole)[1:-1], behind]
+        out = [before, *self._joined.pieces(), b",".join(self._last()), behind]
+        if not out[-2] and len(out) > 3:
+            out[-3] = out[-3][:-1]
+        return out
 
     def _take(
-        self, wire: ModuleType, turns: Sequence[Turn], definitions: Sequence[Definition], *, thoughts: bool
+        self, wire: ModuleType, turns: tuple[Turn, ...], definitions: Sequence[Definition], *, thoughts: bool
     ) -> None:
         """Writes the segments that are new. All but the last few are put together for good."""
-        old = self._segments
-        kept = self._joined_count
-        start = self._joined_turns
+        old, joined = self._segments, self._joined
+        start = len(joined.turns)
         # What was put together holds as long as the conversation goes on behind it, and the model speaks next there.
         goes_on = start < len(turns) and turns[start].role == "assistant"
-        if kept and not (goes_on and all(map(is_, self._turns[:start], turns))):
-            kept, start = 0, 0
-            self._joined, self._joined_count, self._joined_turns = bytearray(), 0, 0
-        self._segments = old[:kept]
-        for at, some in enumerate(_segments(turns[start:]), kept):
+        if start and not (goes_on and joined.begins(turns)):
+            old, start = [], 0
+            joined = self._joined = _Joined()
+        new: list[_Segment] = []
+        for at, some in enumerate(_segments(turns[start:])):
             known = at < len(old) and _same(old[at].turns, some)
-            self._segments.append(old[at] if known else self._written(wire, some, definitions, thoughts=thoughts))
-        self._turns = turns
-        for segment in self._segments[self._joined_count : max(self._joined_count, len(self._segments) - _LAST)]:
-            if not segment.is_alone:
-                break
-            if segment.data:
-                self._joined += segment.data + b","
-            self._joined_count += 1
-            self._joined_turns += len(segment.turns)
+            new.append(old[at] if known else self._written(wire, some, definitions, thoughts=thoughts))
+        done = 0
+        while done < len(new) - _LAST and new[done].is_alone:
+            joined.put(new[done])
+            done += 1
+        self._segments = new[done:]
 
-    def _pieces(self) -> list[bytes]:
+    def _last(self) -> list[bytes]:
         """The segments that are not put together yet; the marks of an API that wants them are among these."""
-        last = self._segments[self._joined_count :]
+        last = self._segments
         pieces = [segment.data for segment in last]
         marks = _MARKS if self._marks else 0
         for at in range(len(pieces) - 1, -1, -1):
@@ -138,15 +165,19 @@ class Encoder:
                 marks -= 1
         return [piece for piece in pieces if piece]
 
-    def _apart(self, turns: Sequence[Turn]) -> tuple[tuple[Turn, ...], Sequence[Turn]]:
+    def _apart(self, turns: Sequence[Turn]) -> tuple[tuple[Turn, ...], tuple[Turn, ...]]:
         """The turns that stand before the conversation, and the conversation."""
         if self._place.inline:
-            return (), turns
+            return (), tuple(turns)
         first = next((at for at, turn in enumerate(turns) if turn.role != "system"), len(turns))
-        system, rest = tuple(turns[:first]), turns[first:]
-        if not self._place.leading and "system" in map(_role, rest):
+        system, rest = tuple(turns[:first]), tuple(turns[first:])
+        if self._place.leading:
+            return system, rest
+        # What was put together has no words of the system in it, and need not be looked through again.
+        new = rest[len(self._joined.turns) :] if self._joined.begins(rest) else rest
+        if "system" in map(_role, new):
             system += tuple(turn for turn in rest if turn.role == "system")
-            rest = [turn for turn in rest if turn.role != "system"]
+            rest = tuple(turn for turn in rest if turn.role != "system")
         return system, rest
 
     def _framed(self, asked: Asked, system: tuple[Turn, ...], conversation: str) -> tuple[bytes, bytes]:

@@ -12,6 +12,8 @@ from ferrule.models.model import ModelError, Trouble
 LIMIT_CHARS = 500
 LIMIT_BYTES = 64 * 1024
 
+PROXY_ADVICE = "wants a name and a password, or refuses those it got: set HTTPS_PROXY to http://NAME:PASSWORD@HOST:PORT"
+
 PASSING = frozenset((408, 409, 429, 500, 502, 503, 504, 529))
 """Statuses after which it is asked again."""
 
@@ -207,7 +209,7 @@ def _meaning(status: int, words: str, host: Host, model: str) -> tuple[Trouble, 
     if status == 413 or (status in {400, 422, 500} and _has(words, _TOO_LONG)):
         return "too-long", "does not take so long a conversation: make it shorter with /compact, or begin a new one"
     if status == 401 or (status in {400, 403} and _has(words, _NO_KEY)):
-        return "wrong-key", _key_advice(host, "refuses the key")
+        return "wrong-key", _key_hint(host, "refuses the key")
     if status == 402 or (status in {400, 403, 429} and _has(words, _NO_MONEY)):
         return "limit", f"has no more to give for this key: look at the plan and the billing of {host.name}"
     if (status < 500 and _has(words, _NO_MODEL)) or (status == 404 and _has(words, ("model", model.lower()))):
@@ -219,8 +221,10 @@ def _by_status(status: int, words: str, host: Host) -> tuple[Trouble, str]:
     setting = f"models.hosts.{host.name}.url"
     if 300 <= status < 400:
         return "bad", f"leads elsewhere, which is not followed with a key; set {setting} to the right address"
+    if status == 407:
+        return "network", f"is behind a proxy that {PROXY_ADVICE.replace('HTTPS_', 'HTTP_')}"
     if status == 403:
-        return "wrong-key", _key_advice(host, "may not be used with the key")
+        return "wrong-key", _key_hint(host, "may not be used with the key")
     if status in {404, 405}:
         return "bad", f"is not at this address, {host.url}; look at {setting} in the settings"
     if status == 429:
@@ -232,7 +236,7 @@ def _by_status(status: int, words: str, host: Host) -> tuple[Trouble, str]:
     return "bad", "did not take what was sent" if status >= 400 else "did not answer with a stream"
 
 
-def _key_advice(host: Host, verb: str) -> str:
+def _key_hint(host: Host, verb: str) -> str:
     if not host.key_env:
         return f"{verb}; set models.hosts.{host.name}.key_env in the settings to the variable that has one"
     return f"{verb} of {host.key_env}; set that variable to a key that is valid for {host.name}"

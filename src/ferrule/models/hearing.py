@@ -11,6 +11,9 @@ from ferrule.models.speech import reader_of
 from ferrule.wire.delta import Broke, Delta
 from ferrule.wire.sse import Event, EventReader, EventTooLongError
 
+MOST_SILENT_BYTES = 64 * 1024 * 1024
+"""So much may come that is nothing of an answer: comments, and events of kinds that are not known."""
+
 
 class Hearing:
     """One answer as it arrives."""
@@ -23,6 +26,7 @@ class Hearing:
         self._events = EventReader()
         self._reader = reader_of(host.api)
         self._is_done = False
+        self._silent_bytes = 0
 
     async def more(self) -> list[Delta] | None:
         """What the next piece says; None when all is said. Raises Fault."""
@@ -35,6 +39,10 @@ class Hearing:
             deltas = self._read(self._events.feed(piece))
         except EventTooLongError as error:
             raise fault(self._host, self._model, "bad", f"sent what is no answer: {error}", passing=False) from error
+        self._silent_bytes = 0 if deltas else self._silent_bytes + len(piece)
+        if self._silent_bytes > MOST_SILENT_BYTES:
+            advice = f"sent {MOST_SILENT_BYTES:,} bytes that are nothing of an answer"
+            raise fault(self._host, self._model, "bad", advice, passing=False)
         if self._reader.is_over:
             self._is_done = True
             await self._incoming.finish()

@@ -192,10 +192,28 @@ def _check(name: str, row: Row) -> None:
     is_odd = not row.url.isascii() or not row.url.isprintable() or any(sign in row.url for sign in " ?#")
     if not separator or scheme not in {"http", "https"} or not machine or is_odd:
         raise ConfigError(f"The address of the host {name} must begin with https:// or http:// and name a machine.")
+    if not _can_be_machine(machine.rpartition("@")[2]):
+        raise ConfigError(f"The address of the host {name} names no machine that there can be: look at its port.")
     if "@" in machine:
         raise ConfigError(f"The address of the host {name} must not hold a name or a password: use a key variable.")
     if scheme == "http" and not row.free and not is_near(machine):
         raise ConfigError(f"The address of the host {name} must begin with https://: a key would be read on the way.")
+
+
+def _can_be_machine(machine: str) -> bool:
+    name, bracket, port = machine.rpartition("]")
+    if bracket:
+        import ipaddress  # only for addresses of the sixth version
+
+        try:
+            ipaddress.IPv6Address(name.removeprefix("["))
+        except ValueError:
+            return False
+        name, port = name[1:], port[1:] if port[:1] == ":" else "1" if not port else ""
+    else:
+        name, colon, port = machine.partition(":")
+        port = port if colon else "1"
+    return bool(name) and "[" not in name and port.isdigit() and 0 < len(port) <= 5 and 0 < int(port) < 1 << 16
 
 
 def _check_sent(text: str, what: str) -> None:

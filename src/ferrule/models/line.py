@@ -6,107 +6,19 @@ a turn would wait for. Nothing here follows a redirection, keeps a cookie or unp
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from ferrule.models.sockets import Broken, Silent, Stream, Unreachable
+from ferrule.models.asking import Begun, Connection, Head, Headers
+from ferrule.models.sockets import Broken, Silent, Unreachable
 
 if TYPE_CHECKING:
     from ferrule.models.route import Route
 
-Headers = Sequence[tuple[bytes, bytes]]
-
 _FINISH_SECONDS = 5.0
 _IDLE = 8
 """So many connections are kept open at most; subagents ask at the same time."""
-_HEAD_BYTES = 1 << 16
-
-
-class Begun(NamedTuple):
-    """How an answer begins."""
-
-    status: int
-    headers: dict[str, str]
-
-
-class Connection:
-    """One connection, and HTTP on it: one question after the other."""
-
-    def __init__(self, stream: Stream) -> None:
-        import h11  # the first turn pays for it
-
-        self._stream = stream
-        self._http: Any = h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEAD_BYTES)
-        self.is_done = True
-        """Was the last answer read to its end?"""
-
-    @property
-    def is_free(self) -> bool:
-        """Can the next question go over it?"""
-        return self.is_done and self._stream.is_fresh
-
-    async def ask(self, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes) -> Begun:
-        """Raises Broken."""
-        import h11  # here already
-
-        self.is_done = False
-        http = self._http
-        try:
-            head = http.send(h11.Request(method=method, target=target, headers=headers))
-            data = head + http.send(h11.Data(data=body)) if body else head
-            http.send(h11.EndOfMessage())
-        except h11.LocalProtocolError:
-            # What is wrong with them is not said: they hold a key.
-            raise Unreachable("its address or its headers cannot be used", passing=False) from None
-        await self._stream.write(data)
-        while True:
-            event = await self._event()
-            if isinstance(event, h11.Response):
-                pairs = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers)
-                return Begun(event.status_code, dict(pairs))
-            if not isinstance(event, h11.InformationalResponse):
-                raise Broken("it said something that is no answer")
-
-    async def piece(self, *, wait: bool = True) -> bytes | None:
-        """The next piece of the body, None at its end; without waiting, None also where it is not here yet.
-
-        Raises: Broken.
-        """
-        import h11  # here already
-
-        if self.is_done:
-            return None
-        event = await self._event(wait=wait)
-        if event is h11.NEED_DATA:
-            return None
-        if isinstance(event, h11.Data):
-            return bytes(event.data)
-        if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
-            self._http.start_next_cycle()
-        else:
-            self.close()
-        self.is_done = True
-        return None
-
-    def _next(self) -> Any:
-        import h11  # here already
-
-        try:
-            return self._http.next_event()
-        except h11.RemoteProtocolError as error:
-            raise Broken(f"what it says is no HTTP ({error})") from None
-
-    async def _event(self, *, wait: bool = True) -> Any:
-        import h11  # here already
-
-        while (event := self._next()) is h11.NEED_DATA and (wait or self._stream.has_waiting):
-            data = await self._stream.read()
-            if not data and self._http.their_state is h11.SEND_RESPONSE:
-                raise Broken("it closed the connection without an answer")
-            self._http.receive_data(data)
-        return event
-
-    def close(self) -> None:
-        self._stream.close()
+_IDLE_SECONDS = 300.0
+"""A connection that nobody asks over for so long is closed."""
 
 
 class Incoming:
@@ -149,7 +61,7 @@ class Incoming:
         """Nothing more is wanted: the other side sees at once that nobody listens."""
         if not self._is_left:
             self._is_left = True
-            self._connection.close()
+            self._line.drop(self._connection)
 
     def _leave(self) -> None:
         if not self._is_left:
@@ -163,39 +75,54 @@ class Line:
     def __init__(self, url: str, *, quiet_seconds: float) -> None:
         self._base = url
         self._quiet_seconds = quiet_seconds
+        self._open: set[Connection] = set()
         self._idle: list[Connection] = []
         self._finishing: set[asyncio.Task[None]] = set()
         self._route: Route | None = None
+        self._heads: dict[tuple[str, str, Headers], Head] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self.is_closed = False
 
-    async def send(self, method: str, path: str, headers: Headers, body: bytes = b"") -> Incoming:
+    async def send(self, method: str, path: str, headers: Headers, pieces: Sequence[bytes] = ()) -> Incoming:
         """Ask, and hear how the answer begins. Raises Broken."""
+        self._check()
         if self._route is None:
             from ferrule.models.route import route  # the first turn pays for it
 
             self._route = route(self._base)
-        target = self._route.target(path)
-        given = [*headers, *self._route.headers]
-        if body:
-            given.append((b"content-length", b"%d" % len(body)))
+        head = self._heads.get((method, path, headers))
+        if head is None:
+            head = Head(method, self._route.target(path), (*headers, *self._route.headers))
+            self._heads[method, path, headers] = head
         connection = await self._waiting()
         if connection is not None:
             try:
-                return Incoming(self, connection, await connection.ask(method, target, given, body))
+                return Incoming(self, connection, await connection.ask(head, pieces))
             except Silent:
-                connection.close()
+                self.drop(connection)
                 raise
             except Broken:
-                # The host had closed it, as hosts do after a while. A new one tells whether that was all.
-                connection.close()
+                self.drop(connection)
+                # The host had closed it, as hosts do after a while: it has not even heard the question. Where it
+                # has said anything, it has, and might be made to do the same twice.
+                if connection.has_heard:
+                    raise
             except BaseException:
-                connection.close()
+                self.drop(connection)
                 raise
+        self._check()
         connection = Connection(await self._route.open(self._quiet_seconds))
+        self._open.add(connection)
         try:
-            return Incoming(self, connection, await connection.ask(method, target, given, body))
+            self._check()
+            return Incoming(self, connection, await connection.ask(head, pieces))
         except BaseException:
-            connection.close()
+            self.drop(connection)
             raise
+
+    def _check(self) -> None:
+        if self.is_closed:
+            raise Unreachable("the model was closed", passing=False)
 
     async def _waiting(self) -> Connection | None:
         """A connection that is open and free, if there is one."""
@@ -206,15 +133,34 @@ class Line:
             connection = self._idle.pop()
             if connection.is_free:
                 return connection
-            connection.close()
+            self.drop(connection)
         return None
+
+    def drop(self, connection: Connection) -> None:
+        """Nothing more goes over it."""
+        self._open.discard(connection)
+        connection.close()
 
     def give_back(self, connection: Connection) -> None:
         """It is free again, unless it is closed or there are enough."""
-        if connection.is_free and len(self._idle) < _IDLE:
-            self._idle.append(connection)
-        else:
-            connection.close()
+        if self.is_closed or not connection.is_free or len(self._idle) >= _IDLE:
+            self.drop(connection)
+            return
+        loop = asyncio.get_running_loop()
+        connection.free_since = loop.time()
+        self._idle.append(connection)
+        # One timer for many questions: it looks again when it rings too early.
+        if self._timer is None:
+            self._timer = loop.call_later(_IDLE_SECONDS, self._sweep, loop)
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        oldest = loop.time() - _IDLE_SECONDS
+        # The last one given back is the first one taken, so that those at the beginning have waited longest.
+        while self._idle and self._idle[0].free_since <= oldest:
+            self.drop(self._idle.pop(0))
+        if self._idle:
+            self._timer = loop.call_at(self._idle[0].free_since + _IDLE_SECONDS, self._sweep, loop)
 
     def finish(self, connection: Connection) -> None:
         """What is left of an answer is read while others work, for a while."""
@@ -229,16 +175,21 @@ class Line:
                     pass
             self.give_back(connection)
         except (Broken, TimeoutError):
-            connection.close()
+            self.drop(connection)
         except BaseException:
-            connection.close()
+            self.drop(connection)
             raise
 
     async def close(self) -> None:
-        """Ends all connections."""
+        """Ends all connections, also those over which somebody is just asking."""
+        self.is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         tasks = list(self._finishing)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        while self._idle:
-            self._idle.pop().close()
+        self._idle.clear()
+        while self._open:
+            self._open.pop().close()

@@ -7,11 +7,13 @@ written. The harness time of a turn is measured in fewer.
 import asyncio
 import os
 import ssl
+from collections.abc import Iterable
 
 _HIGH_BYTES = 1 << 18
 """So much may wait to be read before the other side is asked to stop."""
 _HEAD_START_SECONDS = 0.25
 """A machine with several addresses has so long for each before the next one is tried beside it."""
+_NOT_NOW = float("inf")
 
 
 class Broken(Exception):  # noqa: N818 - it is judged by whoever reads, and never leaves
@@ -35,15 +37,20 @@ class Stream(asyncio.Protocol):
     """One connection. A side that says nothing for `quiet_seconds` has broken off."""
 
     def __init__(self, quiet_seconds: float) -> None:
+        self._loop = asyncio.get_running_loop()
         self._quiet_seconds = quiet_seconds
         self._transport: asyncio.Transport | None = None
         self._waiting = bytearray()
         self._error: Exception | None = None
         self._reader: asyncio.Future[None] | None = None
         self._writer: asyncio.Future[None] | None = None
+        self._until = _NOT_NOW
+        self._timer: asyncio.TimerHandle | None = None
         self._is_over = False
         self._is_full = False
         self._is_paused = False
+        self.has_heard = False
+        """Has anything come since this was last taken back?"""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -51,14 +58,17 @@ class Stream(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._waiting += data
+        self.has_heard = True
         if len(self._waiting) > _HIGH_BYTES and not self._is_paused and self._transport is not None:
             self._is_paused = True
             self._transport.pause_reading()
         _wake(self._reader)
+        _wake(self._writer)
 
     def eof_received(self) -> None:
         self._is_over = True
         _wake(self._reader)
+        _wake(self._writer)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_over = True
@@ -75,24 +85,30 @@ class Stream(asyncio.Protocol):
 
     @property
     def is_fresh(self) -> bool:
-        """Is it open, and has nobody spoken unasked? A host that does has closed it, or lost its way."""
-        closing = self._transport is None or self._transport.is_closing()
-        return not (closing or self._is_over or self._waiting)
+        """Is it open, is all said, and has nobody spoken unasked? A host that does has closed it, or lost its way."""
+        transport = self._transport
+        if transport is None or transport.is_closing() or self._is_over:
+            return False
+        return not self._waiting and not transport.get_write_buffer_size()
 
     @property
     def has_waiting(self) -> bool:
         """Can something be read without waiting for it?"""
         return bool(self._waiting) or self._is_over
 
-    async def read(self) -> bytes:
+    def deadline(self) -> float:
+        """When whoever should speak from now on has been silent for too long."""
+        return self._loop.time() + self._quiet_seconds
+
+    async def read(self, until: float | None = None) -> bytes:
         """What has come; nothing at the end. Raises Broken."""
         while not self._waiting:
             if self._error is not None:
-                raise Broken(_why(self._error))
+                raise Broken(why(self._error))
             if self._is_over:
                 return b""
-            self._reader = asyncio.get_running_loop().create_future()
-            await self._within(self._reader)
+            self._reader = self._loop.create_future()
+            await self._within(self._reader, self.deadline() if until is None else until)
         data = bytes(self._waiting)
         self._waiting.clear()
         if self._is_paused and self._transport is not None:
@@ -100,46 +116,76 @@ class Stream(asyncio.Protocol):
             self._transport.resume_reading()
         return data
 
-    async def write(self, data: bytes) -> None:
-        """Sends it. A side that hangs up meanwhile may have said why, so that is for the reader to see."""
-        if self._transport is None or self._transport.is_closing():
-            return
-        self._transport.write(data)
-        while self._is_full and not self._is_over:
-            self._writer = asyncio.get_running_loop().create_future()
-            await self._within(self._writer)
+    async def write(self, pieces: Iterable[bytes]) -> None:
+        """Sends them. A side that hangs up or answers meanwhile may have said why, so that is for the reader to see."""
+        for piece in pieces:
+            if self._transport is None or self._transport.is_closing():
+                return
+            self._transport.write(piece)
+            while self._is_full and not self._is_over and not self._waiting:
+                self._writer = self._loop.create_future()
+                await self._within(self._writer, self.deadline())
 
     def close(self) -> None:
         """At once: what was not read is of no use to anybody, and the other side need not go on."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._transport is not None:
             self._transport.abort()
+        # The transport says so later; whoever waits need not.
+        self._is_over = True
+        _wake(self._reader)
+        _wake(self._writer)
 
     async def secure(self, context: ssl.SSLContext, host: str, seconds: float) -> None:
         """From here on nobody on the way can read it, and the other side is who it says. Raises Unreachable."""
         assert self._transport is not None
+        if self._waiting or self._is_over:
+            # What came before would be taken for words of the other side, and anybody may have said it.
+            self.close()
+            raise Unreachable("it spoke, or hung up, before the connection was secured")
         try:
-            secured = await asyncio.get_running_loop().start_tls(
+            secured = await self._loop.start_tls(
                 self._transport, self, context, server_hostname=host, ssl_handshake_timeout=seconds
             )
         except (OSError, ssl.SSLError) as error:
             self.close()
             wrong = isinstance(error, ssl.SSLCertVerificationError)
-            raise Unreachable(_why(error), passing=not wrong) from None
+            raise Unreachable(why(error), passing=not wrong) from None
         if secured is None:
             raise Unreachable("the connection was closed while it was being secured")
         self._transport = secured
 
-    async def _within(self, future: "asyncio.Future[None]") -> None:
-        # A timer is cheaper than a task or a context of its own, and this is done for every piece.
-        timer = asyncio.get_running_loop().call_later(self._quiet_seconds, _fail, future)
+    async def _within(self, future: "asyncio.Future[None]", until: float) -> None:
+        # One timer for many waits: it looks again when it rings too early. This is done for every piece.
+        self._until = until
+        if self._timer is None or self._timer.when() > until:
+            self._set(until)
         try:
             await future
         finally:
-            timer.cancel()
+            self._until = _NOT_NOW
+
+    def _set(self, until: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(until, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self._until == _NOT_NOW:
+            return
+        if self._loop.time() < self._until:
+            self._set(self._until)
+            return
+        for future in (self._reader, self._writer):
+            if future is not None and not future.done():
+                future.set_exception(Silent("nothing came for too long"))
 
 
 async def connected(host: str, port: int, *, seconds: float, quiet_seconds: float) -> Stream:
-    """A connection to a machine. Raises Unreachable."""
+    """A connection to a machine. Its name is looked up in a thread. Raises Unreachable."""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(seconds):
@@ -149,15 +195,10 @@ async def connected(host: str, port: int, *, seconds: float, quiet_seconds: floa
     except TimeoutError:
         raise Unreachable("nobody answered in time") from None
     except OSError as error:
-        raise Unreachable(_why(error)) from None
-    except UnicodeError:
+        raise Unreachable(why(error, host)) from None
+    except (UnicodeError, OverflowError, ValueError):
         raise Unreachable("this is no name of a machine", passing=False) from None
     return stream
-
-
-def _fail(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_exception(Silent("nothing came for too long"))
 
 
 def _wake(future: "asyncio.Future[None] | None") -> None:
@@ -165,12 +206,21 @@ def _wake(future: "asyncio.Future[None] | None") -> None:
         future.set_result(None)
 
 
-def _why(error: Exception) -> str:
+def why(error: Exception, host: str = "") -> str:
     """What an error of the system says, in its own words and without what it is about."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate cannot be trusted: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
         return (error.reason or "the connection could not be secured").lower().replace("_", " ")
-    if isinstance(error, OSError) and error.errno and error.errno > 0:
+    if not isinstance(error, OSError):
+        return str(error) or type(error).__name__
+    from socket import gaierror  # asyncio has it already
+
+    if isinstance(error, gaierror):
+        return f"the name {host} is not known ({(error.strerror or 'no address').lower()})"
+    if error.errno:
         return os.strerror(error.errno).lower()
-    return str(error) or type(error).__name__
+    import re  # only for a machine with several addresses, none of which answers
+
+    found = dict.fromkeys(os.strerror(int(number)).lower() for number in re.findall(r"\[Errno (\d{1,5})\]", str(error)))
+    return ", ".join(found) or str(error) or type(error).__name__

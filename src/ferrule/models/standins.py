@@ -15,6 +15,10 @@ from typing import Any
 from ferrule.core.errors import FerruleError
 
 
+_LOOK_SECONDS = 1.0
+"""For one look: an expression can be written so that it takes for ever."""
+
+
 class NotFound(FerruleError):  # noqa: N818 - the state: whoever replays turns it into an error of its own
     """Nothing in a result is what a recording wants from there; the message is a sentence."""
 
@@ -58,9 +62,13 @@ def filled(value: Any, workspace: str, results: Callable[[], Mapping[str, str]])
 def _found(call_id: str, expression: str, results: Mapping[str, str]) -> str:
     if call_id not in results:
         raise NotFound(f"it wants something from the result of {call_id}, and there is none.")
+    import regex  # type: ignore[import-untyped]  # it has no types, and it can be stopped; for recordings that look
+
     try:
-        match = re.search(expression, results[call_id])
-    except re.error as error:
+        match = regex.search(expression, results[call_id], timeout=_LOOK_SECONDS)
+    except TimeoutError as error:
+        raise NotFound(f"the regular expression {expression!r} takes too long to look for.") from error
+    except (regex.error, OverflowError, RecursionError) as error:
         raise NotFound(f"the regular expression {expression!r} is not valid: {error}.") from error
     if match is None:
         raise NotFound(f"nothing in the result of {call_id} matches {expression!r}.")

@@ -37,7 +37,7 @@ def includes(
         return False
     if mode.only is not None and not _named(mode.only, name, known, canonical):
         return False
-    if mode.without and _named(mode.without, name, known, canonical):
+    if mode.without and _kept_out(mode.without, name, known, canonical):
         return False
     if known.startswith("mcp__"):
         return mode.allow_mcp
@@ -55,3 +55,16 @@ def _named(patterns: Sequence[str], name: str, known: str, canonical: Callable[[
     from fnmatch import fnmatchcase  # for subagents
 
     return any(canonical(one) == known or fnmatchcase(name, one) or fnmatchcase(known, one) for one in patterns)
+
+
+def _kept_out(patterns: Sequence[str], name: str, known: str, canonical: Callable[[str], str]) -> bool:
+    """The same for what is kept out: `BASH` and `web-fetch` leave no doubt about what is meant either."""
+    if _named(patterns, name, known, canonical):
+        return True
+    names = {_plain(name), _plain(known)}
+    spelled = ({_plain(one), _plain(canonical(one.lower())), _plain(canonical(one.capitalize()))} for one in patterns)
+    return any(names & one for one in spelled) or _named([one.lower() for one in patterns], name.lower(), known, str)
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "").replace("_", "").casefold()

@@ -89,18 +89,21 @@ class RankedFiles:
         if self._seen.get(path) != signature:
             self._forget(path)
             self._seen[path] = signature
-            # Also what cannot be read is found by its name, but not what nobody may see.
+            # Also what cannot be read is found by its name, but not what nobody may see, or make anything of.
             if stat.S_ISREG(status.st_mode) and not self._guard.secret(real):
-                self._ranked.put(path, self._text(real) if status.st_size <= FILE_BYTES else "")
+                text = self._text(real) if status.st_size <= FILE_BYTES else ""
+                if text is not None:
+                    self._ranked.put(path, text)
         return min(status.st_size, FILE_BYTES) if path in self._ranked else 0
 
-    def _text(self, real: str) -> str:
+    def _text(self, real: str) -> str | None:
+        """None for a binary file."""
         try:
             raw = self._read(real)
         except (OSError, FerruleError):
             return ""
         if b"\0" in raw[:_HEAD_BYTES]:
-            return ""
+            return None
         if len(raw) > _DATA_BYTES and (real.endswith(DATA) or len(raw) > _LONG_LINE * (raw.count(b"\n") + 1)):
             raw = raw[:_DATA_BYTES]
         return raw.decode(errors="replace")
@@ -127,7 +130,7 @@ class RankedFiles:
             for match in self._ranked.search(query, 2 * most):
                 real = os.path.join(self.jail.folder, match.path)
                 if not self._guard.secret(real):
-                    lines = self._text(real).split("\n")[match.first - 1 : match.last]
+                    lines = (self._text(real) or "").split("\n")[match.first - 1 : match.last]
                     out.append(Spotted(match.path, region(lines, weights, start=match.first), match.score))
                 if len(out) == most:
                     break

@@ -153,11 +153,11 @@ class Todos:
     async def _all(self) -> Rows:
         def work(database: "Database") -> Rows:
             # Several statements that have to agree; a reader waits for nobody.
-            return database.read(self._snapshot) if os.path.exists(self._path) else {}
+            return database.read(self._rows_now) if os.path.exists(self._path) else {}
 
         return await self._run(work)
 
-    def _snapshot(self, connection: "sqlite3.Connection") -> Rows:
+    def _rows_now(self, connection: "sqlite3.Connection") -> Rows:
         connection.execute("BEGIN")
         try:
             return self._load(connection)

@@ -22,7 +22,7 @@ _numbers = itertools.count()
 
 def open_terminal(columns=100, rows=30):
     """tmux or, where it is missing, what comes next to it."""
-    if shutil.which("tmuxx") is not None:
+    if shutil.which("tmux") is not None:
         return Tmux(columns, rows)
     print(
         "tmux is not there: the conversation is tested on a pseudo-terminal, and not how its screen looks.",

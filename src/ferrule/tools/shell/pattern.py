@@ -1,6 +1,7 @@
 """Regular expressions that a model wrote: they can be written so that they take for ever, so their time is limited."""
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from ferrule.core.errors import ToolFailure
@@ -45,13 +46,18 @@ class Pattern:
 
     def lines(self, text: str) -> str:
         """The lines in which it is."""
+        lines = text.splitlines(keepends=True)
+        return "".join(lines[at] for at in self.where(lines))
+
+    def where(self, lines: Sequence[str]) -> list[int]:
+        """The places of the lines in which it is, from 0."""
         until = time.monotonic() + _LINES_SECONDS
-        kept = []
-        for line in text.splitlines(keepends=True):
+        found = []
+        for at, line in enumerate(lines):
             try:
                 if self._compiled.search(line, timeout=max(0.001, until - time.monotonic()), concurrent=True):
-                    kept.append(line)
+                    found.append(at)
             except TimeoutError:
                 self._is_slow = True
                 self.check()
-        return "".join(kept)
+        return found
