@@ -39,9 +39,21 @@ def test_without_a_model_it_says_how_to_choose_one():
     assert ran().output.startswith("No model is chosen: use --model, FERRULE_MODEL")
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        pytest.param("opus", "opus, that is anthropic:claude-opus-5-5, is asked, by --model.", id="a short name"),
+        pytest.param("anthropic:x", "anthropic:x is asked, by --model.", id="a whole name"),
+        pytest.param("nosuch:x", "nosuch:x is chosen, by --model, and cannot be asked: No host", id="no such host"),
+    ],
+)
+def test_it_says_what_the_chosen_name_means(name, words):
+    assert ran("--model", name).output.startswith(words)
+
+
 CHOSEN = [
-    pytest.param((), {"FERRULE_MODEL": "opus"}, {"name": "opus", "by": "environment"}, id="environment"),
-    pytest.param(("--model", "haiku"), {"FERRULE_MODEL": "opus"}, {"name": "haiku", "by": "flag"}, id="flag"),
+    pytest.param((), {"FERRULE_MODEL": "opus"}, ("opus", "environment", "anthropic:claude-opus-5-5"), id="environment"),
+    pytest.param(("--model", "o:x"), {"FERRULE_MODEL": "opus"}, ("o:x", "flag", None), id="flag"),
     pytest.param((), {}, None, id="none"),
 ]
 
@@ -52,7 +64,9 @@ def test_it_says_which_model_is_chosen_and_by_whom(args, environment, wanted, mo
         monkeypatch.setenv(name, value)
     value = json.loads(ran(*args, "--json").output)
 
-    assert value["model"] == wanted
+    model = value["model"]
+    assert (model and (model["name"], model["by"], model["means"])) == wanted
+    assert bool(model and model["error"]) == (wanted is not None and wanted[2] is None)
     assert value["roles"]["sonnet"].startswith("anthropic:claude-sonnet")
     assert {host["name"]: host["key_set"] for host in value["hosts"]}["anthropic"] is True
     assert any(row["begins"] == "claude-opus-5-5" and row["prices"]["input"] == 4 for row in value["known"])
@@ -135,6 +149,9 @@ def test_a_refusal_is_one_line_and_a_failure(monkeypatch, capsys):
     [
         pytest.param(["list"], 2, "Write `ferrule models list HOST`", id="no host"),
         pytest.param(["list", "antropic"], 2, "Did you mean 'anthropic'", id="no such host"),
+        pytest.param(["list", "anthropic:x"], 2, "Did you mean 'anthropic'", id="a model for a host"),
+        pytest.param(["list", "scripted"], 2, "write scripted:FILE", id="a kind of file"),
+        pytest.param(["test", "anthropic"], 2, "names no model: write anthropic:MODEL", id="a host for a model"),
         pytest.param(["test", "openai:gpt-5.2"], 1, "OPENAI_API_KEY is not set", id="no key"),
         pytest.param(["test"], 1, "No model is chosen", id="no model"),
         pytest.param(["show", "x"], 2, "Write `ferrule models`", id="too much"),

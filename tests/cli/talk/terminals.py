@@ -1,5 +1,6 @@
 """A terminal for tests: tmux, which is a real one, or a pseudo-terminal whose output is read as a stream."""
 
+import contextlib
 import itertools
 import os
 import pty
@@ -131,10 +132,18 @@ class Pty(_Waiting):
             os.chdir(cwd)
             os.environ.update({"TERM": "xterm", **environment})
             os.execv(FERRULE[0], [*FERRULE, *arguments])
+        os.set_blocking(self._terminal, False)
         self.resize(*self._size)
 
     def type(self, text):
-        os.write(self._terminal, text.encode())
+        """Whoever does not read what is typed does not hold up the test for ever."""
+        raw, limit = text.encode(), time.monotonic() + _LIMIT_SECONDS
+        while raw:
+            assert time.monotonic() < limit, self.screen()
+            if select.select([], [self._terminal], [], 0.03)[1]:
+                with contextlib.suppress(BlockingIOError):
+                    raw = raw[os.write(self._terminal, raw) :]
+            self.screen()
 
     def press(self, *keys):
         for key in keys:
@@ -151,7 +160,8 @@ class Pty(_Waiting):
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def screen(self):
-        while select.select([self._terminal], [], [], 0)[0]:
+        limit = time.monotonic() + 1
+        while time.monotonic() < limit and select.select([self._terminal], [], [], 0)[0]:
             try:
                 piece = os.read(self._terminal, 65536)
             except OSError:
