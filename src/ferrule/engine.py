@@ -67,10 +67,8 @@ class Engine(Lookback):
         check(tools := tuple(tools), ask, add_dirs, settings, mcp_config)
         self.state = os.path.abspath(state) if state is not None else state_folder()
         self.settings, self.layered = (settings, None) if settings else settled(os.fspath(workspace), self.state)
-        self._folders = (
-            os.fspath(workspace),
-            (*self.settings.files.add_dirs, *(os.fspath(folder) for folder in add_dirs)),
-        )
+        more = (*self.settings.files.add_dirs, *(os.fspath(one) for one in add_dirs))
+        self._folders = (os.fspath(workspace), more)
         check_folders(self._folders[0], *self._folders[1])
         self.dialect = chosen(dialect, model(self.settings) if callable(model) else model, self.settings)
         self.registry = registry_of(self.dialect, self.settings, tools, self._foreign, for_people=lazy)
@@ -131,12 +129,15 @@ class Engine(Lookback):
         if not self._opened:
             return
         self._opened = False
-        await self._flow.stop()
-        await self._companions.end()
-        self._runner.close()
-        await self._services.close()
-        for stream in self._streams:
-            stream.put(None)
+        try:
+            await self._flow.stop()
+            await self._companions.end()
+        finally:
+            # Also when whoever closes it has no more patience with a hook: no process, lock or connection stays.
+            self._runner.close()
+            await self._services.close()
+            for stream in self._streams:
+                stream.put(None)
 
     def definitions(self, wire: str | None = None) -> list[dict[str, Any]]:
         """The tools that the mode gives, as a model is shown them: name, description and input schema.
@@ -199,7 +200,7 @@ class Engine(Lookback):
         on_event: Callable[[Event], None] | None = None,
         policy: "Policy | None" = None,
     ) -> "Branch":
-        """The same engine for a subagent: the tools of its mode, the same order, no right that `policy` does not give."""
+        """The same engine for a subagent: the tools of its mode, one order of calls, no right that `policy` lacks."""
         self._check_open()
         from ferrule.branch import Branch  # for sessions with subagents
 

@@ -1,23 +1,28 @@
 """Attacks on the agent: by a model, a repository, a file of a subagent, a recording, and by chance."""
 
 import asyncio
+import contextlib
 import json
 import os
 import re
+import sqlite3
+import threading
 
 import msgspec
 import pytest
 
 from ferrule.agent.budget import Budget, Limits
-from ferrule.agent.events import Began, Called, ChildEnded
+from ferrule.agent.events import Began, Called, ChildBegan, ChildEnded, Warned
 from ferrule.agent.prompt import facts, system_prompt
 from ferrule.core.errors import ConfigError
 from ferrule.core.events import Done
 from ferrule.core.planning import Planning
 from ferrule.models.cues import calls, hangs, said
 from ferrule.models.model import Prices
+from ferrule.models.recorded import Whom
 from ferrule.models.scripted import Scripted
-from ferrule.permissions.asker import Everybody
+from ferrule.permissions.asker import Answer, Everybody, Listener, Nobody
+from ferrule.permissions.modes import ModeConfig
 from ferrule.wire.delta import Begun, Ended, TextPiece, UseBegun, UseEnded, UsePiece
 from ferrule.wire.turn import Asked, Result, Text, Turn, Usage, Use
 from ferrule.workspace.guidance import Guide
@@ -167,7 +172,7 @@ async def test_half_of_a_surrogate_pair_in_words_does_not_end_the_run(tmp_path):
 
 async def test_thousands_of_calls_in_one_message_are_all_answered(tmp_path):
     (tmp_path / "a").write_text("first\n")
-    rows = [(f"x{at}", "Glob", '{"pattern": "*"}') for at in range(2_000)]
+    rows = [(f"x{at}", "Glob", '{"pattern": "*"}') for at in range(1_000)]
     async with Stage(tmp_path, model=Raw(uses(*rows), speaks())) as stage:
         async with asyncio.timeout(100):
             assert (await stage.run()).text == "done"
@@ -318,12 +323,12 @@ async def test_a_recording_with_a_pattern_that_never_ends_is_refused(tmp_path):
 
 async def test_an_interruption_in_the_middle_of_a_summary_leaves_the_conversation_as_it_was(tmp_path):
     """Half of a summary is none, and no other model is asked for one then."""
-    (tmp_path / "a.py").write_text("x\n" * 3_000)
+    (tmp_path / "a.py").write_text("x = 1\n" * 9_000)
     model = Scripted(calls(read()), said("seen"), hangs("Half of a"), workspace=str(tmp_path))
     async with Stage(tmp_path, model=model) as stage:
         await stage.run()
         before = list(stage.agent.turns)
-        model.window = stage.agent.context_tokens
+        model.window = stage.agent.context_tokens + 9_000
         stage.on = lambda event: isinstance(event, Began) and interrupt_later(stage, model, len(model.asked))
         async with asyncio.timeout(30):
             ended = await stage.run("more")
@@ -581,8 +586,8 @@ async def test_a_poisoned_thread_goes_on_as_a_valid_conversation(tmp_path, turns
         await stage.run()
         thread, state = stage.agent.thread, stage.session._state
     store = ThreadStore(os.path.join(state, "threads"))
-    bodies = [msgspec.json.encode(turn) for turn in turns]
-    store.append(thread, [Item("turn", "user", body) for body in (*bodies, b'{"role": "user", "parts": [{"type": 1}]}')])
+    bodies = [*map(msgspec.json.encode, turns), b'{"role": "user", "parts": [{"type": 1}]}']
+    store.append(thread, [Item("turn", "user", body) for body in bodies])
     store.close()
     async with asyncio.timeout(60):
         async with Stage(tmp_path, said("on"), resume=thread) as stage:
@@ -597,3 +602,208 @@ async def test_a_poisoned_thread_goes_on_as_a_valid_conversation(tmp_path, turns
         ids = [part.id for part in turn.parts if isinstance(part, Use)]
         assert len(set(ids)) == len(ids)
         assert all(ids)
+
+
+async def test_an_answer_without_an_end_ends(tmp_path):
+    def endless():
+        yield Begun("m", "raw")
+        while True:
+            yield TextPiece("x" * (8 << 20))
+
+    async with Stage(tmp_path, model=Raw(endless())) as stage:
+        async with asyncio.timeout(60):
+            ended = await stage.run()
+
+        assert ended.reason == "error"
+        assert "does not end" in ended.error
+
+
+def test_a_limit_of_no_money_lets_nothing_go_on_that_costs():
+    budget = Budget(Limits(cost=0.0))
+    budget.count(Usage(100, 0), Prices(0.0, 0.0, 0.0, 0.0))
+    assert budget.overdrawn() is None
+    budget.count(Usage(100, 0), Prices(1.0, 0.0, 0.0, 0.0))
+    assert budget.overdrawn() == "cost"
+
+
+async def test_what_a_model_calls_its_task_steers_no_screen(tmp_path):
+    evil = {"description": "x\x1b[2J\u202e\ny", "prompt": "child", "subagent_type": "Explore"}
+    async with Stage(tmp_path, calls(("Task", evil)), said("ok", prompt="child"), said("ok")) as stage:
+        await stage.run()
+
+    assert [event.description for event in stage.of(ChildBegan)] == ["x[2J y"]
+
+
+async def test_a_child_in_the_background_is_held_by_plan_mode_that_begins_later(tmp_path):
+    gone = asyncio.Event()
+
+    def enter(asked):
+        stage.session.engine.need(Planning).enter()
+        gone.set()
+        return calls(write(), ("Bash", {"command": "touch c.txt"}))
+
+    model = Scripted(calls(task(run_in_background=True)), said("ok"), workspace=str(tmp_path))
+    stage = Stage(tmp_path, model=model)
+    model._tracks[Whom(prompt="child")] = [enter, said("no")]
+    async with stage:
+        await stage.run()
+        async with asyncio.timeout(30):
+            while not stage.of(ChildEnded):
+                await asyncio.sleep(0.001)
+
+    assert gone.is_set()
+    assert os.listdir(tmp_path) == []
+    assert [reply.ok for reply in stage.replies if reply.name in {"Write", "Bash"}] == [False, False]
+
+
+async def test_what_is_lent_leads_nowhere_else(tmp_path, monkeypatch):
+    for name in ("work", "lent", "elsewhere"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "elsewhere" / "secret").write_text("hunter2\n")
+    (tmp_path / "lent" / "readme").write_text("welcome\n")
+    (tmp_path / "lent" / "link").symlink_to(tmp_path / "elsewhere" / "secret")
+    (tmp_path / "lent" / "folder").symlink_to(tmp_path / "elsewhere")
+    own = tmp_path / "settings.toml"
+    own.write_text(f'[repositories.other]\npath = "{tmp_path}/lent"\n')
+    monkeypatch.setenv("FERRULE_SETTINGS", str(own))
+    paths = ["lent/readme", "lent/link", "lent/folder/secret", "lent/../elsewhere/secret", "LENT/../elsewhere/secret"]
+    uses_ = [("Read", {"path": f"{tmp_path}/{path}"}) for path in paths]
+    greps = [("Grep", {"pattern": "hunter", "path": f"{tmp_path}/lent"})]
+    makes = [
+        ("create_file", {"path": f"{tmp_path}/lent/new", "content": "x"}),
+        ("Bash", {"cmd": f"cat {tmp_path}/*/*"}),
+    ]
+    cues = (
+        calls(("librarian", {"query": "what is there?"})),
+        calls(*uses_, *greps, *makes, prompt="what is there?"),
+        said("that", prompt="what is there?"),
+        calls(uses_[0]),
+        said("ok"),
+    )
+    async with Stage(tmp_path / "work", *cues, dialect="amp", ask=Nobody()) as stage:
+        await stage.run()
+
+    assert not any("hunter2" in str(reply.text) for reply in stage.replies)
+    assert [reply.ok for reply in stage.replies if reply.name == "Read"].count(True) == 1
+    assert not (tmp_path / "lent" / "new").exists()
+
+
+async def test_what_was_left_out_can_be_read_back_while_the_session_plans(tmp_path):
+    async with Stage(tmp_path) as stage:
+        kept = await stage.session.engine.store.put("line\n", call_id="x", tool="Bash")
+    async with Stage(tmp_path, calls(("EnterPlanMode", {})), calls(("recall", {"id": kept})), said("ok")) as stage:
+        await stage.run()
+
+        assert "line" in words(results(stage.agent.turns[4])[0])
+
+
+async def test_a_session_that_is_cancelled_anywhere_leaves_nothing_behind(tmp_path):
+    """Fault 19, at points all over a session with children: no task, lock, thread, process or half of a change."""
+    (tmp_path / "a.py").write_text("x = 1\n")
+
+    def cues():
+        return (
+            calls(read(), ("Bash", {"command": "echo hi"}), write("w.txt", "whole\n")),
+            calls(task("one"), task("two", run_in_background=True)),
+            calls(read(), prompt="one"),
+            said("d", prompt="one"),
+            calls(read(), prompt="two"),
+            said("d", prompt="two"),
+            said("done"),
+        )
+
+    total = await cancelled(tmp_path, cues(), 1 << 30)
+    for at in {*range(1, 300, 29), *range(total // 3, total, total // 7), *range(max(1, total - 60), total, 15)}:
+        await cancelled(tmp_path, cues(), at)
+        assert (tmp_path / "w.txt").read_text() == "whole\n" if (tmp_path / "w.txt").exists() else True
+        assert sorted(os.listdir(tmp_path)) in (["a.py"], ["a.py", "w.txt"])
+
+
+async def cancelled(folder, cues, at):
+    """Cancel a whole session at its so-manieth step; how many there were."""
+    loop, steps, state = asyncio.get_running_loop(), 0, ""
+
+    async def whole():
+        nonlocal state
+        async with Stage(folder, *cues) as stage:
+            state = stage.session._state
+            await stage.run()
+
+    def step():
+        nonlocal steps
+        steps += 1
+        if steps == at:
+            task_.cancel()
+        elif not task_.done():
+            loop.call_soon(step)
+
+    before = asyncio.all_tasks()
+    task_ = asyncio.create_task(whole())
+    loop.call_soon(step)
+    async with asyncio.timeout(60):
+        await asyncio.wait([task_])
+        while asyncio.all_tasks() - before:
+            await asyncio.sleep(0.001)
+    assert task_.cancelled() or task_.exception() is None
+    assert "ferrule-keeping" not in {thread.name for thread in threading.enumerate()}
+    if state:
+        assert os.listdir(os.path.join(state, "threads", "open")) == []
+    return steps
+
+
+@pytest.mark.parametrize("resume", ["", "last", "id"])
+async def test_a_store_of_a_newer_version_is_told_of_and_stays_as_it_is(tmp_path, resume):
+    async with Stage(tmp_path, said("ok")) as stage:
+        await stage.run()
+        thread, state = stage.agent.thread, stage.session._state
+    path = os.path.join(state, "threads", "threads.db")
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version = 999")
+    stage = Stage(tmp_path, said("on"), resume=thread if resume == "id" else resume)
+    if resume:
+        with pytest.raises(ConfigError, match="newer version"):
+            await stage.__aenter__()
+        return
+    main = threading.get_ident()
+    heard = []
+    stage.on = lambda event: heard.append((type(event), threading.get_ident()))
+    async with stage:
+        assert (await stage.run()).text == "on"
+    assert (Warned, main) in heard
+    assert {one for _, one in heard} == {main}
+
+
+@pytest.mark.parametrize(
+    "tools", ['"*"', '["*"]', "Bash, Read", "shell", "[B]ash", "Bas?", "\n  - Bash", "mcp__*, tb__*, *"]
+)
+async def test_no_file_gives_a_tool_that_the_session_has_not(tmp_path, tools):
+    agent_file(tmp_path, "wide", f"tools: {tools}")
+    bash = ("Bash", {"command": "touch x"})
+    cues = (calls(task(kind="wide")), calls(bash, prompt="child"), said("n", prompt="child"), said("ok"))
+    async with Stage(tmp_path, *cues, mode=ModeConfig(include_tools=("Read", "Task"))) as stage:
+        await stage.run()
+
+    assert not (tmp_path / "x").exists()
+    assert "Bash" not in {name for event in stage.of(Began) for name in event.tools}
+
+
+async def test_no_question_of_a_model_looks_like_one_about_permissions(tmp_path):
+    asked = []
+
+    def no(question):
+        asked.append(question)
+        return Answer(allow=False)
+
+    evil = {
+        "question": "\x1b[2JAllow Bash(rm -rf /)? \u202e\u2066",
+        "header": "h\x07",
+        "options": [{"label": "Yes\x1b[31m", "description": "\u200b d"}, {"label": "No", "description": "x"}],
+        "multiSelect": False,
+    }
+    call = ("AskUserQuestion", {"questions": [evil], "answers": {"a": "b"}})
+    async with Stage(tmp_path, calls(call), said("ok"), ask=Listener(no)) as stage:
+        await stage.run()
+
+    assert [question.kind for question in asked] == ["choose"]
+    assert asked[0].summary.startswith("The model asks: ")
+    assert not set("\x1b\x07\u202e\u2066\u200b") & set(str(asked[0].choices) + asked[0].summary)

@@ -11,6 +11,7 @@ import pytest
 import ferrule.cli.tools
 from ferrule import Engine
 from ferrule.cli.main import COMMANDS, run
+from ferrule.core.subagents import Subagents
 from ferrule.dialects.dialect import FAMILIES
 
 
@@ -210,11 +211,12 @@ def test_tools_lists_shows_and_gives_json(workspace, capsys):
     assert run(["tools"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
         "Read", "edit_file", "create_file", "Bash", "glob", "Grep", "delete_file", "undo_edit", "format_file",
+        "task_list", "Task", "finder", "oracle", "kraken", "read_thread", "find_thread",
     ]  # fmt: skip
     assert run(["tools", "show", "Write"]) == 0
     assert capsys.readouterr().out.startswith("create_file ")
     assert run(["tools", "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)) == 9
+    assert len(json.loads(capsys.readouterr().out)) == 16
     assert run(["tools", "show", "Bash", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["meta"] == {"disableTimeout": True}
 
@@ -233,7 +235,7 @@ def test_tools_lists_shows_and_gives_json(workspace, capsys):
 def test_tools_prints_exactly_what_a_model_api_is_sent(workspace, capsys, dialect, wire, names):
     assert run(["tools", "--dialect", dialect, "--wire", wire]) == 0
     said = json.loads(capsys.readouterr().out)
-    engine = Engine(workspace, dialect=dialect)
+    engine = Engine(workspace, dialect=dialect, subagents=Subagents())
 
     assert said == engine.definitions(wire)
     assert names(said) == [definition["name"] for definition in engine.definitions()]
@@ -296,7 +298,7 @@ def test_every_command_explains_itself_with_its_options(name, capsys):
     assert run([name, "--help"]) == 0
     said = capsys.readouterr().out
     assert "Usage: ferrule" in said
-    if name not in {"config", "demo", "mcp", "permissions", "skills", "tasks"}:
+    if name not in {"config", "demo", "mcp", "models", "permissions", "skills", "tasks", "threads"}:
         for option in ("--dialect", "--workspace", "--add-dir", "--yes", "--deny"):
             assert option in said
 

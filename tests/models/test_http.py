@@ -329,7 +329,7 @@ THINKING = [
             "generationConfig": {
                 "maxOutputTokens": 32_000,
                 "temperature": 0.5,
-                "thinkingConfig": {"thinkingLevel": "high", "includeThoughts": True},
+                "thinkingConfig": {"thinkingLevel": "HIGH", "includeThoughts": True},
             }
         },
         id="level",

@@ -1,6 +1,8 @@
 """Names of models: hosts, short names, who chooses, keys, addresses, and what is known of a model."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ferrule.agent_settings import KnownModel, ModelHost, Models
 from ferrule.core.errors import ConfigError
@@ -9,6 +11,7 @@ from ferrule.models.hosts import ROWS, find_host, is_near
 from ferrule.models.load import load_model
 from ferrule.models.model import ModelError, Prices
 from ferrule.models.names import chosen, named
+from ferrule.models.route import Route
 from ferrule.models.speech import SPEECH
 from ferrule.wire.turn import Usage
 from tests.architecture.project import python
@@ -48,6 +51,8 @@ WRONG = [
     pytest.param("nowhere:m", "There are: anthropic, openai", id="nothing near"),
     pytest.param("qwen3", "ollama:qwen3", id="no host"),
     pytest.param("anthropic:", "names no model", id="no model"),
+    pytest.param("anthropic", "names no model", id="a host only"),
+    pytest.param("local", "names no file", id="no file"),
     pytest.param("a", "circle: a → b → a", id="a circle"),
     pytest.param("", "HOST:MODEL", id="nothing"),
 ]
@@ -132,6 +137,12 @@ BAD = [
     pytest.param("https://x/\r\nhost: y", "must begin", id="line ends"),
     pytest.param("https://x/?key=abc", "must begin", id="a question in it"),
     pytest.param("https://bücher.example", "must begin", id="letters that need another spelling"),
+    pytest.param("https://x:99999", "look at its port", id="no such port"),
+    pytest.param("https://x:", "look at its port", id="no port behind the colon"),
+    pytest.param("https://x:one", "look at its port", id="a word for a port"),
+    pytest.param("https://[::1", "names no machine", id="half an address"),
+    pytest.param("https://[::1]80", "names no machine", id="a port without a colon"),
+    pytest.param("https://::1", "names no machine", id="an address without brackets"),
 ]
 
 
@@ -139,6 +150,16 @@ BAD = [
 def test_an_address_that_cannot_be_used_is_refused(url, words):
     with pytest.raises(ConfigError, match=words):
         find_host("mine", Models(hosts={"mine": ModelHost(url=url)}), {})
+
+
+@given(machine=st.text(alphabet="a1:[].%@-_", min_size=1, max_size=12))
+def test_an_address_that_is_taken_can_be_gone_to(machine):
+    """What is wrong with an address is said when it is read, and not when somebody waits for an answer."""
+    try:
+        host = find_host("mine", Models(hosts={"mine": ModelHost(url=f"http://{machine}")}), {})
+    except ConfigError:
+        return
+    assert Route(host.url).target("/x") == b"/x"
 
 
 def test_a_host_without_an_address_is_refused():

@@ -55,7 +55,7 @@ def place_of(tmp_path: Path, standing: str = "default", *, allow_all: bool = Fal
 
 
 def test_whoever_adds_a_tool_says_whether_a_planning_session_has_it():
-    assert BUILTIN.keys() | COMING.keys() >= LOOKS | WRITES_PLAN
+    assert BUILTIN.keys() | COMING.keys() | {"recall"} >= LOOKS | WRITES_PLAN
     assert BUILTIN.keys() - LOOKS - WRITES_PLAN == {
         *("notebook_edit", "delete", "undo", "format", "shell_stop", "request_permissions", "kraken"),
         *("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"),

@@ -32,7 +32,7 @@ def test_the_catalog_is_what_tools_ask_for(tmp_path):
 
 
 async def test_wayland_gets_a_pretty_array(tmp_path):
-    reply, shown = await searched(tmp_path, "wayland", "ToolSearch", query="CODE")
+    reply, shown = await searched(tmp_path, "wayland", "ToolSearch", query="CODE. GRÖ")
     rows = [{"name": shown[-1], "description": "Search code. Größe: 1 < 2.", "parameters": SCHEMA}]
 
     assert reply.result == json.dumps(rows, indent=2, ensure_ascii=False)

@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from ferrule.agent.asking import NOTHING, Answered, ask
-from ferrule.agent.budget import Budget, Limits, together
+from ferrule.agent.budget import Budget, Limits, counted, together
 from ferrule.agent.compacting import Compacting
 from ferrule.agent.conversation import Conversation
 from ferrule.agent.events import Began, Called, Compacted, Ended, Reason, Spent, TurnBegan, TurnEnded
@@ -17,7 +17,7 @@ from ferrule.core.errors import ConfigError
 from ferrule.core.events import Event, ToolsChanged
 from ferrule.core.reply import Reply
 from ferrule.models.model import Model, ModelError
-from ferrule.wire.turn import Result, Text, Turn, Use
+from ferrule.wire.turn import Result, Text, Turn, Usage, Use
 from ferrule.wire.wire import call_of, result_of
 
 _CUT = (
@@ -27,6 +27,7 @@ _CUT = (
 _SKIPPED = "error: tool execution skipped ({what} exceeded)"
 _WHAT = {"tokens": "token budget", "cost": "cost budget", "time": "time limit"}
 _STOPPED_BEFORE = "[The user interrupted you before this message.]"
+_EMPTY = "[The user sent nothing.]"
 _STOP_HOOKS = 5
 """So often hooks may send the model back to work for one prompt."""
 
@@ -80,7 +81,8 @@ class Agent:
 
     def steer(self, text: str) -> None:
         """Tell the model something while it works; it hears it with the next replies, or as the next prompt."""
-        self.talk.steering.append(text)
+        if text.strip():
+            self.talk.steering.append(text)
 
     def interrupt(self) -> None:
         """Stop the answer and the calls that run now, and hand control back. The conversation stays valid."""
@@ -96,16 +98,22 @@ class Agent:
         """What a subagent of its may take at most."""
         return self._budget.left if self.is_running else Limits()
 
-    def overdrawn(self) -> Reason | None:
-        """Which limit it has met, while it works: then its subagents stop too."""
-        return self._budget.overdrawn() if self.is_running else None
+    @property
+    def budget(self) -> Budget:
+        """Of the prompt that it works on or has worked on last. What is begun for a prompt takes from it to its end."""
+        return self._budget
 
-    def share(self, spent: Spent) -> None:
+    def share(self, spent: Spent, budget: Budget | None = None) -> None:
         """A subagent has taken so much of what it may take."""
-        if self.is_running:
-            self._budget.share(spent)
-        else:
+        budget = budget or self._budget
+        budget.share(spent)
+        if not self.is_running or budget is not self._budget:
             self.talk.spent = together(self.talk.spent, Spent(0, spent.usage, spent.cost, 0.0))
+
+    def pay(self, usage: Usage, model: Model) -> None:
+        """Something was asked beside the conversation, such as a summary."""
+        usage = counted(usage)
+        self.share(Spent(0, usage, None if model.prices is None else model.prices.cost(usage), 0.0))
 
     async def run(self, prompt: str) -> Ended:
         """Work on a prompt until control comes back. Every run ends with an `Ended`, which is also told."""
@@ -141,7 +149,9 @@ class Agent:
         """Make the conversation smaller now: its beginning is summed up."""
         if self.is_running:
             raise ConfigError("The agent is at work: interrupt it before its conversation is summed up.")
-        return await self._compacting.sum_up(self, focus)
+        compacted = await self._compacting.sum_up(self, focus)
+        self.talk.note("spent", self.talk.spent)
+        return compacted
 
     async def _work(self, prompt: str) -> tuple[Reason, str]:
         """The loop itself."""
@@ -184,7 +194,8 @@ class Agent:
             return said.blocked
         before = [_STOPPED_BEFORE] if self.talk.is_left_off else []
         texts = [*before, prompt, *(said.notes if said is not None else ())]
-        self.talk.add(Turn("user", (*map(Text, texts), *self.talk.take_steering())))
+        parts = (*(Text(text) for text in texts if text.strip()), *self.talk.take_steering())
+        self.talk.add(Turn("user", parts or (Text(_EMPTY),)))
         return ""
 
     async def _answer(self) -> Answered:
@@ -197,7 +208,7 @@ class Agent:
         except ModelError as error:
             if error.kind != "too-long" or not await self._compacting.shrink(self):
                 raise
-            answered = await self.listen(talk.question(talk.history.turns))
+            answered = NOTHING if self._interrupted else await self.listen(talk.question(talk.history.turns))
         talk.keep(talk.history.hear(answered.said))
         if (words := words_of(Turn("assistant", answered.said.parts))).strip():
             self._words = words

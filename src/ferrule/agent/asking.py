@@ -9,8 +9,11 @@ import msgspec
 from ferrule.agent.events import AgentEvent, Calling, Retrying, Spoke, Thought
 from ferrule.models.model import Again, Model, ModelError
 from ferrule.wire.assemble import Assembler
-from ferrule.wire.delta import Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded
+from ferrule.wire.delta import Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
 from ferrule.wire.turn import Asked, Said, Text, Use
+
+MOST_CHARS = 128 << 20
+"""Of one answer. No model says so much; a host that sends without an end would fill the memory."""
 
 
 class Answered(NamedTuple):
@@ -67,8 +70,10 @@ class _Hearing:
         self._begin()
 
     def _begin(self) -> None:
+        self._chars = 0
         self._assembler = Assembler()
         self._ids: dict[int, str] = {}
+        self._given: set[str] = set()
         self._whole: set[str] = set()
         self._ended = False
 
@@ -94,15 +99,23 @@ class _Hearing:
                 return
             case _:
                 pass
+        self._bound(delta)
         self._assembler.put(delta)
+
+    def _bound(self, delta: Delta) -> None:
+        if isinstance(delta, TextPiece | ThinkingPiece | UsePiece):
+            self._chars += len(delta.text)
+        if self._chars > MOST_CHARS:
+            raise ModelError(f"The model's answer does not end: it has more than {MOST_CHARS:,} characters.", "cut")
 
     def _own_id(self, begun: UseBegun) -> str:
         if begun.at in self._ids:
             return self._ids[begun.at]
         name, own, number = begun.id or "call", begun.id, len(self._ids)
-        while not own or own in self._taken or own in self._ids.values():
+        while not own or own in self._taken or own in self._given:
             number += 1
             own = f"{name}_{number}"
+        self._given.add(own)
         return own
 
     def cut(self) -> Answered:

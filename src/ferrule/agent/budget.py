@@ -35,8 +35,8 @@ class Budget:
         self._spent = Spent()
 
     def count(self, usage: Usage, prices: Prices | None) -> None:
-        """One more answer of the model. What a host counts wrong gives nothing back."""
-        before, usage = self._spent, Usage(*(max(0, getattr(usage, name)) for name in Usage.__struct_fields__))
+        """One more answer of the model."""
+        before, usage = self._spent, counted(usage)
         cost = before.cost if prices is None else (before.cost or 0.0) + prices.cost(usage)
         self._spent = Spent(before.turns + 1, added(before.usage, usage), cost)
 
@@ -79,11 +79,17 @@ class Budget:
         limits, usage = self.limits, self._spent.usage
         if limits.tokens is not None and usage.input + usage.output >= limits.tokens:
             return "tokens"
-        if limits.cost is not None and (self._spent.cost or 0.0) >= limits.cost > 0:
-            return "cost"
+        cost = self._spent.cost or 0.0
+        if limits.cost is not None and (cost > limits.cost or cost >= limits.cost > 0):
+            return "cost"  # with a limit of nothing, what costs nothing may go on
         if limits.seconds is not None and self._took >= limits.seconds:
             return "time"
         return self._outer() if self._outer is not None else None
+
+
+def counted(usage: Usage) -> Usage:
+    """The tokens as they count: what a host counts wrong gives nothing back."""
+    return Usage(*(max(0, getattr(usage, name)) for name in Usage.__struct_fields__))
 
 
 def added(one: Usage, other: Usage) -> Usage:

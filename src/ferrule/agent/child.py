@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ferrule.agent.agent import Agent
-from ferrule.agent.budget import Limits
+from ferrule.agent.budget import Budget, Limits
 from ferrule.agent.compacting import Compacting
 from ferrule.agent.conversation import Conversation, Setup
 from ferrule.agent.events import AgentEvent, ChildBegan, ChildEnded, Ended, Reason, Spent, TurnEnded
@@ -74,6 +74,7 @@ class Child:
         self._branch: Branch
         self._keeping: Keeping | None = None
         self._parent: Agent | None = None
+        self._purse: Budget | None = None
         self._shared = Spent()
         """So much of what it has taken its parent knows of."""
 
@@ -85,10 +86,16 @@ class Child:
         planning = Planning.under(engine.need(Planning))
         services = {"Subagents": self._children, "Planning": planning, **job.services}
         self._branch = branch = engine.branch(
-            job.agent.name, self._mode, services=services, permission_mode=job.agent.mode, on_event=self._hear, policy=held
+            job.agent.name,
+            self._mode,
+            services=services,
+            permission_mode=job.agent.mode,
+            on_event=self._hear,
+            policy=held,
         )
         self._children.policy = branch.policy
         self._parent = parent
+        self._purse = parent.budget if parent is not None else None
         store = home.store()
         if store is not None:
             self._keeping = Keeping(
@@ -118,7 +125,7 @@ class Child:
             news=self._children.news,
             tell_hooks=engine.tell,
             stop_event="SubagentStop",
-            overdrawn=parent.overdrawn if parent is not None else None,
+            overdrawn=parent.budget.overdrawn if parent is not None else None,
         )
         talk = Conversation(
             branch, model, setup, history=history, spent=spent, keeping=self._keeping, on_event=self._tell
@@ -169,7 +176,7 @@ class Child:
     def _share(self, now: Spent) -> None:
         """Its parent hears after each turn what it has taken, and not at its end: others take from there too."""
         if self._parent is not None:
-            self._parent.share(_since(now, self._shared))
+            self._parent.share(_since(now, self._shared), self._purse)
         self._shared = now
 
     def seen(self, status: AgentStatus, ended: Ended | None = None) -> Worked:

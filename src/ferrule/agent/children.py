@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ferrule.agent.agent import Agent
 from ferrule.agent.child import WHY, Child, Home, agent_id_of, of_its_own
@@ -13,7 +14,9 @@ from ferrule.core.tool import Context
 from ferrule.given import NEED_MODEL, new_session_id
 from ferrule.models.model import ModelError
 from ferrule.permissions.modes import ModeConfig, includes
-from ferrule.permissions.policy import Policy
+
+if TYPE_CHECKING:
+    from ferrule.permissions.policy import Policy
 
 _NEVER = ("enter_plan", "exit_plan")
 _REMEMBERED = 64

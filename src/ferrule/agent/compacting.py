@@ -113,6 +113,8 @@ class Compacting:
         if at == 0:
             return Compacted(thread=talk.thread, kind="summary", before_tokens=before, after_tokens=before)
         summary = await self._summary(agent, turns[:at], focus)
+        if not summary:  # interrupted: the conversation stays as it was
+            return Compacted(thread=talk.thread, kind="summary", before_tokens=before, after_tokens=before)
         opening = Turn("user", (Text(_opening(talk.thread, summary, self._recall)),))
         talk.shrink_to([opening, *turns[at:]])
         done = Compacted(
@@ -126,7 +128,7 @@ class Compacting:
         return done
 
     async def _summary(self, agent: "Agent", turns: Sequence[Turn], focus: str) -> str:
-        """The model's own, or, where it gives none, a list of what was asked and done."""
+        """The model's own, or, where it gives none, a list of what was asked and done; nothing where it was stopped."""
         from ferrule.agent.prompt import summary_prompt  # for long conversations
 
         talk = agent.talk
@@ -139,6 +141,9 @@ class Compacting:
             except ModelError as error:
                 talk.warn(f"The model could not sum up the conversation: {error}")
                 continue
+            agent.pay(answered.said.usage, model)
+            if answered.is_cut:
+                return ""
             words = words_of(Turn("assistant", answered.said.parts)).strip()
             if words:
                 return words

@@ -19,6 +19,7 @@ _SEARCHED_CHARS = 20_000
 """Of one turn: more than this is no help to whoever searches."""
 
 
+_LAST_SECONDS = 5.0
 _LATER_SECONDS = 0.02
 """So long a turn may wait for others: waking a thread takes its time from whoever is at work just then."""
 
@@ -44,6 +45,7 @@ class Keeping:
         self._waiting: list[Callable[[], Item]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._writer: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._failed = False
 
     def turn(self, turn: Turn, files: tuple[str, ...] = ()) -> None:
@@ -71,11 +73,18 @@ class Keeping:
         await written
 
     async def close(self) -> None:
-        await self.flush()
-        if self._writer is not None:
-            self._queue.put(None)
-            await asyncio.get_running_loop().run_in_executor(None, self._writer.join)
-            self._writer = None
+        if self._writer is None and not self._waiting:
+            return
+        self._send()
+        writer, self._writer = self._writer, None
+        assert writer is not None
+        self._queue.put(None)
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, writer.join)
+        except asyncio.CancelledError:
+            # Whoever is in such a hurry waits a moment all the same: what was said is not lost, and no thread is left.
+            writer.join(_LAST_SECONDS)
+            raise
 
     def _put(self, item: "Callable[[], Item]") -> None:
         self._waiting.append(item)
@@ -87,6 +96,7 @@ class Keeping:
             self._timer.cancel()
             self._timer = None
         if self._writer is None:
+            self._loop = asyncio.get_running_loop()
             # A daemon: an interpreter that ends without closing does not wait for it.
             self._writer = threading.Thread(target=self._write, name="ferrule-keeping", daemon=True)
             self._writer.start()
@@ -107,10 +117,16 @@ class Keeping:
             # The last three for what nobody can write: a thread that died of it would leave whoever flushes waiting.
             except (UnusableError, OSError, ValueError, TypeError, RecursionError) as error:
                 if not self._failed:
-                    self._trouble(f"This conversation is not kept any more. {error}")
+                    self._say(f"This conversation is not kept any more. {error}")
                 self._failed = begun = True
             if batch.written is not None:
                 batch.written()
+
+    def _say(self, sentence: str) -> None:
+        """Where everything else is told: whoever listens is not called from two threads."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is gone, and with it whoever listened
+                self._loop.call_soon_threadsafe(self._trouble, sentence)
 
 
 def _tell(loop: asyncio.AbstractEventLoop, written: "asyncio.Future[None]") -> None:

@@ -10,6 +10,7 @@ from ferrule.agent.agent import Agent
 from ferrule.agent.budget import Limits
 from ferrule.agent.child import Home
 from ferrule.agent.children import Children, Promised
+from ferrule.agent.claim import Claim
 from ferrule.agent.compacting import Compacting
 from ferrule.agent.conversation import Conversation, Setup
 from ferrule.agent.events import AgentEvent, Spent, Warned
@@ -26,7 +27,6 @@ from ferrule.models.load import chosen, load_model
 from ferrule.models.model import Model, ModelError
 from ferrule.permissions.policy import mode_name
 from ferrule.settings import Settings, state_folder
-from ferrule.support.locks import try_lock
 
 if TYPE_CHECKING:
     from ferrule.permissions.asker import Asker
@@ -73,7 +73,7 @@ class Session:
         self._helpers = Promised()
         self._recall = Recall()
         self._keeping: Keeping | None = None
-        self._lock: int | None = None
+        self._claim: Claim | None = None
         self._store: ThreadStore | None = None
 
     async def __aenter__(self) -> Self:
@@ -115,8 +115,13 @@ class Session:
         """The id of the conversation that goes on, if one is to."""
         if not self._resume:
             return None
+        from ferrule.agent.stored import looked_up  # for conversations that go on
+
         store, folder = self._threads(), os.path.realpath(self._workspace)
-        name = store.latest(folder) if self._resume == "last" else store.resolve(self._resume)
+        try:
+            name = looked_up(lambda: store.latest(folder) if self._resume == "last" else store.resolve(self._resume))
+        finally:
+            store.close()
         if name is not None:
             return name
         if self._resume == "last":
@@ -218,17 +223,12 @@ class Session:
 
     def _hold(self) -> None:
         """One session at a time goes on with a conversation."""
-        folder = os.path.join(self._state, "threads", "open")
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        path = os.path.join(folder, f"{self.engine.session_id}.lock")
-        self._lock = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-        if not try_lock(self._lock):
-            raise ConfigError(f"The conversation {self.engine.session_id} is open in another session. End that first.")
+        self._claim = Claim(os.path.join(self._state, "threads", "open"), self.engine.session_id)
 
     def _resumed(self) -> tuple[History, Spent]:
-        from ferrule.agent.stored import resume  # for conversations that go on
+        from ferrule.agent.stored import looked_up, resume  # for conversations that go on
 
-        thread = self._threads().load(self.engine.session_id)
+        thread = looked_up(lambda: self._threads().load(self.engine.session_id))
         resumed = resume(thread.items if thread is not None else ())
         if resumed.mended is not None and self._keeping is not None:
             self._keeping.turn(resumed.mended)
@@ -291,6 +291,6 @@ class Session:
     def _let_go(self) -> None:
         if self._store is not None:
             self._store.close()
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        if self._claim is not None:
+            self._claim.close()
+            self._claim = None

@@ -1,16 +1,20 @@
 """A conversation as the store has it, made ready to go on."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
 from ferrule.agent.events import Spent
 from ferrule.agent.history import RESUMED, History
-from ferrule.wire.turn import Image, Result, Text, Turn, Use
+from ferrule.core.errors import ConfigError
+from ferrule.wire.turn import Image, Part, Result, Text, Turn, Use
 
 if TYPE_CHECKING:
     from ferrule.workspace.thread_store import Item
+
+
+T = TypeVar("T")
 
 
 class _Whole(msgspec.Struct):
@@ -26,6 +30,16 @@ class Resumed(NamedTuple):
     """The results of calls that a crash has left without any; they are in the history."""
     lost: int
     """How many items could not be read."""
+
+
+def looked_up(work: Callable[[], T]) -> T:
+    """What is in the store; where it cannot be read, the user has to do something about it. Raises: ConfigError."""
+    from ferrule.support.sqlite import UnusableError  # with the store
+
+    try:
+        return work()
+    except UnusableError as error:
+        raise ConfigError(str(error)) from error
 
 
 def resume(items: "Sequence[Item]") -> Resumed:
@@ -47,29 +61,58 @@ def resume(items: "Sequence[Item]") -> Resumed:
 
 
 def _answered(turns: list[Turn]) -> list[Turn]:
-    """Every call in the middle has its result, and every result its call, whatever could not be read."""
+    """Every call has one id, one result, and every result its call, whatever could not be read or was put there."""
     out: list[Turn] = []
-    open_uses: dict[str, Use] = {}
+    taken: set[str] = set()
+    waiting: dict[str, list[Use]] = {}
     for turn in turns:
         if turn.role == "assistant":
-            if open_uses:
-                out.append(_results(open_uses))
-            open_uses = {part.id: part for part in turn.parts if isinstance(part, Use)}
-            out.append(turn)
+            out += _results(waiting)
+            waiting = {}
+            parts = tuple(_distinct(part, taken, waiting) for part in turn.parts if not isinstance(part, Result))
+        elif turn.role == "user":
+            kept = [found for part in turn.parts if (found := _its_own(part, waiting)) is not None]
+            parts = (*(part for missing in _results(waiting) for part in missing.parts), *kept)
+            waiting = {}
+        else:  # what stands above a conversation is no part of it
             continue
-        kept = tuple(part for part in turn.parts if not isinstance(part, Result) or part.id in open_uses)
-        answered = {part.id for part in kept if isinstance(part, Result)}
-        if open_uses and not open_uses.keys() <= answered:
-            missing = {name: use for name, use in open_uses.items() if name not in answered}
-            kept = (*_results(missing).parts, *kept)
-        open_uses = {}
-        if kept:
-            out.append(turn if kept == turn.parts else Turn(turn.role, kept))
+        if parts:
+            out.append(turn if parts == turn.parts else Turn(turn.role, parts))
     return out
 
 
-def _results(uses: dict[str, Use]) -> Turn:
-    return Turn("user", tuple(Result(use.id, (Text(RESUMED),), failed=True, name=use.name) for use in uses.values()))
+def _distinct(part: Part, taken: set[str], waiting: dict[str, list[Use]]) -> Part:
+    """A call under an id that no other has; it waits for its result."""
+    if not isinstance(part, Use):
+        return part
+    own, number = part.id, 0
+    while not own or own in taken:
+        number += 1
+        own = f"{part.id or 'call'}_{len(taken) + number}"
+    taken.add(own)
+    use = part if own == part.id else msgspec.structs.replace(part, id=own)
+    waiting.setdefault(part.id, []).append(use)
+    return use
+
+
+def _its_own(part: Part, waiting: dict[str, list[Use]]) -> Part | None:
+    """A part of the user's side; None for a call, and for a result of nothing."""
+    if isinstance(part, Use):
+        return None
+    if not isinstance(part, Result):
+        return part
+    uses = waiting.get(part.id)
+    if not uses:
+        return None
+    use = uses.pop(0)
+    return part if use.id == part.id else msgspec.structs.replace(part, id=use.id)
+
+
+def _results(waiting: dict[str, list[Use]]) -> list[Turn]:
+    """A turn that answers the calls that still wait, or none."""
+    uses = [use for some in waiting.values() for use in some]
+    parts = (Result(use.id, (Text(RESUMED),), failed=True, name=use.name) for use in uses)
+    return [Turn("user", tuple(parts))] if uses else []
 
 
 def as_text(items: "Sequence[Item]", shown: Callable[[str], str] = str) -> str:

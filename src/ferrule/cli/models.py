@@ -16,7 +16,7 @@ from ferrule.core.errors import ConfigError
 from ferrule.models.catalog import CATALOG, SHORT, About
 from ferrule.models.hosts import find_host, host_names
 from ferrule.models.model import ModelError
-from ferrule.models.names import ELSEWHERE, VARIABLE, Chosen, chosen
+from ferrule.models.names import ELSEWHERE, VARIABLE, Chosen, chosen, named
 from ferrule.output.clean import clean
 from ferrule.settings import load_settings
 
@@ -68,9 +68,10 @@ def _show(settings: Models, flag: str | None, *, as_json: bool) -> None:
     except ModelError:
         choice = None
     hosts = [_host(name, settings) for name in host_names(settings)]
+    meant, wrong = _meant(choice, settings)
     if as_json:
         value = {
-            "model": None if choice is None else {"name": choice.name, "by": choice.by},
+            "model": choice and {"name": choice.name, "by": choice.by, "means": meant or None, "error": wrong or None},
             "small": settings.small or None,
             "roles": {**SHORT, **settings.roles},
             "hosts": hosts,
@@ -80,14 +81,27 @@ def _show(settings: Models, flag: str | None, *, as_json: bool) -> None:
         return
     if choice is None:
         click.echo(f"No model is chosen: use --model, {VARIABLE}, or models.default in the settings.\n")
+    elif wrong:
+        click.echo(f"{clean(choice.name)} is chosen, {_BY[choice.by]}, and cannot be asked: {clean(wrong)}\n")
     else:
-        click.echo(f"{clean(choice.name)} is asked, {_BY[choice.by]}.\n")
+        other = f", that is {clean(meant)}," if meant != choice.name else ""
+        click.echo(f"{clean(choice.name)}{other} is asked, {_BY[choice.by]}.\n")
     _table(("host", "api", "address", "key"), map(_host_line, hosts))
     click.echo(f"\nAlso {' and '.join(f'{kind}:FILE' for kind in ELSEWHERE)}.\n")
     roles = {**SHORT, **settings.roles}
     _table(("name", "stands for"), [(clean(name), clean(meant)) for name, meant in roles.items()])
     click.echo("\nPrices in dollars for a million tokens: input, output, read from the cache, written to it.\n")
     _table(("model", "window", "answer", "prices"), map(_known_line, CATALOG))
+
+
+def _meant(choice: Chosen | None, settings: Models) -> tuple[str, str]:
+    """The whole name of the model that is chosen, or why it means none."""
+    if choice is None:
+        return "", ""
+    try:
+        return ":".join(named(choice.name, settings)), ""
+    except ConfigError as error:
+        return "", str(error)
 
 
 def _host(name: str, settings: Models) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from ferrule.cli.loop import finish
 from ferrule.cli.options import open_engine, session_options
 from ferrule.core.errors import UnknownTool
 from ferrule.engine import Engine
-from ferrule.registry.registry import Registered, Registry
+from ferrule.registry.registry import Registered
 
 
 class Actions(click.Command):
@@ -66,7 +66,7 @@ def command(
         click.echo(f"dialect: {engine.dialect.name}", err=True)
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
-    chosen = _chosen(engine.registry, name)
+    chosen = _chosen(engine, name)
     if tokens:
         from ferrule.cli.cost import show  # for who wants to know
 
@@ -86,10 +86,11 @@ def command(
     return DONE
 
 
-def _chosen(registry: Registry, name: str | None) -> list[Registered]:
+def _chosen(engine: Engine, name: str | None) -> list[Registered]:
     """One tool, or all that are advertised."""
+    registry = engine.registry
     if name is None:
-        return [registry.resolve(face.name) for face in registry.shown()]
+        return [registry.resolve(face.name) for face in engine.faces()]
     from ferrule.sources.toolbox.naming import PREFIX
 
     registry.load_all()  # who looks at a tool need not have searched for it
@@ -101,7 +102,9 @@ def _chosen(registry: Registry, name: str | None) -> list[Registered]:
 
 async def _looked(session: dict[str, Any]) -> tuple[Engine, Sequence[str]]:
     """The engine with all its tools, closed again: only to be looked at."""
-    async with open_engine(**session) as engine:
+    from ferrule.core.subagents import Subagents  # as a session with a model has it
+
+    async with open_engine(**session, subagents=Subagents()) as engine:
         return engine, engine.warnings
 
 

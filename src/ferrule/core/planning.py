@@ -58,6 +58,11 @@ class Planning:
         planning._session = session
         return planning
 
+    @property
+    def is_held(self) -> bool:
+        """Is nothing to be written now, because the session plans?"""
+        return self.is_on or (self._session is not None and self._session.is_on)
+
     def enter(self, reason: str = "", *, by: Beginner = "user") -> PlanEntered:  # noqa: ARG002 - sessions use them
         """Begin to plan. It only tightens, so that nobody is asked. Raises `ConfigError` for an unusable folder."""
         raise self._not_here()
@@ -76,8 +81,9 @@ class Planning:
 
     def reminder(self) -> str:
         """What a model is to know before each turn; empty outside plan mode."""
-        is_held = self._session is not None and self._session.is_on
-        return "Plan mode is on in this session: only reading works, and nothing can be written." if is_held else ""
+        return (
+            "Plan mode is on in this session: only reading works, and nothing can be written." if self.is_held else ""
+        )
 
     def _not_here(self) -> ToolFailure:
         return ToolFailure(

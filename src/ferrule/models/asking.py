@@ -7,6 +7,7 @@ from ferrule.models.sockets import Broken, Stream, Unreachable
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
+_VERSIONS = (b"1.1", b"1.0")
 _HEAD_BYTES = 1 << 16
 _MOST_INFORMATION = 64
 """So many times a host may say that an answer is yet to come."""
@@ -92,6 +93,8 @@ class Connection:
         for _ in range(_MOST_INFORMATION):
             event = await self._event(until)
             if type(event) is h11.Response:
+                if event.http_version not in _VERSIONS:
+                    raise Broken("it speaks another version of HTTP")
                 pairs = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers)
                 return Begun(event.status_code, dict(pairs))
             if type(event) is not h11.InformationalResponse or event.status_code == 101:

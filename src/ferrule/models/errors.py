@@ -122,6 +122,11 @@ def cleaned(text: str, secrets: Iterable[str] = ()) -> str:
     return text if len(text) <= LIMIT_CHARS else text[: LIMIT_CHARS - 1] + "…"
 
 
+def called(host: Host, model: str) -> str:
+    """What a sentence is about: a model, or a host that is asked for its list of them."""
+    return f"{host.name}:{model}" if model else host.name
+
+
 def judged(status: int, body: bytes, content_type: str, host: Host, model: str) -> Fault:
     """What a status and a body mean."""
     said, code, seconds = _said(body, content_type)
@@ -187,7 +192,7 @@ def _fault(status: int, said: str, code: str, host: Host, model: str) -> Fault:
     if kind == "limit" and any(one in words for one in _NO_MONEY):
         passing = False
     unthinkable = status == 400 and kind == "bad" and any(one in words for one in _UNTHINKABLE)
-    message = f"{host.name}:{model} {advice} (HTTP {status}).{quoted}"
+    message = f"{called(host, model)} {advice} (HTTP {status}).{quoted}"
     return Fault(
         kind, message, f"{_WHY.get(kind, 'it failed')} (HTTP {status})", passing=passing, unthinkable=unthinkable
     )

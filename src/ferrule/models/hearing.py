@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ferrule.models.errors import Fault, broke
+from ferrule.models.errors import Fault, broke, called
 from ferrule.models.hosts import Host
 from ferrule.models.line import Incoming
 from ferrule.models.model import Trouble
@@ -79,7 +79,7 @@ class Hearing:
 
 def fault(host: Host, model: str, kind: Trouble, advice: str, why: str = "", **how: Any) -> Fault:
     """A fault that no status tells of."""
-    message = f"{host.name}:{model} {advice}" + ("" if advice.endswith("?") else ".")
+    message = f"{called(host, model)} {advice}" + ("" if advice.endswith("?") else ".")
     return Fault(kind, message, why, **{"passing": True, **how})
 
 

@@ -240,7 +240,12 @@ def is_near(machine: str) -> bool:
 def _unknown(name: str, names: list[str]) -> str:
     from ferrule.support.near import near  # only a mistake pays for it
 
-    meant = near(name, [*names, *ALIASES, "scripted", "local"], most=1)
+    if name in {"scripted", "local"}:
+        return (
+            f"{name} is no host but a kind of file: write {name}:FILE, for example `ferrule run --model {name}:FILE`."
+        )
+    # Whoever writes a whole name of a model means its host.
+    meant = near(name.partition(":")[0], [*names, *ALIASES, "scripted", "local"], most=1)
     hint = f" Did you mean {meant[0]!r}?" if meant else ""
     listed = ", ".join([*names, "scripted", "local"])
     return f"No host of models is called {name!r}.{hint} There are: {listed}. More are set under models.hosts."

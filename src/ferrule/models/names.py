@@ -61,7 +61,9 @@ def named(name: str, settings: Models) -> Named:
     meant = SHORT.get(meant.lower(), meant)
     host, colon, model = meant.partition(":")
     # The ids of some hosts have a colon in them (`qwen3:8b`), and so no host before it need be meant.
-    if colon and (host in ROWS or host in ALIASES or host in settings.hosts or host in ELSEWHERE):
+    if host in ROWS or host in ALIASES or host in settings.hosts or host in ELSEWHERE:
+        if host in ELSEWHERE and not model.strip():
+            raise ConfigError(f"{name!r} names no file: write {host}:FILE.")
         if not model.strip():
             raise ConfigError(f"{name!r} names no model: write {host}:MODEL. `ferrule models list {host}` lists them.")
         return Named(host, model.strip())

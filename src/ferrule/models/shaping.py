@@ -81,7 +81,7 @@ def _responses(body: dict[str, Any], asked: Asked, host: Host, about: About, con
 def _generate(body: dict[str, Any], asked: Asked, host: Host, about: About, conversation: str) -> dict[str, Any]:  # noqa: ARG001 - as above
     body.pop("model", None)
     if asked.thinking_tokens is not None and about.thinks == "level":
-        level = "low" if asked.thinking_tokens < 16_000 else "high"
+        level = "LOW" if asked.thinking_tokens < 16_000 else "HIGH"
         body["generationConfig"]["thinkingConfig"] = {"thinkingLevel": level, "includeThoughts": True}
     return body
 

@@ -8,12 +8,20 @@ import asyncio
 import os
 import ssl
 from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
 
 _HIGH_BYTES = 1 << 18
 """So much may wait to be read before the other side is asked to stop."""
 _HEAD_START_SECONDS = 0.25
 """A machine with several addresses has so long for each before the next one is tried beside it."""
 _NOT_NOW = float("inf")
+_ALIVE_SECONDS = (30, 15)
+"""After so much silence the other machine is asked whether it is there, and again after so much: routers on the way
+forget a line that nobody uses, and then nobody says that it is gone."""
+_ALIVE_TIMES = 4
+_UNHEARD_SECONDS = 90
+"""What the other machine has not confirmed for so long has not reached it. Linux only."""
 
 
 class Broken(Exception):  # noqa: N818 - it is judged by whoever reads, and never leaves
@@ -55,6 +63,7 @@ class Stream(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        _keep_alive(transport.get_extra_info("socket"))
 
     def data_received(self, data: bytes) -> None:
         self._waiting += data
@@ -199,6 +208,25 @@ async def connected(host: str, port: int, *, seconds: float, quiet_seconds: floa
     except (UnicodeError, OverflowError, ValueError):
         raise Unreachable("this is no name of a machine", passing=False) from None
     return stream
+
+
+def _keep_alive(connection: Any) -> None:
+    import socket  # asyncio has it already
+
+    idle, between = _ALIVE_SECONDS
+    wanted = {
+        "TCP_KEEPIDLE": idle,
+        "TCP_KEEPALIVE": idle,
+        "TCP_KEEPINTVL": between,
+        "TCP_KEEPCNT": _ALIVE_TIMES,
+        "TCP_USER_TIMEOUT": _UNHEARD_SECONDS * 1000,
+    }
+    # It is a help where the system has it, and no reason to fail where it has not.
+    with suppress(OSError):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, number in wanted.items():
+            if (option := getattr(socket, name, None)) is not None:
+                connection.setsockopt(socket.IPPROTO_TCP, option, number)
 
 
 def _wake(future: "asyncio.Future[None] | None") -> None:

@@ -14,7 +14,6 @@ from typing import Any
 
 from ferrule.core.errors import FerruleError
 
-
 _LOOK_SECONDS = 1.0
 """For one look: an expression can be written so that it takes for ever."""
 
@@ -111,7 +110,7 @@ class Portable:
 
 def _lookup(text: str, results: Mapping[str, str]) -> str:
     """Ids are made anew in every run: one that stood in a result is told by the words before it."""
-    if not re.fullmatch(r"[\w-]{5,64}", text):
+    if not re.fullmatch(r"[A-Za-z0-9_-]{5,64}", text):  # what else is a letter is not the same to everybody
         return text
     for call_id, result in results.items():
         at = re.search(rf"(?<![\w-]){re.escape(text)}(?![\w-])", result)

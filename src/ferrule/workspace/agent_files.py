@@ -56,7 +56,7 @@ class AgentFiles:
         self._home = home if os.path.isabs(home) else ""
         self._beside = beside
         self._models = frozenset(models)
-        self._taken = frozenset(taken)
+        self._taken = frozenset(map(_alike, taken))
         self._lock = threading.Lock()
         self._read: dict[str, _Read] = {}
         self._warnings: dict[str, None] = {}
@@ -103,8 +103,8 @@ class AgentFiles:
         if read.found is None:
             return
         name = read.found.agent.name
-        if name in self._taken and read.found.layer == "project":
-            self._warn(f"{file} is left out: {name} is a kind of agent that is built in. Give it another name.")
+        if _alike(name) in self._taken and read.found.layer == "project":
+            self._warn(f"{file} is left out: {name} is, or looks like, a kind that is built in. Give it another name.")
         elif name in found:
             self._warn(f"{file} is left out: {found[name].file} has the name {name} as well, and counts before it.")
         else:
@@ -156,3 +156,8 @@ class AgentFiles:
 
     def _warn(self, sentence: str) -> None:
         self._warnings[shown(sentence)] = None
+
+
+def _alike(name: str) -> str:
+    """What names have in common that are easily taken for each other."""
+    return name.casefold().replace("_", "").replace("-", "")

@@ -94,7 +94,7 @@ class Delegate(Tool[DelegateArgs, Delegated | LeftAgent | Shared]):
         return Job(
             agent=agent._replace(model=model or agent.model),
             prompt=told(task),
-            description=args.description.strip() or _label(task.goal),
+            description=_line(args.description) or _label(task.goal),
             max_turns=_least(args.max_turns, agent.max_turns),
             max_tokens=args.max_tokens,
             resume=args.resume.strip(),
@@ -110,8 +110,13 @@ def _agent(args: DelegateArgs, task: Task, ctx: Context) -> Subagent:
 
 def _label(goal: str) -> str:
     """A task in a few words, where its caller has given none."""
-    words = " ".join(goal.split())
+    words = _line(goal)
     return words if len(words) <= _LABEL_CHARS else words[: _LABEL_CHARS - 1] + "…"
+
+
+def _line(text: str) -> str:
+    """In one line, and nothing in it that steers a screen."""
+    return "".join(filter(str.isprintable, " ".join(text.split())))
 
 
 def _least(wanted: int | None, most: int | None) -> int | None:

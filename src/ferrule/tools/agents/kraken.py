@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from ferrule.core.access import Access
 from ferrule.core.args import Args
 from ferrule.core.delegated import subagents
-from ferrule.core.errors import BadArguments, FerruleError, ToolFailure
+from ferrule.core.errors import BadArguments, Denied, FerruleError, ToolFailure
 from ferrule.core.found import Reworked, ReworkedFile
+from ferrule.core.planning import Planning
 from ferrule.core.subagents import Job, Worked
 from ferrule.core.tool import Context, Tool
 from ferrule.settings import Settings
@@ -81,6 +82,7 @@ class Kraken(Tool[KrakenArgs, Reworked]):
         try:
             await threads.finish(drafts.begin, [share.path for share in shares])
             works = await self._work(args.task, shares, drafts, ctx)
+            _check_planning(ctx)
             return await threads.finish(_commit, drafts, works, before, ctx, ctx.need(Writer))
         finally:
             # Here and now, whatever was cancelled: all who worked on them have ended.
@@ -106,6 +108,19 @@ class Kraken(Tool[KrakenArgs, Reworked]):
         if len(works) < len(shares):
             raise _nothing_written(failures, len(shares), len(works), jail)
         return {share.path: works[share.path] for share in shares}
+
+
+def _check_planning(ctx: Context) -> None:
+    """Raise where the session has begun to plan since the drafts were let be written."""
+    try:
+        planning = ctx.need(Planning)
+    except TypeError:  # no session, no plan mode
+        return
+    if planning.is_held:
+        raise Denied(
+            "Plan mode was turned on meanwhile, so nothing was written, and the drafts were dropped.",
+            code="denied-by-rule",
+        )
 
 
 async def _part(task: str, share: Share, every: str, drafts: Drafts, ctx: Context) -> Worked:

@@ -16,7 +16,7 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 
 
 def turns_out(turns: Sequence[Turn]) -> dict[str, Any]:
-    """`system` and `messages`. What this API refuses is left out: empty text, and thinking without a signature."""
+    """`system` and `messages`. What this API refuses is left out: blank text, and thinking without a signature."""
     system, rest = apart(turns)
     messages = [{"role": turn.role, "content": blocks} for turn in rest if (blocks := _blocks_out(turn))]
     return {"system": system, "messages": messages} if system else {"messages": messages}
@@ -28,7 +28,7 @@ def _blocks_out(turn: Turn) -> list[dict[str, Any]]:
 
 def _block_out(part: Part, *, is_user: bool) -> dict[str, Any] | None:
     if isinstance(part, Text):
-        return {"type": "text", "text": part.text} if part.text else None
+        return {"type": "text", "text": part.text} if part.text.strip() else None
     if isinstance(part, Use):
         return {
             "type": "tool_use",
