@@ -29,7 +29,17 @@ def back(wire: Any, *turns: Turn) -> tuple[Turn, ...]:
 
 @given(turns=conversations(result_images=True, many_texts=True, wire="anthropic"))
 def test_a_conversation_comes_back_from_anthropic(turns):
-    assert back(anthropic, *turns) == turns
+    """All but blank words: the API refuses them."""
+    spoken = [
+        turn if turn.role == "system" else Turn(turn.role, tuple(part for part in turn.parts if not _is_blank(part)))
+        for turn in turns
+    ]
+
+    assert back(anthropic, *turns) == tuple(turn for turn in spoken if turn.parts)
+
+
+def _is_blank(part):
+    return isinstance(part, Text) and not part.text.strip()
 
 
 @given(turns=conversations())

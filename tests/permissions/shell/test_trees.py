@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from ferrule.permissions.shell.parse import parse
@@ -274,6 +274,7 @@ def test_a_tree_that_has_lost_a_word_is_not_believed():
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example("mark @", "cd sub && cd sub <<E\n$(mark @ >&9)\nE\n")
 @given(_MOVES, _MOVES)
 def test_the_folder_said_is_the_one_that_bash_is_in(place: Path, one: str, other: str) -> None:
     numbers = itertools.count()

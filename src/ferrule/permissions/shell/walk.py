@@ -201,6 +201,9 @@ class Walker:
             exits = stays(here)
         else:
             exits = self._statement(body, here, tail)
+            if body.type == "list" and exits.either != here:
+                # It belongs to the last command of the list, and where that runs is not told apart here.
+                here = None
         for child in node.children if node.type == "redirected_statement" else [node]:
             if child.type == HERE:
                 exits = self._here_document(child, here, exits)
