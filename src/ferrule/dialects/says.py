@@ -133,11 +133,9 @@ def reading(
 
 def fenced(text: str, language: str) -> str:
     """A fenced block; the fence is longer than any in the text."""
-    longest = run = 0
-    for character in text:
-        run = run + 1 if character == "`" else 0
-        longest = max(longest, run)
-    fence = "`" * max(3, longest + 1)
+    fence = "```"
+    while fence in text:
+        fence += "`"
     return f"{fence}{language}\n{text.rstrip(chr(10))}\n{fence}"
 
 
