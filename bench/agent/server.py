@@ -13,6 +13,7 @@ import sys
 import time
 from typing import Any
 
+FOLDER = os.environ.get("BENCH_FOLDER", "")
 SCENES: dict[str, Any] = {
     "read": lambda at, _: ("Read", {"file_path": f"{FOLDER}/small{at % 8}.py"}),
     "mixed": lambda at, _: (
@@ -31,7 +32,6 @@ SCENES: dict[str, Any] = {
         ("Read", {"file_path": f"{FOLDER}/large.py"}) if turn == 0 else SCENES["edit"](0, turn - 1)
     ),
 }
-FOLDER = os.environ.get("BENCH_FOLDER", "")
 _USAGE = {"input_tokens": 0, "output_tokens": 1}
 
 

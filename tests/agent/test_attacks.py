@@ -62,7 +62,7 @@ def uses(*rows):
         yield UseBegun(at, name, tool)
         yield UsePiece(at, text)
         yield UseEnded(at)
-    yield Ended("calls", Usage())
+    yield Ended("tools", Usage())
 
 
 def speaks(text="done", usage=None):

@@ -77,6 +77,8 @@ def test_it_plays_in_a_folder_that_cannot_be_written_and_without_a_home(temporar
 
 def test_its_readers_may_go_away(temporary):
     child = subprocess.Popen([*FERRULE, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert child.stdout is not None
+    assert child.stderr is not None
     assert child.stdout.read(1) == b">"
     child.stdout.close()
     assert child.stderr.read() == b""

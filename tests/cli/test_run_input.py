@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from typing import Any
 
 import pytest
 from tests.cli.recordings import FERRULE, lines_of, lives, recording, start, until, written
@@ -150,7 +151,8 @@ def test_the_pieces_of_an_answer_are_those_of_the_messages_api(tmp_path):
         check=False,
     )
     lines = lines_of(done.stdout)
-    messages, texts = [], {}
+    messages: list[Any] = []
+    texts: dict[Any, Any] = {}
     for line in lines:
         if line["type"] == "assistant":
             kept = [block for block in line["message"]["content"] if block["type"] != "thinking"]

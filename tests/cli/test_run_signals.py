@@ -31,7 +31,8 @@ def waiting(folder, number):
 
 def turns_in(folder):
     store = ThreadStore(os.path.join(os.environ["FERRULE_STATE"], "threads"))
-    thread = store.load(store.latest(str(folder)))
+    thread = store.load(store.latest(str(folder)) or "")
+    assert thread is not None
     store.close()
     with sqlite3.connect(os.path.join(os.environ["FERRULE_STATE"], "threads", "threads.db")) as database:
         assert database.execute("pragma integrity_check").fetchone() == ("ok",)

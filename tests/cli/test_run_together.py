@@ -50,7 +50,9 @@ def test_runs_at_once_do_not_harm_each_other(tmp_path, monkeypatch, capsys):
     made = [0] * RUNS
     for number, out in enumerate(said_):
         lines = lines_of(out)
-        turns = resume(store.load(lines[-1]["session_id"]).items).history.turns
+        thread = store.load(lines[-1]["session_id"])
+        assert thread is not None
+        turns = resume(thread.items).history.turns
         check_valid(turns)
         assert [words(turn) for turn in turns if words(turn)] == [
             f"Work {number}.",

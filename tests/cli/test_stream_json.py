@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from typing import Any
 
 import pytest
 from tests.agent.stage import Stage
@@ -76,7 +77,7 @@ class Lines:
     """Takes events and has them as lines."""
 
     def __init__(self, **options):
-        self.raw = []
+        self.raw: list[bytes] = []
         self.stream = StreamJson(self.raw.append, **options)
 
     @property
@@ -211,7 +212,8 @@ def test_pieces_are_told_only_where_they_are_wanted(partial):
     child = ChildBegan(thread="T-1", child="T-2", call_id="c1", name="Explore", description="", model="m")
     pieces = [Thought(thread="T-1", text="Hm."), Spoke(thread="T-1", text="I"), Spoke(thread="T-2", text="you")]
     again = Retrying(thread="T-1", why="Cut.", seconds=1.5, attempt=1)
-    for event in (began, child, *pieces, again, Spoke(thread="T-1", text="We")):
+    events: list[Any] = [began, child, *pieces, again, Spoke(thread="T-1", text="We")]
+    for event in events:
         lines.stream.put(event)
     said_ = Said(id="m1", model="m", parts=(Text("We"),), reason="end")
     lines.stream.put(TurnEnded(thread="T-1", said=said_, spent=Spent()))

@@ -2,6 +2,7 @@
 
 import io
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -126,7 +127,7 @@ def test_a_terminal_sees_the_answer_as_it_comes_and_apart_from_the_work():
     err = out = io.StringIO()
     shown = Told(is_live=True, shows_work=True, out=out, err=err)
     turn = TurnEnded(thread=T, said=Said(id="m", model="m", parts=(Text("x"),), reason="end"), spent=SPENT)
-    events = [BEGAN, Spoke(thread=T, text="I **look"), Spoke(thread=T, text="**.\x1b[2J"), turn]
+    events: list[Any] = [BEGAN, Spoke(thread=T, text="I **look"), Spoke(thread=T, text="**.\x1b[2J"), turn]
     events += [*call({"path": "a"}), Spoke(thread=T, text="It is"), Spoke(thread=T, text=" so.\n"), turn, ended()]
     for event in events:
         shown.put(event)

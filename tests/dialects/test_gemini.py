@@ -82,9 +82,7 @@ def session(folder: Path) -> Engine:
             "title description type",
             id="tracker_create_task",
         ),
-        pytest.param(
-            "tracker_update_task", "id title description status dependencies", "id", id="tracker_update_task"
-        ),
+        pytest.param("tracker_update_task", "id title description status dependencies", "id", id="tracker_update_task"),
         pytest.param("tracker_get_task", "id", "id", id="tracker_get_task"),
         pytest.param("tracker_list_tasks", "status type parentId", "", id="tracker_list_tasks"),
         pytest.param(

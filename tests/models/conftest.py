@@ -15,7 +15,6 @@ from ferrule.models.catalog import about
 from ferrule.models.hosts import find_host
 from ferrule.models.model import Again
 from ferrule.wire.assemble import assemble
-from ferrule.wire.delta import Delta
 from ferrule.wire.turn import Asked, Definition, Said, Text, Turn
 
 from .server import Server, serving
@@ -72,10 +71,10 @@ class Asker:
         return assemble((await heard(model, asked))[1])
 
 
-async def heard(model: HttpModel, asked: Asked | None = None) -> tuple[list[Again], list[Delta]]:
+async def heard(model: HttpModel, asked: Asked | None = None) -> tuple[list[Again], list[Any]]:
     """Why it was asked again, and the deltas of the last try."""
     again: list[Again] = []
-    deltas: list[Delta] = []
+    deltas: list[Any] = []
     async for one in model.ask(asked or question()):
         if isinstance(one, Again):
             again.append(one)

@@ -5,6 +5,7 @@ import gc
 import gzip
 import os
 import tracemalloc
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -335,7 +336,8 @@ def open_files() -> int:
 async def test_no_failure_leaves_a_socket():
     async def round_of_all() -> None:
         async with serving() as server, asking(server) as asker:
-            for play in [one.values[0] for one in (*BAD, *FINE)]:
+            plays: list[Any] = [one.values[0] for one in (*BAD, *FINE)]
+            for play in plays:
                 server.play(play)
                 server.asked.clear()
                 async with asyncio.timeout(WAIT_SECONDS):

@@ -13,7 +13,7 @@ from .spoken import ANTHROPIC, CHAT, GEMINI, RESPONSES, WORDS
 
 pytestmark = pytest.mark.usefixtures("packages")
 
-SAID = ({"role": "user", "content": "Hello, ü."},)
+SAID: Any = ({"role": "user", "content": "Hello, ü."},)
 
 
 def plays(stream: bytes):
@@ -36,7 +36,7 @@ async def test_the_library_of_anthropic_hears_the_same_and_sends_the_same(server
         async with theirs.messages.stream(
             model=ANTHROPIC.model, max_tokens=32_000, system="Be brief.", messages=list(SAID), tools=[tool]
         ) as stream:
-            whole = await stream.get_final_message()
+            whole: Any = await stream.get_final_message()
         said = await asker.said(asker.model(ANTHROPIC))
 
         assert [block.type for block in whole.content] == ["thinking", "text", "tool_use"]
@@ -70,7 +70,7 @@ async def test_the_library_of_openai_hears_the_same_in_a_chat(server, asker):
         stream = await theirs.chat.completions.create(
             model=CHAT.model, messages=[{"role": "user", "content": "Hello, ü."}], stream=True
         )
-        chunks = [chunk async for chunk in stream]
+        chunks: list[Any] = [chunk async for chunk in stream]
     await asker.said(asker.model(CHAT))
 
     words = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
@@ -104,7 +104,7 @@ async def test_the_library_of_google_hears_the_same(server, asker):
     options = HttpOptions(base_url=server.url, api_version="v1beta")
     theirs = Client(api_key=KEY, http_options=options).aio
     stream = await theirs.models.generate_content_stream(model=GEMINI.model, contents="Hello, ü.")
-    chunks = [chunk async for chunk in stream]
+    chunks: list[Any] = [chunk async for chunk in stream]
     await theirs.aclose()
     await asker.said(asker.model(GEMINI, url=f"{server.url}/v1beta"))
 
