@@ -4,6 +4,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ferrule.agent.budget import Limits
+    from ferrule.agent.session import Session
     from ferrule.core.access import EVERYTHING, Access
     from ferrule.core.call import Call
     from ferrule.core.errors import ConfigError, Denied, FerruleError, ToolFailure
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from ferrule.dialects.pick import pick
     from ferrule.engine import Engine
     from ferrule.execute.hooks.hook import Hook
+    from ferrule.models.model import ModelError
     from ferrule.permissions.asker import Answer, Question
     from ferrule.permissions.modes import ModeConfig
     from ferrule.settings import Settings
@@ -39,12 +42,15 @@ _HOMES = {
     "Failure": "core.reply",
     "FerruleError": "core.errors",
     "Hook": "execute.hooks.hook",
+    "Limits": "agent.budget",
     "ModeConfig": "permissions.modes",
+    "ModelError": "models.model",
     "Prepared": "core.events",
     "Progress": "core.events",
     "Question": "permissions.asker",
     "Reply": "core.reply",
     "Reported": "core.events",
+    "Session": "agent.session",
     "Settings": "settings",
     "Started": "core.events",
     "Tool": "core.tool",
@@ -74,12 +80,15 @@ __all__ = [
     "Failure",
     "FerruleError",
     "Hook",
+    "Limits",
     "ModeConfig",
+    "ModelError",
     "Prepared",
     "Progress",
     "Question",
     "Reply",
     "Reported",
+    "Session",
     "Settings",
     "Started",
     "Tool",
