@@ -26,7 +26,7 @@ class Around(Protocol):
 
     async def ensure(self, names: Sequence[str]) -> bool: ...
 
-    def section(self, names: Sequence[str], *, listed: bool = True) -> str: ...
+    def section(self, faces: Sequence[Face], *, listed: bool = True) -> str: ...
 
 
 class Branch:
@@ -95,7 +95,7 @@ class Branch:
 
     def section(self) -> str:
         """The part of its system prompt that tells of its tools."""
-        return self._around.section([face.name for face in self.faces()], listed=False)
+        return self._around.section(self.faces(), listed=False)
 
     async def guidance(self) -> "tuple[Guide, ...]":
         """The guidance files that hold from the start."""

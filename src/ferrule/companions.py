@@ -17,6 +17,7 @@ from ferrule.permissions.policy import mode_name
 from ferrule.settings import settings_path
 
 if TYPE_CHECKING:
+    from ferrule.core.face import Face
     from ferrule.core.subagents import Subagents
     from ferrule.execute.hooks.hook import After, Hook
     from ferrule.execute.hooks.hooks import Hooks
@@ -243,8 +244,8 @@ class Companions:
             return None
         return await self._hooks.fire(event, **fields)
 
-    def section(self, names: Sequence[str], *, listed: bool = True) -> str:
-        """The tools of these names, the skills and the agents, as a system prompt tells of them.
+    def section(self, faces: "Sequence[Face]", *, listed: bool = True) -> str:
+        """These tools, the skills and the agents, as a system prompt tells of them.
 
         Without `listed` only those tools that have more to say: a model API is told of them all in its own way.
         """
@@ -252,11 +253,12 @@ class Companions:
         from ferrule.workspace.skills import Skills
 
         services = self._parts.services
-        known = [self._given.registry.resolve(name) for name in names]
-        shown = [one for one in known if not self._parts.policy.denies_everything(one.face.tool)]
-        tools = tools_section(shown if listed else [one for one in shown if one.tool.guidance.strip()])
+        registry = self._given.registry
+        shown = [face for face in faces if not self._parts.policy.denies_everything(face.tool)]
+        told = shown if listed else filter(registry.guidance, shown)
+        tools = tools_section([registry.resolve(face.name) for face in told])
         agents = ""
-        if any(one.face.tool == "delegate" for one in shown):
+        if any(face.tool == "delegate" for face in shown):
             from ferrule.tools.agents.kinds import Agents  # for sessions with subagents
             from ferrule.workspace.agent_files import AgentFiles
 

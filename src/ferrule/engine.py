@@ -161,7 +161,7 @@ class Engine(Lookback):
         """Can it do anything? Tools that are subagents cannot without a model."""
         if face.tool == "librarian" and not self.settings.repositories:
             return False
-        return face.tool not in NEED_MODEL or self._extra.subagents is not None
+        return face.tool not in NEED_MODEL or (self._extra.subagents is not None and self.settings.loop.depth > 0)
 
     def _is_given(self, name: str) -> bool:
         """Does the mode give this tool?"""
@@ -173,7 +173,7 @@ class Engine(Lookback):
         Without `listed`, tools are named only where they have guidance: for models that are shown the definitions.
         """
         self._check_open()
-        return self._companions.section([face.name for face in self.faces()], listed=listed)
+        return self._companions.section(self.faces(), listed=listed)
 
     def need(self, service: type[S]) -> S:
         """The session's one object of that type, as its tools have it."""

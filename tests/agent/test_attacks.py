@@ -240,8 +240,8 @@ async def test_children_side_by_side_do_not_spend_the_budget_many_times(tmp_path
     async with Stage(tmp_path, *cues, look, said("ok"), limits=Limits(tokens=800)) as stage:
         async with asyncio.timeout(60):
             await stage.run()
-        while len(stage.of(ChildEnded)) < 6:
-            await asyncio.sleep(0.001)
+            while len(stage.of(ChildEnded)) < 6:
+                await asyncio.sleep(0.001)
         total = stage.agent.spent.usage.input
 
     # Each may be in the middle of one answer when the budget ends.
@@ -383,6 +383,7 @@ async def test_what_is_kept_is_the_users_alone(tmp_path):
     cues = (calls(read(), todo, ("Bash", {"command": "echo hi"})), said("ok"))
     async with Stage(tmp_path, *cues, record=str(tmp_path / "tape.jsonl")) as stage:
         await stage.run()
+        await stage.agent.talk.flush()  # nothing is written while we look
         state = stage.session._state
         every = [os.path.join(folder, name) for folder, _, names in os.walk(state) for name in names]
 

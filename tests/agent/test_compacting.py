@@ -7,9 +7,12 @@ import pytest
 from ferrule.agent.compacting import _cut
 from ferrule.agent.events import Compacted
 from ferrule.agent.history import History, tokens_of
+from ferrule.agent_settings import Conversations
 from ferrule.models.cues import calls, fails, said
 from ferrule.models.recorded import Header
 from ferrule.models.scripted import Scripted
+from ferrule.permissions.modes import ModeConfig
+from ferrule.settings import Settings
 from ferrule.wire.turn import Image, Result, Said, Text, Turn, Usage, Use
 
 from .stage import Stage, check_valid, results, words
@@ -75,6 +78,61 @@ async def test_a_summary_takes_the_place_of_the_beginning_and_the_thread_keeps_a
         reply = await stage.session.engine.call("recall", id=stage.agent.thread, pattern="Remember 0")
         assert "Remember 0" in reply.text
         check_valid(stage.agent.turns)
+
+
+class Deciding(Scripted):
+    """Says what a function of what it is asked makes of it."""
+
+    def __init__(self, decide, **more):
+        super().__init__(**more)
+        self._decide = decide
+
+    async def ask(self, asked):
+        async for delta in Scripted(self._decide(asked), workspace=self.workspace).ask(asked):
+            yield delta
+
+
+def _delegating(asked):
+    """A parent with one subagent, which looks until it is summed up, and then reads its beginning back."""
+    told = [words(one) for turn in asked.turns for one in results(turn)]
+    if any(one.name == "Task" for one in asked.definitions):
+        task = {"description": "d", "prompt": f"Sesame. {LONG * 4}", "subagent_type": "Explore"}
+        return said(told[-1]) if told else calls(("Task", task))
+    if asked.choice is not None:
+        return said("THE SUMMARY")
+    if (found := re.search(r'recall \{"id": "(T-[\w-]+)", ', "".join(map(words, asked.turns)))) is None:
+        return calls(look(len(told)))
+    if any("Sesame." in one for one in told):
+        return said("I know: " + next(one for one in told if "Sesame." in one)[:40])
+    return calls(("recall", {"id": found[1], "pattern": "Sesame"}))
+
+
+async def test_a_subagent_that_is_given_few_tools_reads_its_own_conversation_back(tmp_path):
+    files(tmp_path)
+    model = Deciding(_delegating, header=Header(window=40_000, most_output=2_000), workspace=str(tmp_path))
+    async with Stage(tmp_path, model=model) as stage:
+        ended = await stage.run()
+
+    assert ended.text.startswith("I know: ")
+    assert [event.kind for event in stage.of(Compacted)][-1] == "summary"
+
+
+@pytest.mark.parametrize(
+    ("session", "told"),
+    [
+        pytest.param({}, "is kept as thread", id="kept"),
+        pytest.param({"settings": Settings(threads=Conversations(keep=False))}, "to save room.]", id="not kept"),
+        pytest.param({"mode": ModeConfig(without=("recall",))}, "is kept as thread", id="no tool to read it with"),
+    ],
+)
+async def test_a_summary_promises_nothing_that_is_not_there(tmp_path, session, told):
+    async with Stage(tmp_path, said("One."), said("Sum."), **session) as stage:
+        await stage.run("first")
+        await stage.agent.compact()
+        first = words(stage.agent.turns[0])
+
+    assert told in first
+    assert ("recall" in first) == (session == {})
 
 
 async def test_a_model_that_cannot_sum_up_gets_a_list_instead(tmp_path):

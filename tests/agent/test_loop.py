@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 from functools import partial
 
 import pytest
@@ -364,6 +366,25 @@ async def test_a_model_that_fails_ends_the_run_with_what_to_do(tmp_path):
         check_valid(stage.agent.turns)
 
 
+class Faulty(Scripted):
+    """A model whose code has a fault."""
+
+    async def ask(self, asked):
+        async for delta in super().ask(asked):
+            yield delta
+            raise KeyError("choices")
+
+
+async def test_a_model_with_a_fault_of_its_own_ends_the_run_too(tmp_path):
+    model = Faulty(said("I begin."), said("Never."), workspace=str(tmp_path))
+    async with Stage(tmp_path, model=model) as stage:
+        ended = await stage.run()
+
+        assert (ended.reason, stage.events[-1]) == ("error", ended)
+        assert "KeyError: 'choices'" in ended.error
+        check_valid(stage.agent.turns)
+
+
 async def test_what_was_heard_before_a_repetition_is_void(tmp_path):
     (tmp_path / "a.py").write_text("x\n")
     async with Stage(tmp_path, repeats("Half a ", read()), said("A whole answer.")) as stage:
@@ -402,3 +423,27 @@ async def test_the_system_prompt_has_guidance_and_facts_and_stays_the_same(tmp_p
         assert "Use tabs." in first.parts[0].text
         assert f"Workspace: {tmp_path}" in first.parts[0].text
         assert stage.model.asked[0].definitions is stage.model.asked[1].definitions
+
+
+LIGHT = """
+import asyncio, sys
+from ferrule.agent.session import Session
+from ferrule.models.cues import said
+from ferrule.models.scripted import Scripted
+
+async def main():
+    async with Session(sys.argv[1], model=Scripted(said("Hello.")), dialect="claude") as session:
+        await session.agent.run("Hi.")
+
+asyncio.run(main())
+heavy = {"importlib.metadata", "ferrule.tools.files.edit", "ferrule.tools.shell.shell", "ferrule.tools.search.grep"}
+print(sorted(heavy & sys.modules.keys()))
+"""
+
+
+def test_a_conversation_without_calls_loads_no_tool(tmp_path):
+    """The tools are shown by their faces; what they need is loaded by whoever calls them."""
+    argv = [sys.executable, "-c", LIGHT, str(tmp_path)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
+
+    assert done.stdout == "[]\n"

@@ -8,14 +8,17 @@ import sys
 import msgspec
 import pytest
 
+from ferrule.agent.events import Spoke
 from ferrule.agent.history import RESUMED
 from ferrule.agent.stored import as_text, resume
 from ferrule.core.errors import ConfigError
-from ferrule.models.cues import calls, said
+from ferrule.execute.hooks.hook import Hook
+from ferrule.models.cues import calls, hangs, said
 from ferrule.wire.turn import Result, Text, Turn, Usage, Use
 from ferrule.workspace.thread_store import Item, ThreadStore
 
 from .stage import Stage, check_valid, results, words
+from .test_loop import until
 
 
 def item(turn):
@@ -105,6 +108,45 @@ def test_a_conversation_that_was_made_smaller_is_resumed_small():
     assert resumed.history.turns[0] == summary
     assert len(resumed.history.turns) == 3
     assert "I look." in as_text(items)
+
+
+REFUSING = Hook(
+    "UserPromptSubmit",
+    function=lambda given: {"decision": "block", "reason": "No."} if "not" in given["prompt"] else {},
+)
+
+
+async def interrupted(tmp_path, *more, **session):
+    """A conversation whose first prompt the user has interrupted; its id."""
+    async with Stage(tmp_path, hangs("I will now "), *more, **session) as stage:
+        running = asyncio.create_task(stage.run("Begin."))
+        await until(stage, Spoke)
+        stage.agent.interrupt()
+        await running
+        if more:
+            await stage.agent.compact()
+        return stage.agent.thread
+
+
+@pytest.mark.parametrize(
+    "more", [pytest.param((), id="as it was"), pytest.param((said("Sum."),), id="and summed up since")]
+)
+async def test_a_model_is_told_once_that_it_was_interrupted_in_another_session(tmp_path, more):
+    thread = await interrupted(tmp_path, *more)
+    for told in (True, False):
+        async with Stage(tmp_path, said("Yes?"), resume=thread) as stage:
+            await stage.run("Go on.")
+
+            assert ("interrupted" in words(stage.agent.turns[-2])) == told
+
+
+async def test_a_prompt_that_a_hook_refuses_does_not_take_the_interruption_along(tmp_path):
+    thread = await interrupted(tmp_path)
+    async with Stage(tmp_path, said("Yes?"), resume=thread, hooks=[REFUSING]) as stage:
+        assert (await stage.run("not this")).reason == "hook"
+        await stage.run("Go on.")
+
+        assert "interrupted" in words(stage.agent.turns[-2])
 
 
 KILLED = """

@@ -258,11 +258,17 @@ def test_a_signal_gives_the_terminal_back_and_leaves_nothing_running(tmp_path, p
 
 
 def test_a_terminal_that_can_do_little_is_talked_to_in_lines(tmp_path, project, terminal):
-    path = script(tmp_path, {"text": "# Look\n\nat **this**", "parts": [READ]}, {"parts": [EDIT]}, {"text": "Done."})
+    path = script(
+        tmp_path, {"text": "# Look\n\nat **this**", "parts": [READ]}, *[{"parts": [EDIT]}] * 2, {"text": "Done."}
+    )
     one = terminal(["--replay", path], project, kind=Pty, TERM="dumb")
     one.wait("^> $")
     one.type("fix it\n")
     one.wait(r"\[n\]o .*: $")
+    one.press("C-c")
+    one.wait("Interrupted")
+    one.type("go on\n")
+    one.wait(r"go on(.*\n)*.*\[n\]o .*: $")
     one.type("y\n")
     shown = one.wait("Done.")
     one.type("\x04")
@@ -290,3 +296,52 @@ def test_it_fits_every_terminal(tmp_path, project, terminal, size):
     one.wait("→ no")
     one.press("C-d")
     assert one.ended() == 0
+
+
+def test_plan_mode_stays_on_when_a_command_opens_the_session_again(tmp_path, project, terminal):
+    path = script(tmp_path, {"text": "Hello."})
+    one = terminal(["--replay", path, "--dialect", "amp"], project)
+    one.wait(READY)
+    submit(one, "/plan")
+    one.wait("Plan mode is on")
+
+    submit(one, "/resume T-nobody")
+    one.wait("There is no conversation 'T-nobody'")
+    submit(one, "/dialect gemini")
+    one.wait(r"plan mode .*· gemini")
+    submit(one, "/clear")
+    one.wait(r"/clear\n(.*\n)*> *\n  plan mode .*· gemini")
+
+    submit(one, "/plan")
+    one.wait("Plan mode is off; the permission mode is default")
+    submit(one, "/dialect amp")
+    one.wait(r"default .*· amp")
+    one.press("C-d")
+    assert one.ended() == 0
+
+
+def test_what_went_wrong_is_read_to_its_end_in_a_narrow_terminal(tmp_path, project, terminal):
+    words = "The key in SOME_API_KEY is refused; set that variable to a key that is valid for this host."
+    path = script(tmp_path, {"fail": {"kind": "wrong-key", "message": words}})
+    one = terminal(["--replay", path], project, columns=40)
+    one.wait(READY)
+    submit(one, "hello")
+    shown = one.wait("use /model")
+
+    assert words in " ".join(shown.split())
+
+
+def test_a_question_can_be_interrupted_and_left(tmp_path, project, terminal):
+    path = script(tmp_path, {"parts": [EDIT]}, {"parts": [EDIT]})
+    one = terminal(["--replay", path], project)
+    one.wait(READY)
+    submit(one, "fix it")
+    one.wait(r"\[t\]ell the model why not")
+    one.press("C-c")
+    one.wait("Interrupted")
+
+    submit(one, "once more")
+    one.wait(r"once more\n(.*\n)*.*\[t\]ell the model why not")
+    one.press("C-d")
+    assert one.ended() == 0
+    assert "a - b" in (project / "app.py").read_text()

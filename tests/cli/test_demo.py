@@ -48,8 +48,15 @@ def test_it_mends_the_project_with_a_subagent_in_plain_text(temporary, capsys):
 def test_it_keeps_the_folder_where_it_is_asked_to(temporary, capsys):
     assert run(["demo", "--keep"]) == 0
     (folder,) = left(temporary)
-    assert f"Kept: {folder}" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert f"Kept: {folder}" in out
+    assert f"cd {folder}/before && ferrule chat --replay ../conversation.jsonl" in out
     assert "full >= THRESHOLD" in (folder / "shop" / "shop" / "discount.py").read_text()
+    assert "full > THRESHOLD" in (folder / "before" / "shop" / "discount.py").read_text()
+    task = "Why does an order of exactly 20.00 get no discount?"
+    arguments = ["--workspace", str(folder / "before"), "--replay", str(folder / "conversation.jsonl"), "--yes"]
+    assert run(["run", task, *arguments]) == 0
+    assert "full >= THRESHOLD" in (folder / "before" / "shop" / "discount.py").read_text()
     shutil.rmtree(folder)
 
 

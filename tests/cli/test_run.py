@@ -306,3 +306,26 @@ def test_half_of_a_character_breaks_nothing(place, capsys):
         assert capsys.readouterr().out
     assert run(["run", "Go.", "--continue", "--replay", recording(place.parent / "2.jsonl", said("On."))]) == 0
     assert capsys.readouterr() == ("On.\n", "")
+
+
+def test_a_state_folder_that_cannot_be_written_costs_a_warning(place, capsys, monkeypatch):
+    path = recording(place.parent / "c.jsonl", calls(READ), said("Done."))
+    (place.parent / "state").write_text("a file, where a folder belongs")
+    monkeypatch.setenv("FERRULE_STATE", str(place.parent / "state"))
+
+    assert run(["run", "Go.", "--replay", path]) == 0
+    out, err = capsys.readouterr()
+    assert out == "Done.\n"
+    assert "This conversation is not kept any more." in err
+
+
+def test_a_conversation_that_nobody_can_claim_does_not_go_on(place, capsys):
+    path = recording(place.parent / "c.jsonl", said("One."), said("Two."))
+    assert run(["run", "Go.", "--replay", path]) == 0
+    claims = os.path.join(os.environ["FERRULE_STATE"], "threads", "open")
+    os.rmdir(claims)
+    with open(claims, "w", encoding="utf-8"):
+        pass
+
+    assert run(["run", "Go on.", "--replay", path, "--continue"]) == 2
+    assert "cannot go on" in capsys.readouterr().err

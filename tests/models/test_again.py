@@ -13,7 +13,7 @@ from ferrule.models.retry import MOST_SECONDS, chance, pause, should, wanted
 from ferrule.wire.turn import Text, Thinking, Turn
 
 from .conftest import QUESTION, heard, question
-from .server import WAIT_SECONDS, Exchange
+from .server import WAIT_SECONDS, Exchange, serving
 from .spoken import ALL, ANTHROPIC, CHAT, GEMINI, RESPONSES, events
 
 NOW = 1_000_000_000.0
@@ -304,3 +304,27 @@ def test_no_header_of_a_host_is_too_strange(headers):
     assert seconds is None or seconds >= 0
     assert should(headers) in {None, True, False}
     assert json.dumps(seconds)
+
+
+async def test_a_program_on_this_machine_that_never_ran_is_not_waited_for(asker):
+    async with serving() as gone:
+        pass
+
+    with pytest.raises(ModelError, match="connection refused") as caught:
+        await heard(asker.model(CHAT, url=gone.url))
+
+    assert caught.value.kind == "network"
+    assert "was asked" not in str(caught.value)
+    assert asker.sleeps.seconds == []
+
+
+async def test_one_that_ran_before_is_waited_for(asker):
+    async with serving() as brief:
+        brief.play(good(CHAT.stream))
+        model = asker.model(CHAT, url=brief.url)
+        await heard(model)
+
+    with pytest.raises(ModelError, match="It was asked 7 times") as caught:
+        await heard(model)
+
+    assert caught.value.kind == "network"

@@ -30,6 +30,15 @@ def gemini(code: int, status: str, message: str, *details: object) -> dict[str, 
 ASK = ["POST"]
 ASK_AND_LIST = ["POST", "GET"]
 REFUSALS = [
+    *(
+        pytest.param(CHAT, status, openai(words), "bad", "cannot call tools", id=name)
+        for name, status, words in (
+            ("ollama-tools", 400, "registry.ollama.ai/library/gemma:2b does not support tools"),
+            ("openrouter-tools", 404, "No endpoints found that support tool use. Try another model."),
+            ("vllm-tools", 400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser'),
+            ("llamacpp-tools", 500, "tools param requires --jinja flag"),
+        )
+    ),
     pytest.param(
         ANTHROPIC,
         401,
@@ -314,7 +323,7 @@ async def test_a_host_that_is_not_there_is_named_with_its_address(asker):
         await asker.said(model)
 
     assert caught.value.kind == "network"
-    assert len(asker.sleeps.seconds) == 1
+    assert asker.sleeps.seconds == []
 
 
 def test_a_header_of_the_settings_is_a_secret_too():

@@ -50,6 +50,8 @@ WRONG = [
     pytest.param("antropic:claude-opus-4-5", "Did you mean 'anthropic'", id="near"),
     pytest.param("nowhere:m", "There are: anthropic, openai", id="nothing near"),
     pytest.param("qwen3", "ollama:qwen3", id="no host"),
+    pytest.param("qwen3:8b", "as in ollama:qwen3:8b", id="no host but a colon"),
+    pytest.param("opsu", "Did you mean 'opus'", id="near a short name"),
     pytest.param("anthropic:", "names no model", id="no model"),
     pytest.param("anthropic", "names no model", id="a host only"),
     pytest.param("local", "names no file", id="no file"),
@@ -101,6 +103,14 @@ def test_a_header_that_says_who_asks_stands_for_a_key():
     settings = Models(hosts={"anthropic": ModelHost(headers={"Authorization": "Bearer ${TOKEN}"})})
 
     assert load_model("anthropic:m", settings, environment={"TOKEN": "t"}).wire == "anthropic"
+
+
+def test_a_header_whose_variable_is_not_set_is_no_empty_one():
+    settings = Models(hosts={"office": ModelHost(url="https://x", headers={"X-Team": "${TEAM}"})})
+
+    with pytest.raises(ConfigError, match="The header 'X-Team' of the host office needs the variable TEAM"):
+        find_host("office", settings, {})
+    assert find_host("office", settings, {"TEAM": ""}).headers == {"X-Team": ""}
 
 
 ADDRESSES = [

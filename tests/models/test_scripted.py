@@ -130,7 +130,7 @@ async def test_the_end_of_the_recording_is_said_plainly():
     model = Scripted(said("One."))
     await answer(model, asked("Hello"))
 
-    with pytest.raises(ModelError, match=r"The recording is at its end: scripted has 1 answers .* with 'Hello'"):
+    with pytest.raises(ModelError, match=r"The recording is at its end: scripted has 1 answer .* with 'Hello'"):
         await heard(model, asked("Hello"))
 
 

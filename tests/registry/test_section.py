@@ -1,10 +1,12 @@
 """The tools section of a system prompt: the names, a line for each tool, and the guidance of those that have some."""
 
+import pytest
 from tests.golden import Golden
 from tests.registry.brought import Brought, session
 
 from ferrule.registry.registry import Registered, plain_face
 from ferrule.registry.section import tools_section
+from ferrule.tools import BUILTIN, load
 
 
 def entry(name: str, words: str = "Do it.", guidance: str = "") -> Registered:
@@ -45,3 +47,9 @@ def test_what_ah_would_put_into_its_prompt_is_reviewed(golden: Golden):
     entries = [registry.resolve(face.name) for face in registry.shown()]
 
     golden.check("section/ah.txt", tools_section(entries))
+
+
+@pytest.mark.parametrize("name", BUILTIN)
+def test_built_in_tools_have_no_guidance(name):
+    """They are not loaded to be asked for it: all that they have to say is in their faces' words."""
+    assert load(name).guidance == ""

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
+import mcp_types as types
 from mcp import Client
 from mcp.client._memory import InMemoryTransport
 
@@ -33,3 +34,22 @@ async def connected(
             transport, mode=era, elicitation_callback=ask, message_handler=on_message, cache=None
         ) as client:
             yield Connected(engine, serving, client)
+
+
+class User:
+    """Answers what is asked at the client, in turn, and remembers the questions.
+
+    An answer may be a function that gives it.
+    """
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.asked: list[Any] = []
+
+    async def __call__(self, context: Any, params: Any) -> types.ElicitResult:
+        self.asked.append(params)
+        answer = self.answers.pop(0)
+        answer = answer() if callable(answer) else answer
+        if answer in ("decline", "cancel"):
+            return types.ElicitResult(action=answer)
+        return types.ElicitResult(action="accept", content=answer)

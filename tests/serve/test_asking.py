@@ -13,25 +13,10 @@ from ferrule import tool
 from ferrule.core.access import Access
 from ferrule.permissions.asker import Answer, Question
 from ferrule.serve.asking import Clients, _answer, _form, _message
-from tests.serve.connected import ERAS, connected
+from tests.serve.connected import ERAS, User, connected
 from tests.serve.offered import TOOLS
 
 LIMIT_SECONDS = 20
-
-
-class User:
-    """Answers what is asked at the client, in turn, and remembers the questions."""
-
-    def __init__(self, *answers: Any) -> None:
-        self.answers = list(answers)
-        self.asked: list[Any] = []
-
-    async def __call__(self, context, params):
-        self.asked.append(params)
-        answer = self.answers.pop(0)
-        if answer in ("decline", "cancel"):
-            return types.ElicitResult(action=answer)
-        return types.ElicitResult(action="accept", content=answer)
 
 
 ONCE: Any

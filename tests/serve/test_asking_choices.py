@@ -1,33 +1,15 @@
 """What a model asks the user to choose, asked through MCP as a form."""
 
-from typing import Any
-
-import mcp_types as types
 import pytest
 
 from ferrule.core.people import Choice, Option
 from ferrule.permissions.asker import Answer, Question
 from ferrule.permissions.choosing import schema_of
 from ferrule.serve.asking import _answer, _form, _key, _message
-from tests.serve.connected import ERAS, connected
+from tests.serve.connected import ERAS, User, connected
 
 OPTIONS = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
 WHICH = {"question": "Which?", "header": "Colour", "options": OPTIONS}
-
-
-class User:
-    """Answers what is asked at the client, in turn, and remembers the questions."""
-
-    def __init__(self, *answers: Any) -> None:
-        self.answers = list(answers)
-        self.asked: list[Any] = []
-
-    async def __call__(self, context, params):
-        self.asked.append(params)
-        answer = self.answers.pop(0)
-        if answer == "decline":
-            return types.ElicitResult(action="decline")
-        return types.ElicitResult(action="accept", content=answer)
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -3,25 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-import mcp_types as types
 import pytest
 
-from tests.serve.connected import ERAS, connected
+from tests.serve.connected import ERAS, User, connected
 from tests.tools.plan.planned import planning
 
 PLAN = "# Plan\n" + "".join(f"{number}. Do it.\n" for number in range(40)) + "The last \x1b[2J line.\n"
-
-
-class User:
-    def __init__(self, *answers: Any) -> None:
-        self.answers = list(answers)
-        self.asked: list[Any] = []
-
-    async def __call__(self, context, params):
-        self.asked.append(params)
-        answer = self.answers.pop(0)
-        answer = answer() if callable(answer) else answer
-        return types.ElicitResult(action="accept", content=answer)
 
 
 def decided(decision: str, message: str = "") -> dict[str, Any]:

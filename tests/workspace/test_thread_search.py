@@ -139,13 +139,13 @@ def test_a_find_shows_the_line_and_the_files(store):
     assert (found.about.turns, found.about.id) == (1, "T-files")
 
 
-def test_titles_are_found_as_they_are_now(store):
-    store.set_title("T-parser", "Wombat")
-    assert ids(store, "wombat") == {"T-parser"}
+def test_titles_are_found_too(store):
+    store.begin("T-titled", workspace="/w", title="Wombat")
+    store.append("T-titled", [said("a loop")])
+
+    assert ids(store, "wombat") == {"T-titled"}
     assert store.find("wombat").found[0].excerpt == "Wombat"
-    store.set_title("T-parser", "Quokka")
-    assert ids(store, "wombat") == set()
-    assert ids(store, "quokka loop") == {"T-parser"}
+    assert ids(store, "wombat loop") == {"T-titled"}
 
 
 def test_what_was_just_kept_is_found(store):

@@ -115,17 +115,6 @@ def test_what_the_user_says_first_is_the_title(store, text, title):
     assert store.about(ONE).title == title
 
 
-def test_title_and_model_change(store):
-    store.begin(ONE, workspace="/w", model="old")
-    store.set_title(ONE, "before its first item")
-    store.append(ONE, [said("x")])
-    store.update(ONE, model="new")
-
-    assert (store.about(ONE).title, store.about(ONE).model) == ("before its first item", "new")
-    store.set_title(ONE, "after it")
-    assert (store.about(ONE).title, store.about(ONE).model) == ("after it", "new")
-
-
 def test_the_latest_is_of_this_very_folder_and_of_no_subagent(store, clock):
     for number, (thread, workspace, parent) in enumerate(
         [("T-1", "/w", ""), ("T-2", "/w", ""), ("T-3", "/w/sub", ""), ("T-4", "/w", "T-1")]

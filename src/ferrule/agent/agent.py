@@ -17,7 +17,7 @@ from ferrule.core.errors import ConfigError
 from ferrule.core.events import Event, ToolsChanged
 from ferrule.core.reply import Reply
 from ferrule.models.model import Model, ModelError
-from ferrule.wire.turn import Result, Text, Turn, Usage, Use
+from ferrule.wire.turn import Asked, Result, Text, Turn, Usage, Use
 from ferrule.wire.wire import call_of, result_of
 
 _CUT = (
@@ -132,8 +132,9 @@ class Agent:
             self.talk.keep(self.talk.history.mend(INTERRUPTED))
             self.talk.spent = self.spent
             self.is_running = False
-            self.talk.is_left_off = reason == "interrupted"
             self.talk.note("spent", self.talk.spent)
+            if reason == "interrupted":
+                self.talk.leave_off()
         ended = Ended(
             thread=self.thread,
             reason=reason,
@@ -196,6 +197,7 @@ class Agent:
         texts = [*before, prompt, *(said.notes if said is not None else ())]
         parts = (*(Text(text) for text in texts if text.strip()), *self.talk.take_steering())
         self.talk.add(Turn("user", parts or (Text(_EMPTY),)))
+        self.talk.is_left_off = False
         return ""
 
     async def _answer(self) -> Answered:
@@ -216,7 +218,7 @@ class Agent:
         talk.tell(TurnEnded(thread=self.thread, said=answered.said, spent=self.spent))
         return answered
 
-    async def listen(self, asked: Any, model: Model | None = None, *, aloud: bool = True) -> Answered:
+    async def listen(self, asked: Asked, model: Model | None = None, *, aloud: bool = True) -> Answered:
         """Ask a model. An interruption or the end of the time gives what was heard until then.
 
         Raises: ModelError.

@@ -1,16 +1,20 @@
 """One answer of the model: asked for, told piece by piece, and put together."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Container
 from typing import NamedTuple
 
 import msgspec
 
 from ferrule.agent.events import AgentEvent, Calling, Retrying, Spoke, Thought
+from ferrule.core.errors import FerruleError
 from ferrule.models.model import Again, Model, ModelError
 from ferrule.wire.assemble import Assembler
 from ferrule.wire.delta import Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
 from ferrule.wire.turn import Asked, Said, Text, Use
+
+_log = logging.getLogger("ferrule")
 
 MOST_CHARS = 128 << 20
 """Of one answer. No model says so much; a host that sends without an end would fill the memory."""
@@ -44,13 +48,31 @@ async def ask(
     hearing = _Hearing(thread, tell, taken)
     answer = model.ask(asked)
     try:
-        async for delta in answer:
+        while (delta := await _next(answer, model)) is not None:
             hearing.hear(delta)
     except asyncio.CancelledError:
         return hearing.cut()
     finally:
         await _close(answer)
     return hearing.end()
+
+
+async def _next(answer: AsyncIterator[Delta | Again], model: Model) -> Delta | Again | None:
+    """One more piece, or None at the end. Raises: ModelError, whatever else went wrong in there."""
+    try:
+        return await anext(answer, None)
+    except ModelError:
+        raise
+    except FerruleError as error:  # such as a recording that cannot be written
+        raise ModelError(str(error), "bad") from error
+    except Exception as error:  # a model may be anybody's code: its faults end a run as others do
+        _log.exception("The model %s failed.", model.name)
+        raise ModelError(f"The model {model.name} failed by a fault of its own: {_words(error)}", "server") from error
+
+
+def _words(error: Exception) -> str:
+    said = " ".join(str(error).split())
+    return f"{type(error).__name__}: {said}" if said else f"{type(error).__name__}."
 
 
 async def _close(answer: AsyncIterator[Delta | Again]) -> None:

@@ -9,9 +9,9 @@ from ferrule.agent.budget import Budget, Limits
 from ferrule.agent.compacting import Compacting
 from ferrule.agent.conversation import Conversation, Setup
 from ferrule.agent.events import AgentEvent, ChildBegan, ChildEnded, Ended, Reason, Spent, TurnEnded
-from ferrule.agent.history import History
 from ferrule.agent.keeping import Keeping
 from ferrule.agent.prompt import system_prompt
+from ferrule.agent.recall import OwnThread
 from ferrule.core.events import Done, Event
 from ferrule.core.planning import Planning
 from ferrule.core.subagents import AgentStatus, Job, Subagent, Worked
@@ -22,6 +22,7 @@ from ferrule.permissions.policy import mode_name
 
 if TYPE_CHECKING:
     from ferrule.agent.children import Children
+    from ferrule.agent.stored import Resumed
     from ferrule.agent_settings import Loop
     from ferrule.branch import Branch
     from ferrule.engine import Engine
@@ -79,12 +80,18 @@ class Child:
         """So much of what it has taken its parent knows of."""
 
     async def prepare(
-        self, model: Model, history: History, spent: Spent, parent: Agent | None, held: "Policy | None" = None
+        self, model: Model, earlier: "Resumed | None", parent: Agent | None, held: "Policy | None" = None
     ) -> None:
-        """`held` is the policy that holds for its parent."""
+        """`earlier` is its conversation where that goes on, `held` the policy that holds for its parent."""
         home, job, engine = self._home, self._job, self._home.engine
+        self._keeping = self._make_keeping(model, parent)
         planning = Planning.under(engine.need(Planning))
-        services = {"Subagents": self._children, "Planning": planning, **job.services}
+        services = {
+            "Subagents": self._children,
+            "Planning": planning,
+            "OwnThread": OwnThread(self._thread, self._keeping),
+            **job.services,
+        }
         self._branch = branch = engine.branch(
             job.agent.name,
             self._mode,
@@ -96,18 +103,6 @@ class Child:
         self._children.policy = branch.policy
         self._parent = parent
         self._purse = parent.budget if parent is not None else None
-        store = home.store()
-        if store is not None:
-            self._keeping = Keeping(
-                store,
-                self._thread,
-                lambda _: None,  # the session's own says it
-                workspace=engine.jail.folder,
-                model=model.name,
-                dialect=engine.dialect.name,
-                parent=parent.thread if parent is not None else engine.session_id,
-                title=job.description or job.prompt.strip().split("\n", 1)[0][:200],
-            )
         setup = Setup(
             thread=self._thread,
             system=system_prompt(
@@ -119,7 +114,8 @@ class Child:
             dialect=engine.dialect.name,
             cwd=engine.jail.folder,
             limits=self._limits(parent),
-            max_tokens=job.max_tokens,
+            max_tokens=job.max_tokens or engine.settings.models.max_tokens,
+            thinking_tokens=engine.settings.models.thinking_tokens,
             permission_mode=lambda: mode_name(branch.policy),
             reminder=planning.reminder,
             news=self._children.news,
@@ -127,10 +123,23 @@ class Child:
             stop_event="SubagentStop",
             overdrawn=parent.budget.overdrawn if parent is not None else None,
         )
-        talk = Conversation(
-            branch, model, setup, history=history, spent=spent, keeping=self._keeping, on_event=self._tell
-        )
+        talk = Conversation(branch, model, setup, earlier=earlier, keeping=self._keeping, on_event=self._tell)
         self.agent = self._children.parent = Agent(talk, loop=home.loop, compacting=home.compacting)
+
+    def _make_keeping(self, model: Model, parent: Agent | None) -> Keeping | None:
+        store, engine, job = self._home.store(), self._home.engine, self._job
+        if store is None:
+            return None
+        return Keeping(
+            store,
+            self._thread,
+            lambda _: None,  # the session's own says it
+            workspace=engine.jail.folder,
+            model=model.name,
+            dialect=engine.dialect.name,
+            parent=parent.thread if parent is not None else engine.session_id,
+            title=job.description or job.prompt.strip().split("\n", 1)[0][:200],
+        )
 
     def _limits(self, parent: Agent | None) -> Limits:
         """Its own, and no more than its parent has left."""

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from ferrule.agent.agent import Agent
 from ferrule.agent.child import WHY, Child, Home, agent_id_of, of_its_own
-from ferrule.agent.events import Spent
-from ferrule.agent.history import History
+from ferrule.agent.recall import NAME as RECALL
 from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.core.subagents import Job, Subagent, Subagents, Worked
 from ferrule.core.tool import Context
@@ -16,6 +15,7 @@ from ferrule.models.model import ModelError
 from ferrule.permissions.modes import ModeConfig, includes
 
 if TYPE_CHECKING:
+    from ferrule.agent.stored import Resumed
     from ferrule.permissions.policy import Policy
 
 _NEVER = ("enter_plan", "exit_plan")
@@ -139,14 +139,15 @@ class Children(Subagents):
             model = home.model_for(agent)
         except (ModelError, ConfigError) as error:
             raise ToolFailure(f"The subagent {agent.name} cannot be run: {error}", code="no-model") from error
-        thread, history, spent = self._thread(job.resume)
+        thread, earlier = await self._thread(job.resume)
         model = of_its_own(model, thread)
         mode = self._mode_of(agent)
         children = Children(home, mode, depth=self._depth + 1)
         run = Child(job, ctx, thread=thread, home=home, children=children, mode=mode, aside=aside)
+        self._check_idle(run.id)  # by its whole id, and with nothing to wait for in between
         self._at_work.add(run.id)
         try:
-            await run.prepare(model, history, spent, self.parent, self.policy)
+            await run.prepare(model, earlier, self.parent, self.policy)
         except BaseException:
             self._at_work.discard(run.id)
             raise
@@ -158,28 +159,35 @@ class Children(Subagents):
         return ModeConfig(
             allow_mcp=True,
             allow_toolbox=True,
-            only=agent.tools,
+            # What was left out of its conversation it can read back, whatever else it is given.
+            only=(*agent.tools, RECALL) if agent.tools else agent.tools,
             without=(*agent.denied, *_NEVER, *(NEED_MODEL if deepest else ())),
             subagent_type=agent.name,
             within=self._mode,
         )
 
-    def _thread(self, agent_id: str) -> tuple[str, History, Spent]:
+    def _check_idle(self, agent_id: str) -> None:
+        if agent_id in self._at_work:
+            raise ToolFailure(f"The agent {agent_id} is still at work: wait for it, or stop it.", code="agent-running")
+
+    async def _thread(self, agent_id: str) -> "tuple[str, Resumed | None]":
         """A new conversation, or an earlier one that goes on: one of its own, and nobody else's."""
         if not agent_id:
-            return new_session_id(), History(), Spent()
-        if agent_id_of(_thread_of(agent_id)) in self._at_work:
-            raise ToolFailure(f"The agent {agent_id} is still at work: wait for it, or stop it.", code="agent-running")
-        store = self._home.store()
-        name = store.resolve(_thread_of(agent_id)) if store is not None else None
-        thread = store.load(name) if store is not None and name is not None else None
+            return new_session_id(), None
+        self._check_idle(agent_id_of(_thread_of(agent_id)))
         own = self.parent.thread if self.parent is not None else self._home.engine.session_id
-        if thread is None or thread.about.parent != own:
-            raise ToolFailure(f"There is no earlier agent {agent_id!r} to go on with.", code="no-agent")
-        from ferrule.agent.stored import resume  # for agents that go on
+        store = self._home.store()
+        found = None
+        if store is not None:
+            from ferrule.agent.stored import below  # for agents that go on
 
-        resumed = resume(thread.items)
-        return thread.about.id, resumed.history, resumed.spent
+            try:
+                found = await asyncio.to_thread(below, store, own, _thread_of(agent_id))
+            except ConfigError as error:
+                raise ToolFailure(str(error), code="store-unusable") from error
+        if found is None:
+            raise ToolFailure(f"There is no earlier agent {agent_id!r} to go on with.", code="no-agent")
+        return found
 
 
 def _thread_of(agent_id: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ferrule.agent.events import Compacted
 from ferrule.agent.history import CHARS_PER_TOKEN, tokens_of, words_of
+from ferrule.agent.recall import NAME
 from ferrule.agent_settings import Loop
 from ferrule.core.errors import FerruleError
 from ferrule.models.model import Model, ModelError
@@ -36,14 +37,11 @@ Keep = Callable[[str, str, str], Awaitable[str]]
 class Compacting:
     """Makes conversations smaller when it is time."""
 
-    def __init__(
-        self, loop: Loop, keep: Keep | None = None, small: Callable[[], Model | None] = lambda: None, recall: str = ""
-    ) -> None:
-        """`keep` stores an output, `small` is a model for summaries, `recall` the tool that reads what was left out."""
+    def __init__(self, loop: Loop, keep: Keep, small: Callable[[], Model | None]) -> None:
+        """`keep` stores an output, `small` is a model for summaries, where there is one."""
         self._loop = loop
         self._keep = keep
         self._small = small
-        self._recall = recall
 
     def room(self, model: Model) -> int:
         """How many tokens a conversation may have."""
@@ -72,30 +70,31 @@ class Compacting:
         turns, before = talk.history.turns, talk.history.tokens
         answers = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
         recent = answers[-keep_turns] if len(answers) >= keep_turns else 0
-        shorter = [await self._without_outputs(turn) if at < recent else turn for at, turn in enumerate(turns)]
+        recall = _recall(talk)
+        shorter = [await self._without_outputs(turn, recall) if at < recent else turn for at, turn in enumerate(turns)]
         if shorter == turns:
             return
         talk.shrink_to(shorter)
         talk.tell(Compacted(thread=talk.thread, kind="outputs", before_tokens=before, after_tokens=talk.history.tokens))
 
-    async def _without_outputs(self, turn: Turn) -> Turn:
+    async def _without_outputs(self, turn: Turn, recall: str) -> Turn:
         if not any(isinstance(part, Result) and _is_long(part) for part in turn.parts):
             return turn
-        parts = [await self._short(part) if isinstance(part, Result) else part for part in turn.parts]
+        parts = [await self._short(part, recall) if isinstance(part, Result) else part for part in turn.parts]
         return Turn(turn.role, tuple(parts))
 
-    async def _short(self, result: Result) -> Result:
+    async def _short(self, result: Result, recall: str) -> Result:
         if not _is_long(result):
             return result
         whole = "\n".join(part.text for part in result.parts if isinstance(part, Text))
         pictures = sum(isinstance(part, Image) for part in result.parts)
         where = ""
-        if self._keep is not None and whole:
+        if whole:
             try:
                 kept = await self._keep(whole, result.id, result.name)
             except FerruleError:
                 return result  # what cannot be read back stays
-            read = f': {self._recall} {{"id": "{kept}"}} reads it.' if self._recall else "."
+            read = f': {recall} {{"id": "{kept}"}} reads it.' if recall else "."
             where = f" It is kept as {kept}{read}"
         what = f"{len(whole):,} characters" + (f" and {pictures} pictures" if pictures else "")
         words = f"[This output of {what} was left out to save room.{where}]"
@@ -115,7 +114,7 @@ class Compacting:
         summary = await self._summary(agent, turns[:at], focus)
         if not summary:  # interrupted: the conversation stays as it was
             return Compacted(thread=talk.thread, kind="summary", before_tokens=before, after_tokens=before)
-        opening = Turn("user", (Text(_opening(talk.thread, summary, self._recall)),))
+        opening = Turn("user", (Text(_opening(talk, summary)),))
         talk.shrink_to([opening, *turns[at:]])
         done = Compacted(
             thread=talk.thread,
@@ -170,10 +169,17 @@ def _is_long(result: Result) -> bool:
     return chars > _SMALL_CHARS or any(isinstance(part, Image) for part in result.parts)
 
 
-def _opening(thread: str, summary: str, recall: str) -> str:
-    back = f' {recall} {{"id": "{thread}", "pattern": "..."}} reads it.' if recall else ""
-    kept = f"[The conversation until here was summed up to save room. All of it is kept as thread {thread}.{back}]"
-    return f"{kept}\n\n{summary}"
+def _recall(talk: "Conversation") -> str:
+    """The tool that reads back what was left out; empty where the model has it not."""
+    return NAME if talk.shows(NAME) else ""
+
+
+def _opening(talk: "Conversation", summary: str) -> str:
+    recall, kept = _recall(talk), ""
+    if talk.is_kept:
+        kept = f" All of it is kept as thread {talk.thread}."
+        kept += f' {recall} {{"id": "{talk.thread}", "pattern": "..."}} reads it.' if recall else ""
+    return f"[The conversation until here was summed up to save room.{kept}]\n\n{summary}"
 
 
 def _listed(turns: Sequence[Turn]) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ferrule.agent.budget import Limits
 from ferrule.agent.events import AgentEvent, Reason, Spent, Steered, Warned
-from ferrule.agent.history import History, words_of
+from ferrule.agent.history import LEFT_OFF, History, words_of
 from ferrule.core.call import Call
 from ferrule.core.face import Face
 from ferrule.core.reply import Reply
@@ -15,6 +15,7 @@ from ferrule.wire.wire import definition_of
 
 if TYPE_CHECKING:
     from ferrule.agent.keeping import Keeping
+    from ferrule.agent.stored import Resumed
     from ferrule.execute.hooks.hook import After
 
 
@@ -75,24 +76,31 @@ class Conversation:
         model: Model,
         setup: Setup,
         *,
-        history: History | None = None,
-        spent: Spent | None = None,
+        earlier: "Resumed | None" = None,
         keeping: "Keeping | None" = None,
         on_event: Callable[[AgentEvent], object] = lambda _: None,
     ) -> None:
+        """`earlier` is the conversation that goes on; nothing where a new one begins."""
         self.hands = hands
         self.model = model
         self.setup = setup
         self.thread = setup.thread
-        self.spent = spent or Spent()
+        self.spent = Spent() if earlier is None else earlier.spent
         """Of the whole conversation, before the prompt that is worked on."""
-        self.history = history or History()
+        self.history = History() if earlier is None else earlier.history
         self.steering: list[str] = []
-        self.is_left_off = False
+        self.is_left_off = earlier is not None and earlier.is_left_off
         """Was the last prompt interrupted? The model is told with the next one."""
         self._keeping = keeping
         self._on_event = on_event
         self._definitions: tuple[Definition, ...] | None = None
+        if earlier is not None:
+            self.keep(earlier.mended)
+
+    @property
+    def is_kept(self) -> bool:
+        """Is every turn of it stored?"""
+        return self._keeping is not None
 
     def tell(self, event: AgentEvent) -> None:
         """Tell whoever listens."""
@@ -113,6 +121,10 @@ class Conversation:
             chars = sum(len(one.words) + len(str(one.schema)) for one in self._definitions)
             self.history.weigh_above(chars + len(self.setup.system))
         return self._definitions
+
+    def shows(self, name: str) -> bool:
+        """Has the model a tool of this name?"""
+        return any(one.name == name for one in self.shown())
 
     def question(self, turns: Sequence[Turn], *, tools: bool = True) -> Asked:
         """What the model is asked. Without `tools` it is shown them, for the calls of before, and must not use any."""
@@ -150,6 +162,11 @@ class Conversation:
         """Have something stored about it."""
         if self._keeping is not None:
             self._keeping.note(kind, value)
+
+    def leave_off(self) -> None:
+        """The user has interrupted it: whoever goes on with it, in another process too, tells the model."""
+        self.is_left_off = True
+        self.note(LEFT_OFF, None)
 
     def shrink_to(self, turns: Sequence[Turn]) -> None:
         """It is these turns from now on; all that was said stays in the store."""

@@ -72,6 +72,17 @@ class Keeping:
         self._send(lambda: _tell(loop, written))
         await written
 
+    async def text(self) -> str:
+        """All of it that is stored, line by line."""
+        await self.flush()
+        return await asyncio.to_thread(self._text)
+
+    def _text(self) -> str:
+        from ferrule.agent.stored import as_text, looked_up  # for conversations that were summed up
+
+        thread = looked_up(lambda: self._store.load(self._thread))
+        return as_text(thread.items if thread is not None else ())
+
     async def close(self) -> None:
         if self._writer is None and not self._waiting:
             return

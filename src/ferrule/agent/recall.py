@@ -6,19 +6,34 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.core.access import Access
 from ferrule.core.args import Args
-from ferrule.core.errors import ToolFailure
+from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.core.tool import Context, Tool
 from ferrule.support.threads import Threads
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from ferrule.engine import Engine
+    from ferrule.agent.keeping import Keeping
 
 NAME = "recall"
 _LINES = 400
 _LINE_CHARS = 2_000
 _MOST_BYTES = 1 << 26
+
+
+class OwnThread:
+    """The conversation that a call is made in, as its store has it; each subagent's calls have their own."""
+
+    def __init__(self, thread: str, keeping: "Keeping | None") -> None:
+        self._thread = thread
+        self._keeping = keeping
+
+    async def text(self, name: str) -> str | None:
+        """All of it; None where another one is named, or nothing is kept."""
+        if self._keeping is None or name.strip().removeprefix("@") != self._thread:
+            return None
+        try:
+            return await self._keeping.text()
+        except ConfigError as error:
+            raise ToolFailure(str(error), code="store-unusable") from error
 
 
 class RecallArgs(Args, frozen=True, kw_only=True):
@@ -49,18 +64,13 @@ class Recall(Tool[RecallArgs, str]):
         "additionalProperties": False,
     }
 
-    def __init__(self) -> None:
-        self.engine: Engine | None = None
-        self.thread: Callable[[str], Awaitable[str | None]] = _nothing
-        """The text of this conversation's own thread; None for any other id."""
-
     def access(self, args: RecallArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - it was in the conversation
         return ()
 
     async def run(self, args: RecallArgs, ctx: Context) -> str:
-        text = await self.thread(args.id)
+        text = await ctx.need(OwnThread).text(args.id)
         if text is None:
-            text = await self._output(args.id, ctx)
+            text = await _output(args.id, ctx)
         numbered = await ctx.need(Threads).run(_numbered, text, args.pattern)
         shown = numbered[args.offset - 1 : args.offset - 1 + args.limit]
         if not shown:
@@ -68,23 +78,22 @@ class Recall(Tool[RecallArgs, str]):
         ctx.note(f"Lines {args.offset} to {args.offset + len(shown) - 1} of {len(numbered):,}.")
         return "\n".join(f"{number}\t{line}" for number, line in shown)
 
-    async def _output(self, output_id: str, ctx: Context) -> str:
-        assert self.engine is not None
-        stored = await self.engine.output(output_id)
-        if stored.id != output_id.strip():
-            # The store is all sessions': who only knows how an id begins has not had it here.
-            raise ToolFailure(f"No output is kept as {output_id!r}. Give the whole id.", code="not-found")
-        if stored.text is not None:
-            return stored.text
-        assert stored.path is not None
-        try:
-            return await ctx.need(Threads).run(_read, stored.path)
-        except OSError as error:
-            raise ToolFailure(f"The output cannot be read any more: {error.strerror}.") from error
 
+async def _output(output_id: str, ctx: Context) -> str:
+    from ferrule.output.store import Store  # for outputs that were left out
 
-async def _nothing(_: str) -> None:
-    """There is no conversation."""
+    stored = await ctx.need(Store).get(output_id)
+    # The store is all sessions': who only knows how an id begins has not had it here.
+    if stored is None or stored.id != output_id.strip():
+        why = "Give the whole id; what is old may have been let go."
+        raise ToolFailure(f"No output is kept as {output_id!r}. {why}", code="not-found")
+    if stored.text is not None:
+        return stored.text
+    assert stored.path is not None
+    try:
+        return await ctx.need(Threads).run(_read, stored.path)
+    except OSError as error:
+        raise ToolFailure(f"The output cannot be read any more: {error.strerror}.") from error
 
 
 def _read(path: str) -> str:

@@ -13,11 +13,10 @@ from ferrule.agent.children import Children, Promised
 from ferrule.agent.claim import Claim
 from ferrule.agent.compacting import Compacting
 from ferrule.agent.conversation import Conversation, Setup
-from ferrule.agent.events import AgentEvent, Spent, Warned
-from ferrule.agent.history import History
+from ferrule.agent.events import AgentEvent, Warned
 from ferrule.agent.keeping import Keeping
 from ferrule.agent.prompt import repository, system_prompt
-from ferrule.agent.recall import NAME, Recall
+from ferrule.agent.recall import OwnThread, Recall
 from ferrule.core.errors import ConfigError
 from ferrule.core.events import Event
 from ferrule.core.planning import Planning
@@ -29,10 +28,9 @@ from ferrule.permissions.policy import mode_name
 from ferrule.settings import Settings, state_folder
 
 if TYPE_CHECKING:
+    from ferrule.agent.stored import Resumed
     from ferrule.permissions.asker import Asker
     from ferrule.workspace.thread_store import ThreadStore
-
-_ANSWER_TOKENS = 32_000
 
 
 class Session:
@@ -71,26 +69,25 @@ class Session:
         self._engine = engine
         self._models: dict[str, Model] = {}
         self._helpers = Promised()
-        self._recall = Recall()
         self._keeping: Keeping | None = None
         self._claim: Claim | None = None
         self._store: ThreadStore | None = None
 
     async def __aenter__(self) -> Self:
-        thread = self._find_thread()
-        self._recall.engine = self.engine = Engine(
-            self._workspace,
-            dialect=self._dialect,
-            model=None if self._dialect else self._model_id,
-            ask=self._ask,
-            subagents=self._helpers,
-            tools=(self._recall,),
-            session_id=thread,
-            state=self._state,
-            on_event=self._hear,
-            **self._engine,
-        )
+        thread = await self._find_thread()
         try:
+            self.engine = Engine(
+                self._workspace,
+                dialect=self._dialect,
+                model=None if self._dialect else self._model_id,
+                ask=self._ask,
+                subagents=self._helpers,
+                tools=(Recall(),),
+                session_id=thread,
+                state=self._state,
+                on_event=self._hear,
+                **self._engine,
+            )
             self._model_id(self.engine.settings)
             await self.engine.__aenter__()
             self.engine.give("ThreadStore", self._threads)
@@ -107,26 +104,17 @@ class Session:
         if self._store is None:
             from ferrule.workspace.thread_store import ThreadStore  # SQLite is loaded with the first write
 
-            keep_days = self.engine.settings.threads.keep_days if hasattr(self, "engine") else 365.0
+            keep_days = self.engine.settings.threads.keep_days
             self._store = ThreadStore(os.path.join(self._state, "threads"), keep_days=keep_days)
         return self._store
 
-    def _find_thread(self) -> str | None:
+    async def _find_thread(self) -> str | None:
         """The id of the conversation that goes on, if one is to."""
         if not self._resume:
             return None
-        from ferrule.agent.stored import looked_up  # for conversations that go on
+        from ferrule.agent.stored import found  # for conversations that go on
 
-        store, folder = self._threads(), os.path.realpath(self._workspace)
-        try:
-            name = looked_up(lambda: store.latest(folder) if self._resume == "last" else store.resolve(self._resume))
-        finally:
-            store.close()
-        if name is not None:
-            return name
-        if self._resume == "last":
-            raise ConfigError(f"There is no conversation to go on with in {folder}: `ferrule threads list --all`.")
-        raise ConfigError(f"There is no conversation {self._resume!r}: `ferrule threads list` lists them.")
+        return await asyncio.to_thread(found, self._state, self._resume, self._workspace)
 
     def _model_id(self, settings: Settings) -> str:
         """The id of the model that is asked, which decides the dialect; the model is ready then."""
@@ -135,9 +123,7 @@ class Session:
         given = self._named
         if given is None or isinstance(given, str):
             name = chosen(given, settings.models, os.environ).name
-            given = load_model(name, settings.models)
-            if isinstance(getattr(given, "workspace", None), str):  # a recorded conversation works where this one does
-                given.workspace = os.path.realpath(self._workspace)  # type: ignore[attr-defined]
+            given = load_model(name, settings.models, workspace=os.path.realpath(self._workspace))
         if self._record:
             from ferrule.models.recording import Recording  # for whoever records
 
@@ -150,21 +136,32 @@ class Session:
         """The model that the session began with."""
         return next(iter(self._models.values()))
 
+    @property
+    def _is_replayed(self) -> bool:
+        """Is it a recorded conversation? It holds the answers of all models that were asked in it."""
+        return self.model.name.startswith("scripted:")
+
     def load(self, name: str) -> Model:
-        """Another model by its name; it is closed with the session."""
+        """Another model by its name; it is closed with the session, and recorded where that is."""
         if name not in self._models:
-            self._models[name] = load_model(name, self.engine.settings.models)
+            made = load_model(name, self.engine.settings.models, workspace=self.engine.jail.folder)
+            if hasattr(made, "conversation"):
+                made.conversation = self.engine.session_id
+            if self._record:
+                from ferrule.models.recording import Recording  # for whoever records
+
+                assert isinstance(self.model, Recording)
+                made = Recording(made, self.model.tape)
+            self._models[name] = made
         return self._models[name]
 
     async def _begin(self) -> None:
         engine, settings = self.engine, self.engine.settings
-        history, spent = History(), Spent()
         if settings.threads.keep or self._resume:
             self._hold()
             self._keeping = self._make_keeping()
-        if self._resume:
-            history, spent = self._resumed()
-        compacting = Compacting(settings.loop, self._kept, self._small, NAME)
+        earlier = await self._resumed() if self._resume else None
+        compacting = Compacting(settings.loop, self._kept, self._small)
         home = Home(
             engine,
             self._model_for,
@@ -174,7 +171,8 @@ class Session:
             self._on_event,
         )
         self._helpers.children = children = Children(home, engine.mode)
-        self._recall.thread = self._own_thread
+        self._helpers.can_run = children.can_run
+        engine.give("OwnThread", lambda: OwnThread(engine.session_id, self._keeping))
         if hasattr(self.model, "conversation"):
             self.model.conversation = engine.session_id
         planning = engine.need(Planning)
@@ -189,7 +187,7 @@ class Session:
             dialect=engine.dialect.name,
             cwd=engine.jail.folder,
             limits=self._limits or Limits(*(getattr(settings.loop, name) for name in Limits._fields)),
-            max_tokens=settings.models.max_tokens or min(_ANSWER_TOKENS, self.model.most_output),
+            max_tokens=settings.models.max_tokens,
             thinking_tokens=settings.models.thinking_tokens,
             permission_mode=lambda: mode_name(engine.policy),
             reminder=planning.reminder,
@@ -200,8 +198,7 @@ class Session:
             engine,
             self.model,
             setup,
-            history=history,
-            spent=spent,
+            earlier=earlier,
             keeping=self._keeping,
             on_event=self._on_event,
         )
@@ -223,18 +220,24 @@ class Session:
 
     def _hold(self) -> None:
         """One session at a time goes on with a conversation."""
-        self._claim = Claim(os.path.join(self._state, "threads", "open"), self.engine.session_id)
+        folder = os.path.join(self._state, "threads", "open")
+        try:
+            self._claim = Claim(folder, self.engine.session_id)
+        except OSError as error:
+            # Of a new one nobody else can know; that it is not kept is said when it should be.
+            if self._resume:
+                raise ConfigError(
+                    f"The conversation cannot go on: {folder} cannot be written ({os.strerror(error.errno or 0)}). "
+                    "Mend that, or begin a new one."
+                ) from error
 
-    def _resumed(self) -> tuple[History, Spent]:
-        from ferrule.agent.stored import looked_up, resume  # for conversations that go on
+    async def _resumed(self) -> "Resumed":
+        from ferrule.agent.stored import opened  # for conversations that go on
 
-        thread = looked_up(lambda: self._threads().load(self.engine.session_id))
-        resumed = resume(thread.items if thread is not None else ())
-        if resumed.mended is not None and self._keeping is not None:
-            self._keeping.turn(resumed.mended)
+        resumed = await asyncio.to_thread(opened, self._threads(), self.engine.session_id)
         if resumed.lost:
             self._warn(f"{resumed.lost} parts of the conversation could not be read and are left out.")
-        return resumed.history, resumed.spent
+        return resumed
 
     def _warn(self, sentence: str) -> None:
         self._on_event(Warned(thread=self.engine.session_id, sentence=sentence))
@@ -242,20 +245,10 @@ class Session:
     async def _kept(self, text: str, call_id: str, tool: str) -> str:
         return await self.engine.store.put(text, call_id=call_id, tool=tool)
 
-    async def _own_thread(self, name: str) -> str | None:
-        """The text of this session's own conversation."""
-        if name.removeprefix("@") != self.engine.session_id or self._keeping is None:
-            return None
-        from ferrule.agent.stored import as_text  # for conversations that were summed up
-
-        await self._keeping.flush()
-        thread = await asyncio.to_thread(self._threads().load, self.engine.session_id)
-        return as_text(thread.items) if thread is not None else None
-
     def _small(self) -> Model | None:
         """The model for summaries, where one is set and can be had."""
         name = self.engine.settings.models.small
-        if not name:
+        if not name or self._is_replayed:
             return None
         try:
             return self.load(name)
@@ -267,8 +260,7 @@ class Session:
         roles = self.engine.settings.models.roles
         wanted = agent.model if agent.model not in {"", "inherit"} else ""
         name = wanted or roles.get(agent.role or agent.name, "") or roles.get(agent.name, "")
-        # A recorded conversation holds its subagents' answers too.
-        if not name or self.model.name.startswith("scripted:"):
+        if not name or self._is_replayed:
             return self.agent.model
         return self.load(name)
 
@@ -284,7 +276,8 @@ class Session:
                 closing.push_async_callback(model.close)
             if self._keeping is not None:
                 closing.push_async_callback(self._keeping.close)
-            closing.push_async_callback(self.engine.close)
+            if hasattr(self, "engine"):
+                closing.push_async_callback(self.engine.close)
             if hasattr(self._helpers, "children"):
                 closing.push_async_callback(self._helpers.children.close)
 

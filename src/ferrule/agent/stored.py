@@ -1,17 +1,18 @@
-"""A conversation as the store has it, made ready to go on."""
+"""A conversation as the store has it: found, and made ready to go on."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
 from ferrule.agent.events import Spent
-from ferrule.agent.history import RESUMED, History
+from ferrule.agent.history import LEFT_OFF, RESUMED, History
 from ferrule.core.errors import ConfigError
 from ferrule.wire.turn import Image, Part, Result, Text, Turn, Use
 
 if TYPE_CHECKING:
-    from ferrule.workspace.thread_store import Item
+    from ferrule.workspace.thread_store import Item, Thread, ThreadStore
 
 
 T = TypeVar("T")
@@ -30,6 +31,26 @@ class Resumed(NamedTuple):
     """The results of calls that a crash has left without any; they are in the history."""
     lost: int
     """How many items could not be read."""
+    is_left_off: bool
+    """Did the user interrupt it, and has said nothing since?"""
+
+
+def found(state: str, name: str, workspace: str) -> str:
+    """The id of the conversation that is meant, by its name or as the `last` of a folder. Raises: ConfigError."""
+    from ferrule.workspace.thread_store import ThreadStore  # SQLite is for conversations that go on
+
+    folder = os.path.realpath(workspace)
+    # One of its own: how long threads are kept is known only with the settings, and reading does not ask for it.
+    store = ThreadStore(os.path.join(state, "threads"))
+    try:
+        thread = looked_up(lambda: store.latest(folder) if name == "last" else store.resolve(name))
+    finally:
+        store.close()
+    if thread is not None:
+        return thread
+    if name == "last":
+        raise ConfigError(f"There is no conversation to go on with in {folder}: `ferrule threads list --all`.")
+    raise ConfigError(f"There is no conversation {name!r}: `ferrule threads list` lists them.")
 
 
 def looked_up(work: Callable[[], T]) -> T:
@@ -42,14 +63,39 @@ def looked_up(work: Callable[[], T]) -> T:
         raise ConfigError(str(error)) from error
 
 
+def opened(store: "ThreadStore", thread: str) -> Resumed:
+    """A session's own conversation, to go on with. Raises: ConfigError."""
+    loaded = looked_up(lambda: store.load(thread))
+    return resume(loaded.items if loaded is not None else ())
+
+
+def below(store: "ThreadStore", parent: str, name: str) -> tuple[str, Resumed] | None:
+    """A conversation of a subagent of the parent's, with its id; None where it has none of that name.
+
+    Raises: ConfigError.
+    """
+
+    def load() -> "Thread | None":
+        meant = store.resolve(name)
+        return None if meant is None else store.load(meant)
+
+    thread = looked_up(load)
+    if thread is None or thread.about.parent != parent:
+        return None
+    return thread.about.id, resume(thread.items)
+
+
 def resume(items: "Sequence[Item]") -> Resumed:
     """The conversation as its model saw it last; what a crash has left open is answered."""
     turns: list[Turn] = []
-    spent, lost = Spent(), 0
+    spent, lost, is_left_off = Spent(), 0, False
     for item in items:
         try:
             if item.kind == "turn":
                 turns.append(msgspec.json.decode(item.body, type=Turn))
+                is_left_off = False
+            elif item.kind == LEFT_OFF:
+                is_left_off = True
             elif item.kind == "compacted":
                 turns = msgspec.json.decode(item.body, type=_Whole).turns
             elif item.kind == "spent":
@@ -57,7 +103,7 @@ def resume(items: "Sequence[Item]") -> Resumed:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             lost += 1
     history = History(_answered(turns))
-    return Resumed(history, spent, history.mend(RESUMED), lost)
+    return Resumed(history, spent, history.mend(RESUMED), lost, is_left_off)
 
 
 def _answered(turns: list[Turn]) -> list[Turn]:

@@ -36,7 +36,7 @@ def command(*, resume: str | None, last: bool, record: str, replay: str | None, 
     \b
     Examples:
       ferrule
-      ferrule chat --model anthropic:claude-opus-4-5
+      ferrule chat --model anthropic:claude-opus-5-5
       ferrule chat --continue
       ferrule chat --permission-mode plan
     """

@@ -1,6 +1,7 @@
 """`ferrule demo`: a recorded conversation, played through the real loop on a small project in a temporary folder."""
 
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -27,17 +28,23 @@ _HERE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "demo")
 
 @click.command("demo")
 @click.option("--calls", is_flag=True, help="A tour of the engine instead: calls without a model.")
-@click.option("--keep", is_flag=True, help="Keep the temporary folder and say where it is.")
+@click.option("--keep", is_flag=True, help="Keep the folder, with the project as it was, to try more in it.")
 def command(*, calls: bool, keep: bool) -> int:
     """Have a recorded model mend a small project: it finds a bug with a subagent, fixes it and runs the tests.
 
     \b
     Everything but the model's words is real: the loop, the calls, the permissions, the sandbox, the store.
     Needs no key and no network.
+
+    \b
+    Examples:
+      ferrule demo
+      ferrule demo --keep
+      ferrule demo --calls
     """
     folder = os.path.realpath(tempfile.mkdtemp(prefix="ferrule-demo-"))
     project, state = os.path.join(folder, "shop"), os.path.join(folder, "state")
-    shutil.copytree(os.path.join(_HERE, "project"), project, ignore=shutil.ignore_patterns("__pycache__"))
+    _copy(project)
     try:
         if calls:
             from ferrule.cli.tour import play as tour  # for whoever wants to see the engine alone
@@ -47,10 +54,24 @@ def command(*, calls: bool, keep: bool) -> int:
             passed = finish(play(project, state))
     finally:
         if keep:
-            click.echo(f"Kept: {folder}")
+            _keep(folder)
         else:
             shutil.rmtree(folder, ignore_errors=True)
     return DONE if passed else FAILED
+
+
+def _copy(project: str) -> None:
+    shutil.copytree(os.path.join(_HERE, "project"), project, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def _keep(folder: str) -> None:
+    """Leave all that is needed to try it by hand: the project before it was mended, and the recording."""
+    before = os.path.join(folder, "before")
+    _copy(before)
+    shutil.copyfile(os.path.join(_HERE, "conversation.jsonl"), os.path.join(folder, "conversation.jsonl"))
+    click.echo(f"Kept: {folder}")
+    click.echo("The project as it was is in `before`. To play the conversation at the terminal:")
+    click.echo(f"  cd {shlex.quote(before)} && ferrule chat --replay ../conversation.jsonl")
 
 
 async def play(project: str, state: str) -> bool:

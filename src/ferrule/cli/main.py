@@ -29,7 +29,7 @@ COMMANDS = {
     "output": "Print a full output that was kept.",
     "config": "Show the settings, and where each came from.",
     "doctor": "Check what this machine has.",
-    "demo": "See the engine work on a small project.",
+    "demo": "See an agent mend a small project; no key, no network.",
 }
 
 
@@ -70,10 +70,13 @@ class Lazy(click.Group):
 @click.option("--version", is_flag=True, help="Print the version and exit.")
 @click.pass_context
 def cli(ctx: click.Context, *, version: bool) -> None:
-    """The tool engine for coding agents.
+    """A coding agent, and the tool engine under it.
 
     \b
     Examples:
+      ferrule demo
+      ferrule chat --model anthropic:claude-opus-5-5
+      ferrule run "why does test_cart fail?" --model ollama:qwen3
       ferrule call Read '{"path": "README.md"}'
       ferrule call Grep '{"pattern": "TODO"}' --json
       ferrule tools show edit_file

@@ -11,7 +11,7 @@ import msgspec
 from ferrule.agent_settings import Models
 from ferrule.cli.codes import DONE, FAILED
 from ferrule.cli.loop import finish
-from ferrule.cli.show import paint
+from ferrule.cli.show import indented, paint
 from ferrule.core.errors import ConfigError
 from ferrule.models.catalog import CATALOG, SHORT, About
 from ferrule.models.hosts import find_host, host_names
@@ -77,7 +77,7 @@ def _show(settings: Models, flag: str | None, *, as_json: bool) -> None:
             "hosts": hosts,
             "known": [_row(one) for one in CATALOG],
         }
-        click.echo(_json(value))
+        click.echo(indented(value))
         return
     if choice is None:
         click.echo(f"No model is chosen: use --model, {VARIABLE}, or models.default in the settings.\n")
@@ -161,7 +161,7 @@ async def _names(name: str, settings: Models) -> list[str]:
 
 def _print_names(names: list[str], *, as_json: bool) -> None:
     if as_json:
-        click.echo(_json(names))
+        click.echo(indented(names))
         return
     for name in names:
         click.echo(clean(name))
@@ -196,7 +196,7 @@ async def _test(name: str, settings: Models, *, as_json: bool) -> None:
     if as_json:
         usage = msgspec.to_builtins(said.usage)
         click.echo(
-            _json(
+            indented(
                 {"model": model.name, "said": words, "first": first, "seconds": seconds, "usage": usage, "cost": cost}
             )
         )
@@ -208,10 +208,6 @@ async def _test(name: str, settings: Models, *, as_json: bool) -> None:
 
 def _complain(error: ModelError, *, as_json: bool) -> None:
     if as_json:
-        click.echo(_json({"error": {"kind": error.kind, "message": clean(str(error))}}))
+        click.echo(indented({"error": {"kind": error.kind, "message": clean(str(error))}}))
     else:
         click.echo(f"ferrule: {clean(str(error))}", err=True)
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(value)).decode()

@@ -18,7 +18,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 _OPTIONS = (
     click.option("--dialect", metavar="NAME", help=f"The model family that is spoken: {', '.join(FAMILIES)}."),
     click.option(
-        "--model", metavar="ID", help="The model that is asked, as HOST:MODEL; or speak the dialect that it knows best."
+        "--model",
+        metavar="ID",
+        help="The model: run and chat ask it, as HOST:MODEL; the others speak the dialect that it knows best.",
     ),
     click.option("--workspace", metavar="DIR", default=".", help="The folder to work in (default: this one)."),
     click.option("--add-dir", "add_dirs", metavar="DIR", multiple=True, help="One more folder that may be touched."),

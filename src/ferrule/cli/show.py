@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TextIO
 
+import msgspec
+
 from ferrule.core.reply import Reply, spoken
 
 _COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36, "dim": 2, "bold": 1}
@@ -20,6 +22,11 @@ def coloured(stream: TextIO | None = None) -> bool:
 def paint(text: str, colour: str, stream: TextIO | None = None) -> str:
     """The text in colour, where the stream that it goes to wants it."""
     return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if coloured(stream) else text
+
+
+def indented(value: object) -> str:
+    """A value as JSON that people can read."""
+    return msgspec.json.format(msgspec.json.encode(value)).decode()
 
 
 def paint_diff(text: str) -> str:

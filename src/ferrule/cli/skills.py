@@ -4,10 +4,9 @@ import os
 from typing import Any
 
 import click
-import msgspec
 
 from ferrule.cli.codes import DONE
-from ferrule.cli.show import paint
+from ferrule.cli.show import indented, paint
 from ferrule.core.errors import ToolFailure
 from ferrule.output.clean import clean
 from ferrule.settings import load_settings, settings_path, state_folder
@@ -73,7 +72,7 @@ def _skills(jail: Jail) -> Skills:
 def _list(skills: Skills, *, as_json: bool) -> None:
     found = skills.all()
     if as_json:
-        click.echo(_json([_row(skill) for skill in found]))
+        click.echo(indented([_row(skill) for skill in found]))
     else:
         width = max((len(skill.name) for skill in found), default=0)
         for skill in found:
@@ -88,7 +87,7 @@ def _list(skills: Skills, *, as_json: bool) -> None:
 def _show(skill: Skill, *, as_json: bool) -> None:
     row = {**_row(skill), "instructions": clean(skill.body)}
     if as_json:
-        click.echo(_json(row))
+        click.echo(indented(row))
         return
     click.echo(f"{skill.name}  {_whose(skill)}  {clean(skill.file)}\n\n{skill.description}\n")
     for key in ("arguments", "for_model", "for_user", "allowed_tools", "toolbox", "servers", "not_obeyed"):
@@ -118,7 +117,3 @@ def _row(skill: Skill) -> dict[str, Any]:
 def _whose(skill: Skill) -> str:
     untrusted = "" if skill.trusted else ", not trusted"
     return f"({_OWNERS.get(skill.layer, skill.layer)}{untrusted})"
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(value)).decode()

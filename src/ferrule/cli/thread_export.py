@@ -1,12 +1,12 @@
 """A thread as a file to take away: Markdown to read, or JSON with everything that is kept."""
 
 import re
-import time
 from typing import Any
 
 import msgspec
 
 from ferrule.output.clean import clean
+from ferrule.workspace.thread import when
 from ferrule.workspace.thread_store import Item, Thread
 from ferrule.workspace.thread_turns import Called, Message, messages
 
@@ -32,8 +32,12 @@ def _entry(item: Item) -> dict[str, Any]:
 
 def _markdown(thread: Thread) -> str:
     about = thread.about
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(about.created))
-    facts = [("Thread", about.id), ("Begun", when), ("Workspace", about.workspace), ("Model", about.model)]
+    facts = [
+        ("Thread", about.id),
+        ("Begun", when(about.created)),
+        ("Workspace", about.workspace),
+        ("Model", about.model),
+    ]
     rows = "\n".join(f"- {name}: {value}" for name, value in facts if value)
     blocks = [f"# {' '.join(about.title.split()) or about.id}", rows, *map(_message, messages(thread.items))]
     return clean("\n\n".join(blocks)) + "\n"

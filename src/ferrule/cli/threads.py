@@ -3,17 +3,16 @@
 import contextlib
 import os
 import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import click
-import msgspec
 
 from ferrule.cli.codes import DONE, FAILED
-from ferrule.cli.show import columns, paint
+from ferrule.cli.show import columns, indented, paint
 from ferrule.output.clean import clean
 from ferrule.settings import load_settings, state_folder
+from ferrule.workspace.thread import when
 from ferrule.workspace.thread_store import About, Finding, Thread, ThreadStore
 
 _SHORT_CHARS = 10
@@ -59,7 +58,7 @@ def list_threads(*, workspace: str, every: bool, children: bool, limit: int, as_
     with _opened() as store:
         threads = store.list(limit=limit, workspace=_folder(workspace, every=every), children=children)
     if as_json:
-        click.echo(_json([_row(about) for about in threads]))
+        click.echo(indented([_row(about) for about in threads]))
     elif not threads:
         more = "" if every else " about this folder; --all lists those of others too"
         click.echo(f"No threads are kept{more}.", err=True)
@@ -93,7 +92,7 @@ def search(*, query: tuple[str, ...], workspace: str, every: bool, children: boo
     for note in findings.notes:
         click.echo(paint(f"note: {clean(note)}", "yellow"), err=True)
     if as_json:
-        click.echo(_json([_found_row(finding) for finding in findings.found]))
+        click.echo(indented([_found_row(finding) for finding in findings.found]))
     elif not findings.found:
         click.echo("No threads were found.", err=True)
     else:
@@ -161,7 +160,7 @@ def delete(*, threads: tuple[str, ...], yes: bool) -> int:
     with _opened() as store:
         wanted = [_meant(store, thread) for thread in dict.fromkeys(threads)]
         for about in wanted:
-            click.echo(f"{about.id}  {_when(about.updated)}  {clean(about.title)}")
+            click.echo(f"{about.id}  {when(about.updated)}  {clean(about.title)}")
         if not yes:
             if not sys.stdin.isatty():
                 raise click.UsageError("Nobody can be asked here; --yes deletes without a question.")
@@ -226,15 +225,13 @@ def _table(threads: tuple[About, ...], *, every: bool) -> None:
     for about, short, model in zip(threads, ids, models, strict=True):
         title = _cut(clean(about.title), room)
         where = paint(f"  {clean(about.workspace)}", "dim") if every else ""
-        click.echo(
-            f"{short:<{width}}  {_when(about.updated)}  {about.turns:>5}  {model:<{model_width}}  {title}{where}"
-        )
+        click.echo(f"{short:<{width}}  {when(about.updated)}  {about.turns:>5}  {model:<{model_width}}  {title}{where}")
 
 
 def _block(finding: Finding, *, every: bool) -> str:
     about = finding.about
     where = f"  {clean(about.workspace)}" if every else ""
-    rows = [f"{paint(about.id, 'cyan')}  {_when(about.updated)}  {about.turns} turns{where}"]
+    rows = [f"{paint(about.id, 'cyan')}  {when(about.updated)}  {about.turns} turns{where}"]
     rows += [f"  {paint(clean(about.title), 'bold')}"] if about.title else []
     rows += [f"  {clean(finding.excerpt)}"] if finding.excerpt else []
     if finding.files:
@@ -245,7 +242,7 @@ def _block(finding: Finding, *, every: bool) -> str:
 
 def _facts(about: About) -> list[str]:
     parent = f"of a subagent of {about.parent}" if about.parent else ""
-    return [about.id, _when(about.updated), clean(about.workspace), clean(about.model), f"{about.turns} turns", parent]
+    return [about.id, when(about.updated), clean(about.workspace), clean(about.model), f"{about.turns} turns", parent]
 
 
 def _row(about: About) -> dict[str, Any]:
@@ -261,14 +258,6 @@ def _found_row(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _when(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
-
-
 def _cut(text: str, limit_chars: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= limit_chars else line[: limit_chars - 1] + "…"
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(value)).decode()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Context
@@ -40,10 +40,8 @@ class Job(NamedTuple):
     """Of each of its answers."""
     resume: str = ""
     """The id of an earlier one whose conversation goes on."""
-    services: Mapping[str, Any] = MappingProxyType({})
+    services: Mapping[str, object] = MappingProxyType({})
     """Objects that its calls have in the place of the session's, by the names of their types."""
-    tools: tuple[Any, ...] = ()
-    """Tools that only it has, beside those that its parent has."""
 
 
 AgentStatus = Literal["running", "completed", "failed", "stopped"]

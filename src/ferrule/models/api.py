@@ -13,7 +13,7 @@ from ferrule.models.catalog import DEFAULT_OUTPUT, About
 from ferrule.models.encoding import Encoder
 from ferrule.models.errors import LIMIT_BYTES, Fault, cleaned, judged
 from ferrule.models.hearing import Hearing, fault, in_words, silent
-from ferrule.models.hosts import Host
+from ferrule.models.hosts import Host, is_near
 from ferrule.models.line import Incoming, Line
 from ferrule.models.model import Again, ModelError
 from ferrule.models.retry import MOST_SECONDS, chance, pause, should, wanted
@@ -54,8 +54,9 @@ class HttpModel:
         self._settings = settings
         self._speech = SPEECH[host.api]
         self._path = self._speech.path(model)
+        self._machine = host.url.partition("://")[2].partition("/")[0]
         self._headers = (
-            (b"host", host.url.partition("://")[2].partition("/")[0].encode()),
+            (b"host", self._machine.encode()),
             (b"user-agent", f"ferrule/{__version__}".encode()),
             (b"content-type", b"application/json"),
             (b"accept", b"text/event-stream, application/json"),
@@ -178,9 +179,13 @@ class HttpModel:
             advice = f"cannot be reached at {self._host.url}: {reason}"
             if not self._host.key_env:
                 advice += f"; is {self._host.name} running?"
-            passing = not isinstance(error, Unreachable) or error.passing
+            passing = not isinstance(error, Unreachable) or (error.passing and not self._is_absent(error))
             why = "the host could not be reached"
             raise fault(self._host, self.model, "network", advice, why, passing=passing) from None
+
+    def _is_absent(self, error: Unreachable) -> bool:
+        """Is it a program on a machine nearby that was never there? Waiting does not start it."""
+        return error.refused and not self._line.has_stood and is_near(self._machine)
 
     async def _refused(self, incoming: Incoming) -> Fault:
         fault = judged(

@@ -52,6 +52,13 @@ _NO_MODEL = (
     "is not found for api version",
     "unexpected model name format",
 )
+_NO_TOOLS = (
+    "does not support tools",
+    "support tool use",
+    "requires --enable-auto-tool-choice",
+    "requires --jinja",
+)
+"""What hosts say whose model, or whose server as it was started, cannot call tools."""
 _NO_KEY = ("api_key_invalid", "api key not valid", "api key expired", "invalid_api_key", "invalid api key")
 _UNTHINKABLE = ("signature` in `thinking", "thinking` block", "thought_signature", "encrypted_content")
 """What was thought before is not taken back: it came of another model, or the conversation is no longer the same."""
@@ -217,6 +224,8 @@ def _meaning(status: int, words: str, host: Host, model: str) -> tuple[Trouble, 
         return "wrong-key", _key_hint(host, "refuses the key")
     if status == 402 or (status in {400, 403, 429} and _has(words, _NO_MONEY)):
         return "limit", f"has no more to give for this key: look at the plan and the billing of {host.name}"
+    if status in {400, 404, 422, 500} and _has(words, _NO_TOOLS):
+        return "bad", "cannot call tools as it is: use another model, or start its server so that it can"
     if (status < 500 and _has(words, _NO_MODEL)) or (status == 404 and _has(words, ("model", model.lower()))):
         return "no-model", f"is not there; `ferrule models list {host.name}` lists those that are"
     return _by_status(status, words, host)

@@ -135,7 +135,10 @@ def find_host(name: str, settings: Models, environment: Mapping[str, str]) -> Ho
     _check(name, row)
     names = (given.key_env,) if given is not None and given.key_env else row.keys
     found = _first(names, environment)
-    headers = {} if given is None else {key: _expanded(text, environment) for key, text in given.headers.items()}
+    written = {} if given is None else given.headers
+    headers = {
+        key: _expanded(text, environment, f"The header {key!r} of the host {name}") for key, text in written.items()
+    }
     key = environment[found].strip() if found else ""
     _check_sent(key, f"The key in {found}")
     for header, text in headers.items():
@@ -176,12 +179,17 @@ def _has_port(machine: str) -> bool:
     return machine.rpartition(":")[2].isdigit() and not machine.endswith("]")
 
 
-def _expanded(text: str, environment: Mapping[str, str]) -> str:
+def _expanded(text: str, environment: Mapping[str, str], what: str) -> str:
+    """Raises ConfigError for a variable that is not set: an empty header would only be refused, and not say why."""
     if "${" not in text:
         return text
     import re  # only who writes variables pays for it
 
-    return re.sub(r"\$\{(\w+)\}", lambda found: environment.get(found[1], ""), text)
+    pattern = re.compile(r"\$\{(\w+)\}")
+    for name in pattern.findall(text):
+        if name not in environment:
+            raise ConfigError(f"{what} needs the variable {name}, which is not set. Set it in the environment.")
+    return pattern.sub(lambda found: environment[found[1]], text)
 
 
 def _check(name: str, row: Row) -> None:

@@ -82,6 +82,8 @@ class Line:
         self._heads: dict[tuple[str, str, Headers], Head] = {}
         self._timer: asyncio.TimerHandle | None = None
         self.is_closed = False
+        self.has_stood = False
+        """Was the host there once?"""
 
     async def send(self, method: str, path: str, headers: Headers, pieces: Sequence[bytes] = ()) -> Incoming:
         """Ask, and hear how the answer begins. Raises Broken."""
@@ -112,6 +114,7 @@ class Line:
                 raise
         self._check()
         connection = Connection(await self._route.open(self._quiet_seconds))
+        self.has_stood = True
         self._open.add(connection)
         try:
             self._check()

@@ -12,16 +12,19 @@ from ferrule.models.names import chosen, named
 __all__ = ["chosen", "load_model"]
 
 
-def load_model(name: str, settings: Models, *, environment: Mapping[str, str] = os.environ) -> Model:
+def load_model(
+    name: str, settings: Models, *, environment: Mapping[str, str] = os.environ, workspace: str = ""
+) -> Model:
     """The model that a name means, such as `anthropic:claude-opus-5-5`; nothing is sent yet.
 
+    `workspace` is where a recorded conversation is played; in the current folder where nothing is said.
     Raises: ConfigError for a name that means nothing, ModelError where its host wants a key and there is none.
     """
     host, model = named(name, settings)
     if host == "scripted":
         from ferrule.models import scripted  # for recorded conversations only
 
-        return scripted.load(model)
+        return scripted.load(model, workspace)
     if host == "local":
         from ferrule.models import local  # for models on this machine only
 

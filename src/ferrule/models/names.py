@@ -59,7 +59,7 @@ def named(name: str, settings: Models) -> Named:
     if meant in seen:
         raise ConfigError(f"The names under models.roles go round in a circle: {' → '.join([*seen, meant])}.")
     meant = SHORT.get(meant.lower(), meant)
-    host, colon, model = meant.partition(":")
+    host, _, model = meant.partition(":")
     # The ids of some hosts have a colon in them (`qwen3:8b`), and so no host before it need be meant.
     if host in ROWS or host in ALIASES or host in settings.hosts or host in ELSEWHERE:
         if host in ELSEWHERE and not model.strip():
@@ -70,11 +70,27 @@ def named(name: str, settings: Models) -> Named:
     for known, row in ROWS.items():
         if meant.startswith(row.begins) and row.begins:
             return Named(known, meant)
-    if colon:
-        from ferrule.models.hosts import find_host  # only a mistake pays for it
+    raise _unclear(name, meant, settings)
 
-        find_host(host, settings, {})
-    raise ConfigError(
+
+def _unclear(name: str, meant: str, settings: Models) -> ConfigError:
+    """What to write instead."""
+    from ferrule.models.hosts import find_host  # only a mistake pays for it
+    from ferrule.support.near import near
+
+    host, colon, _ = meant.partition(":")
+    if colon:
+        try:
+            find_host(host, settings, {})
+        except ConfigError as error:
+            if "Did you mean" in str(error):
+                return error
+            return ConfigError(
+                f"{error} A model with a colon in its name needs its host as well, as in ollama:{meant}."
+            )
+    short = near(meant, [*settings.roles, *SHORT], most=1)
+    hint = f" Did you mean {short[0]!r}?" if short else ""
+    return ConfigError(
         f"It is not plain at which host the model {name!r} is: write HOST:MODEL, for example ollama:{meant or 'qwen3'}."
-        " `ferrule models` lists the hosts."
+        f"{hint} `ferrule models` lists the hosts."
     )

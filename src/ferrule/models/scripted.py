@@ -24,11 +24,11 @@ Line = Cue | Callable[[Asked], Cue]
 """In Python a cue may also be worked out from what is asked."""
 
 
-def load(path: str) -> "Scripted":
+def load(path: str, workspace: str = "") -> "Scripted":
     """The model `scripted:PATH`. Raises: ConfigError."""
     path = os.path.expanduser(path)
     recorded = read(path)
-    return Scripted(*recorded.cues, header=recorded.header, name=f"scripted:{path}")
+    return Scripted(*recorded.cues, header=recorded.header, name=f"scripted:{path}", workspace=workspace)
 
 
 class Scripted:
@@ -101,8 +101,9 @@ class Scripted:
             raise self._astray(f"no cue is for the conversation that begins with {_shown(prompt)}")
         if at >= len(cues):
             raise ModelError(
-                f"The recording is at its end: {self.name} has {len(cues)} answers for the conversation that begins "
-                f"with {_shown(prompt)}, and was asked once more. Add a line to it, or record it again.",
+                f"The recording is at its end: {self.name} has {len(cues)} answer{'s' * (len(cues) != 1)} for the "
+                f"conversation that begins with {_shown(prompt)}, and was asked once more. "
+                "Add a line to it, or record it again.",
                 "bad",
             )
         self._played[key] = at + 1

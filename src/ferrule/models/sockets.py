@@ -5,6 +5,7 @@ written. The harness time of a turn is measured in fewer.
 """
 
 import asyncio
+import errno
 import os
 import ssl
 from collections.abc import Iterable
@@ -31,10 +32,12 @@ class Broken(Exception):  # noqa: N818 - it is judged by whoever reads, and neve
 class Unreachable(Broken):
     """The line never stood."""
 
-    def __init__(self, why: str, *, passing: bool = True) -> None:
+    def __init__(self, why: str, *, passing: bool = True, refused: bool = False) -> None:
         super().__init__(why)
         self.passing = passing
         """May another try help?"""
+        self.refused = refused
+        """Is the machine there, and does nobody listen on it?"""
 
 
 class Silent(Broken):
@@ -204,7 +207,8 @@ async def connected(host: str, port: int, *, seconds: float, quiet_seconds: floa
     except TimeoutError:
         raise Unreachable("nobody answered in time") from None
     except OSError as error:
-        raise Unreachable(why(error, host)) from None
+        said = why(error, host)
+        raise Unreachable(said, refused=said == os.strerror(errno.ECONNREFUSED).lower()) from None
     except (UnicodeError, OverflowError, ValueError):
         raise Unreachable("this is no name of a machine", passing=False) from None
     return stream

@@ -39,6 +39,8 @@ USUAL = Showing()
 class Elsewhere:
     """The part of a registry that is about tools from elsewhere. They may not be here yet: few sessions need any."""
 
+    _tools: "dict[str, AnyTool | Later]"
+
     def __init__(self) -> None:
         self.on_changed: Callable[[], object] | None = None
         """Told when what is advertised has changed."""
@@ -66,6 +68,11 @@ class Elsewhere:
                 bring()
             finally:
                 self.on_changed = told
+
+    def guidance(self, face: Face) -> str:
+        """What a tool wants known in a system prompt. Built-in ones say all in their words: none is loaded for it."""
+        tool = self._tools.get(face.tool)
+        return "" if tool is None or isinstance(tool, Later) else tool.guidance.strip()
 
     @property
     def deferred(self) -> "Mapping[str, Deferred]":

@@ -43,7 +43,7 @@ class Registry(Elsewhere):
         super().__init__()
         self._showing = showing
         self._families = foreign
-        self._tools: dict[str, AnyTool | Later] = {}
+        self._tools = {}
         self._faces: list[Face] = []
         self._shown: dict[str, Face] = {}
         self._names: dict[str, Face] = {}

@@ -9,8 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Literal, NamedTuple
 
 from ferrule.core.subagents import Subagent
-from ferrule.support.frontmatter import front_matter
-from ferrule.workspace.skill import MOST_DESCRIPTION_CHARS, Unusable, rules, shown
+from ferrule.workspace.skill import MOST_DESCRIPTION_CHARS, Unusable, heading, rules, shown
 
 MOST_BYTES = 32 << 10
 """A longer file is no prompt."""
@@ -46,13 +45,7 @@ def read_agent(text: str, *, file: str, layer: Layer, models: Collection[str] = 
     """
     if (size := len(text.encode(errors="replace"))) > MOST_BYTES:
         raise Unusable(f"it has {size:,} bytes, and {MOST_BYTES:,} is the most")
-    header = front_matter(text, lenient=True)
-    if not header.present:
-        raise Unusable("it does not begin with a front matter between two lines of `---`")
-    if header.problem:
-        raise Unusable(f"its front matter cannot be read, for {header.problem}")
-    if header.twice:
-        raise Unusable(f"its front matter says {shown(header.twice[0])} twice, and only one of the two would count")
+    header = heading(text)
     said = _said(header.values)
     name = _text(said, "name")
     if re.fullmatch(_NAME, name) is None:

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from ferrule.support.frontmatter import front_matter, is_true
+from ferrule.support.frontmatter import FrontMatter, front_matter, is_true
 
 FILE = "SKILL.md"
 MOST_DESCRIPTION_CHARS = 1024
@@ -89,11 +89,8 @@ class Unusable(ValueError):  # noqa: N818 - the state
     """The file is no skill; the message says why, as the end of a sentence about it."""
 
 
-def read_skill(text: str, folder_name: str) -> Said:
-    """Understand a `SKILL.md`; its folder's name counts where it has none of its own.
-
-    Raises: Unusable.
-    """
+def heading(text: str) -> FrontMatter:
+    """The front matter of a file that has to have one. Raises: Unusable."""
     header = front_matter(text, lenient=True)
     if not header.present:
         raise Unusable("it does not begin with a front matter between two lines of `---`")
@@ -101,6 +98,15 @@ def read_skill(text: str, folder_name: str) -> Said:
         raise Unusable(f"its front matter cannot be read, for {header.problem}")
     if header.twice:
         raise Unusable(f"its front matter says {shown(header.twice[0])} twice, and only one of the two would count")
+    return header
+
+
+def read_skill(text: str, folder_name: str) -> Said:
+    """Understand a `SKILL.md`; its folder's name counts where it has none of its own.
+
+    Raises: Unusable.
+    """
+    header = heading(text)
     said = {key.strip().lower().replace("_", "-"): value for key, value in header.values.items()}
     warnings: list[str] = []
     name = _name(said.get("name"), folder_name, warnings)

@@ -1,6 +1,7 @@
 """A thread: a conversation that was kept, what is known of it, and what a search says about it."""
 
 import re
+import time
 from typing import NamedTuple
 
 _ADDRESSED = r"[Tt]-([0-9a-fA-F-]+)|([0-9a-fA-F][0-9a-fA-F-]*)"
@@ -84,3 +85,8 @@ def named(name: str) -> str:
 def bindable(text: str) -> str:
     """SQLite takes no half of a surrogate pair in its texts."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def when(at: float) -> str:
+    """A moment of a thread, to the minute."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))

@@ -83,14 +83,6 @@ def about(row: Sequence[Any]) -> About:
     return About(*row[1 : len(About._fields) + 1])
 
 
-def change(connection: sqlite3.Connection, thread: str, *, title: str | None, model: str | None) -> None:
-    """Change what is known of a thread; None leaves it."""
-    new = [None if value is None else bindable(value) for value in (title, model)]
-    connection.execute(
-        "UPDATE threads SET title = coalesce(?, title), model = coalesce(?, model) WHERE id = ?", (*new, thread)
-    )
-
-
 def items_of(connection: sqlite3.Connection, number: int) -> list[Item]:
     """The items of a thread, in their order."""
     rows = connection.execute(

@@ -206,22 +206,6 @@ class ThreadStore:
                 database.read(lambda connection: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone())
         return gone
 
-    def set_title(self, thread: str, title: str) -> None:
-        self.update(thread, title=title)
-
-    def update(self, thread: str, *, title: str | None = None, model: str | None = None) -> None:
-        """Change what is known of a thread."""
-        from ferrule.workspace.thread_rows import change  # loads SQLite
-
-        with self._lock, self._explained() as database:
-            begun = self._begun.get(thread)
-            if begun is not None:
-                self._begun[thread] = begun._replace(
-                    title=begun.title if title is None else title, model=begun.model if model is None else model
-                )
-            if self._is_there():
-                database.write(lambda connection: change(connection, thread, title=title, model=model))
-
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""
         with self._lock:

@@ -100,6 +100,17 @@ async def test_the_changes_of_a_session_are_those_since_its_beginning(tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFO on this system: there is nothing to wait for")
+async def test_a_file_that_has_become_a_pipe_keeps_nobody_waiting(tmp_path):
+    async with Engine(tmp_path, dialect="amp", ask=Everybody()) as engine:
+        await engine.call("create_file", path="a", content="one\n")
+        (tmp_path / "a").unlink()
+        os.mkfifo(tmp_path / "a")
+        (text,) = changes(engine.need(Journal), engine.jail.shown)
+
+    assert "changed by somebody else" in text
+
+
 async def test_what_somebody_else_changed_meanwhile_is_not_taken_for_ours(tmp_path):
     (tmp_path / "a").write_text("one\n")
     async with Engine(tmp_path, dialect="amp", ask=Everybody()) as engine:

@@ -4,7 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.cli.talk.line import BLANK, Spaced, cut, fitted, harmless, line, painted, plain, rows_of, wide, wrapped
+from ferrule.cli.talk.line import (
+    BLANK,
+    Spaced,
+    cut,
+    fitted,
+    harmless,
+    laid,
+    line,
+    painted,
+    plain,
+    rows_of,
+    sentence,
+    wide,
+    wrapped,
+)
 
 TEXTS = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=60)
 
@@ -34,6 +48,23 @@ def test_what_is_wrapped_fits_and_loses_nothing_but_blanks(text, width):
 )
 def test_a_line_is_fitted(parts, width, shown):
     assert plain(fitted(line(*parts), width)) == shown
+
+
+@given(TEXTS, st.integers(14, 40))
+def test_a_sentence_takes_as_many_rows_as_it_needs(text, width):
+    rows = [plain(row) for row in laid([sentence(("red", "  ✗ "), f"{text}.")], width)]
+
+    assert all(wide(row) <= width for row in rows)
+    assert all(row.startswith("    ") for row in rows[1:])
+    assert "".join("".join(rows).split()) == "".join(plain(line(f"✗{text}.")).split())
+
+
+def test_a_sentence_without_end_is_cut_behind_twelve_rows():
+    rows = [plain(row) for row in laid([sentence("  " + "word " * 500)], 40)]
+
+    assert len(rows) == 12
+    assert rows[-1].endswith("…")
+    assert all(row.startswith("  word") and wide(row) <= 40 for row in rows)
 
 
 def test_a_line_is_one_line_and_steers_nothing():

@@ -3,6 +3,7 @@
 import hashlib
 import importlib
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -256,3 +257,16 @@ async def test_installed_packages_bring_tools(
     assert alone == Brought(())
     assert {one.name: one.words for one in over.tools}["second"] == "overrides"
     assert "loud" not in capsys.readouterr().out
+
+
+def test_without_such_packages_nobody_pays_for_looking_into_all_of_them():
+    """Also where the path names a zip of the standard library that is not there, as every Python's does."""
+    program = (
+        "import sys\n"
+        "from ferrule.sources.custom.packages import load_packages\n"
+        "load_packages()\n"
+        "print('importlib.metadata' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+
+    assert done.stdout == "False\n"

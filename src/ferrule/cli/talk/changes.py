@@ -3,11 +3,14 @@
 import os
 from collections.abc import Callable, Iterable
 
+from ferrule.support.beneath import is_regular, read_all
 from ferrule.support.diff import diff
 from ferrule.workspace.journal import Entry, FileChange, Journal
 from ferrule.workspace.ledger import fingerprint
 from ferrule.workspace.sealed import DamagedError
 from ferrule.workspace.textfile import is_binary
+
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def changes(journal: Journal, shown: Callable[[str], str]) -> list[str]:
@@ -55,7 +58,13 @@ def _taken_back(now: bytes | None, file: FileChange, payload: bytes, entry: Entr
 
 def _contents(path: str) -> bytes | None:
     try:
-        with open(path, "rb") as file:
-            return file.read() if os.path.isfile(path) else None
+        # What was a file may be a pipe by now: nobody waits for it.
+        descriptor = os.open(path, _READ)
     except OSError:
         return None
+    try:
+        return read_all(descriptor) if is_regular(descriptor) else None
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)

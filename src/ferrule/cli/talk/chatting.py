@@ -10,7 +10,7 @@ from ferrule.agent.events import AgentEvent
 from ferrule.cli.talk import commands
 from ferrule.cli.talk.commands import Again, Leave, Next
 from ferrule.cli.talk.front import Front
-from ferrule.cli.talk.line import Line, fitted, line, painted, wrapped
+from ferrule.cli.talk.line import Line, fitted, line, painted, sentence, wrapped
 from ferrule.cli.talk.lines import Lines, Piece, Prose
 from ferrule.cli.talk.markdown import Drawer
 from ferrule.cli.talk.status import OPENING, home_short, status
@@ -56,8 +56,10 @@ class Chat:
         self._asides: set[asyncio.Task[None]] = set()
         self._early: list[AgentEvent] = []
         self._thread = ""
-        self._left = ""
-        """What the last session would go on with."""
+        self._chosen = first.dialect
+        """The dialect that the user has asked for, if any."""
+        self._was: Again | None = None
+        """How the last session was when it was left; None for the first one."""
         self._said = False
         """Was anything said in this conversation, here?"""
         self._is_open = False
@@ -75,22 +77,22 @@ class Chat:
             try:
                 async with self._opening(self._next, self.show) as self.session:
                     entered = True
-                    again = await self._with_session(held)
-                    held = self._next._replace(resume=None)
+                    again = await self._with_session()
+                    held = self._was
             except FerruleError as error:
                 if held is None or entered:
                     raise
                 # It was only the change that could not be made: on with what was.
                 self.note(str(error))
-                again, held = held._replace(resume=self._left), None
+                again, held = held, None
             if again is None:
                 return 0
             self._next = again
 
-    async def _with_session(self, held: Again | None) -> Again | None:
+    async def _with_session(self) -> Again | None:
         self._is_open = True
         try:
-            self._greet(held)
+            self._greet()
             return await self._converse()
         finally:
             self._is_open = False  # before it is closed: nobody looks into it from here on
@@ -142,19 +144,20 @@ class Chat:
             else:
                 self.front.print_lines(piece)
 
-    def _greet(self, held: Again | None) -> None:
-        """`held` is how the session was opened before; None for the first one."""
-        agent, engine = self.session.agent, self.session.engine
+    def _greet(self) -> None:
+        agent, engine, was = self.session.agent, self.session.engine, self._was
         if not self._thread:
             from ferrule.core.version import __version__
 
             self.say(
                 line(("bold", "Ferrule "), ("dim", __version__), ("dim", " · "), agent.model.name),
-                line(("dim", f"{home_short(engine.jail.folder)} · /help lists commands, ctrl-C stops, ctrl-D leaves")),
+                sentence(
+                    ("dim", f"{home_short(engine.jail.folder)} · /help lists commands, ctrl-C stops, ctrl-D leaves")
+                ),
             )
-        if self._thread and held is not None and held.dialect != self._next.dialect and self._next.dialect:
+        if was is not None and was.dialect != engine.dialect.name:
             self.note(f"The dialect is {engine.dialect.name} from now on.")
-        if self._thread and held is not None and held.permission_mode != self._next.permission_mode:
+        if was is not None and was.permission_mode != self.mode():
             self.note(f"The permission mode is {self.mode()} from now on.")
         if agent.turns and agent.thread != self._thread:
             self._print(tail(agent.turns, engine.jail.folder))
@@ -184,13 +187,12 @@ class Chat:
 
     def _meant(self, led: Again) -> Again:
         """What was not said stays as it was."""
-        self._left = self.going_on()
-        return Again(
-            led.resume,
-            self.session.engine.dialect.name if led.dialect is None and led.resume else led.dialect,
-            led.permission_mode or self._next.permission_mode,
-            self.session.agent.model.name,
-        )
+        spoken, model = self.session.engine.dialect.name, self.session.agent.model.name
+        self._was = Again(self.going_on(), spoken, self.mode(), model)
+        self._chosen = led.dialect or self._chosen
+        # A new conversation speaks what its model knows best, unless the user has said otherwise. Plan mode stays on.
+        dialect = led.dialect or (spoken if led.resume else self._chosen)
+        return Again(led.resume, dialect, led.permission_mode or self.mode(), model)
 
     async def _command(self, text: str) -> Next:
         self.front.echo(f"/{text.strip()}")

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from ferrule.cli.talk.line import BLANK, line
+from ferrule.cli.talk.line import BLANK, sentence
 from ferrule.support.near import near
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def commands() -> dict[str, Command]:
         "undo": Command("Take back the last write.", steering.undo, "[FILE]"),
         "redo": Command("Write again what was undone.", steering.redo, "[FILE]"),
         "diff": Command("What this session has changed.", looking.diff, while_running=True),
-        "tasks": Command("Commands and helpers in the background, and todos.", looking.tasks, while_running=True),
+        "tasks": Command("Commands and subagents in the background, and todos.", looking.tasks, while_running=True),
         "cost": Command("Tokens and money so far.", looking.cost, while_running=True),
         "compact": Command("Sum the conversation up, to make room.", steering.compact, "[FOCUS]"),
         "threads": Command("Earlier conversations of this folder.", looking.threads, while_running=True),
@@ -84,10 +84,10 @@ async def show_help(chat: "Chat", _: str) -> Next:
     chat.say(BLANK)
     for name, command in commands().items():
         head = f"/{name} {command.takes}".rstrip()
-        chat.say(line(("cyan", f"  {head:<20}"), command.about))
+        chat.say(sentence(("cyan", f"  {head:<20}"), command.about))
     chat.say(BLANK)
     for keys, about in _KEYS:
-        chat.say(line(("cyan", f"  {keys:<20}"), about))
+        chat.say(sentence(("cyan", f"  {keys:<20}"), about))
     chat.say(BLANK)
     return None
 

@@ -1,7 +1,7 @@
 """Why control came back, in a line; and what to do next where something went wrong."""
 
 from ferrule.agent.events import Ended
-from ferrule.cli.talk.line import Line, line
+from ferrule.cli.talk.line import Line, line, sentence
 from ferrule.cli.talk.words import dollars, seconds, tokens
 
 _LONG_SECONDS = 5.0
@@ -21,15 +21,20 @@ _REASONS = {
 def ended(event: Ended, took_seconds: float) -> list[Line]:
     """One dim line where something is to be said; more where it went wrong."""
     if event.reason == "error":
-        rows = [line(("red", "  ✗ "), row) for row in (event.error or "Something went wrong.").strip().split("\n")[:8]]
-        return [*rows, line(("dim", "    The conversation is as it was: say it again, or use /model for another one."))]
+        rows = [
+            sentence(("red", "  ✗ "), row) for row in (event.error or "Something went wrong.").strip().split("\n")[:8]
+        ]
+        return [
+            *rows,
+            sentence(("dim", "    The conversation is as it was: say it again, or use /model for another one.")),
+        ]
     usage = event.spent.usage
     facts = [seconds(took_seconds), f"{tokens(usage.input)} in, {tokens(usage.output)} out", dollars(event.spent.cost)]
     if event.reason == "end":
         if took_seconds < _LONG_SECONDS:
             return []
         return [line(("dim", "  " + " · ".join(fact for fact in facts if fact)))]
-    sentence = _REASONS.get(event.reason, f"Stopped: {event.reason}.")
+    why = _REASONS.get(event.reason, f"Stopped: {event.reason}.")
     colour = "yellow" if event.reason != "interrupted" else "dim"
     more = f" ({event.error.strip()})" if event.error.strip() else ""
-    return [line((colour, f"  {sentence}{more}"))]
+    return [sentence((colour, f"  {why}{more}"))]

@@ -41,7 +41,8 @@ class Keyboard(Screen):
         )
 
     def ready(self) -> None:
-        """The input is always there."""
+        """The input is always there; what stands below it may be new."""
+        self.refresh()
 
     async def key(self, words: str, keys: Sequence[tuple[str, str]]) -> str:
         pressed: asyncio.Future[str] = asyncio.get_running_loop().create_future()

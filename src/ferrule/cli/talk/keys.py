@@ -55,7 +55,8 @@ def bindings(screen: "Screen", presses: Presses) -> KeyBindings:
 
 
 def _answering(keys: KeyBindings, screen: "Screen", asked: Filter) -> None:
-    @keys.add(Keys.Any, filter=asked, eager=True)
+    # Not eager: it would come before ctrl-C, before a paste, and before what the terminal itself says.
+    @keys.add(Keys.Any, filter=asked)
     def _answer(event: KeyPressEvent) -> None:
         key = event.data.lower()
         if key in screen.wants and screen.pressed is not None and not screen.pressed.done():

@@ -1,7 +1,7 @@
 """Lines for the screen: words with styles, cut to a width, and painted where colour is wanted."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 from prompt_toolkit.utils import get_cwidth
@@ -17,6 +17,7 @@ _CODES = {"bold": 1, "dim": 2, "italic": 3, "red": 31, "green": 32, "yellow": 33
 _COLOURS = frozenset({"red", "green", "yellow", "blue", "magenta", "cyan"})
 _TAB = "    "
 _LEAST_GIVEN = 8
+_MOST_ROWS = 12
 BLANK: Line = ()
 
 
@@ -24,6 +25,17 @@ def line(*parts: Part | str) -> Line:
     """A line of parts; what would steer the screen, or end the line, is written out or taken away."""
     pairs = (("", part) if isinstance(part, str) else part for part in parts)
     return tuple((style, visible(clean(text).replace("\t", _TAB).replace("\n", " "))) for style, text in pairs if text)
+
+
+class Sentence(tuple[Part, ...]):
+    """A line that is not cut: its last part takes as many rows as it needs, for its end says what to do."""
+
+    __slots__ = ()
+
+
+def sentence(*parts: Part | str) -> Line:
+    """A line as `line` makes it, that is shown whole."""
+    return Sentence(line(*parts))
 
 
 class Spaced:
@@ -83,6 +95,27 @@ def fitted(one: Line, width: int) -> Line:
         out.append((style, kept))
         room -= wide(text)
     return tuple(out)
+
+
+def laid(lines: Iterable[Line], width: int) -> Iterator[Line]:
+    """The lines as rows of so many columns: sentences are broken, all others cut."""
+    for one in lines:
+        if isinstance(one, Sentence) and one:
+            yield from _broken(one, width)
+        else:
+            yield fitted(one, width)
+
+
+def _broken(one: Sentence, width: int) -> list[Line]:
+    *head, (style, last) = one
+    text = last.lstrip()
+    blanks = len(last) - len(text)
+    indent = wide(plain(tuple(head))) + blanks
+    rows = wrapped(text, max(_LEAST_GIVEN, width - indent))
+    if len(rows) > _MOST_ROWS:
+        rows[_MOST_ROWS - 1 :] = [cut(rows[_MOST_ROWS - 1] + " …", width - indent)]
+    first = (*head, (style, " " * blanks + rows[0]))
+    return [first, *(((style, " " * indent + row),) for row in rows[1:])]
 
 
 def wrapped(text: str, width: int) -> list[str]:

@@ -8,7 +8,7 @@ import msgspec
 from ferrule.agent import events as told
 from ferrule.cli.talk.blocks import Blocks
 from ferrule.cli.talk.endings import ended
-from ferrule.cli.talk.line import BLANK, Line, diff_lines, line
+from ferrule.cli.talk.line import BLANK, Line, diff_lines, line, sentence
 from ferrule.cli.talk.rows import CallRow, ChildRow, call_done, child_done, live_call
 from ferrule.cli.talk.words import about, changed, seconds, tally, tokens
 from ferrule.core import events as calls
@@ -111,7 +111,7 @@ class Lines:
         if event.text not in self.queued:
             return []  # nobody typed it
         self.queued.remove(event.text)
-        return [*self._spoken(), *self._apart("user", line(("cyan bold", "> "), ("bold", event.text)))]
+        return [*self._spoken(), *self._apart("user", sentence(("cyan bold", "> "), ("bold", event.text)))]
 
     def _noticed(self, event: told.AgentEvent) -> list[Piece]:
         """What is worth one dim line."""
@@ -120,7 +120,7 @@ class Lines:
             sizes = f"{tokens(event.before_tokens)} → {tokens(event.after_tokens)} tokens"
             return self._apart("note", line(("dim", f"  The conversation was {what}: {sizes}.")))
         if isinstance(event, told.Warned):
-            return self._apart("note", line(("yellow", "  ! "), ("dim", event.sentence)))
+            return self._apart("note", sentence(("yellow", "  ! "), ("dim", event.sentence)))
         return []
 
     def _retrying(self, event: told.Retrying) -> list[Piece]:
@@ -131,7 +131,7 @@ class Lines:
         why = event.why.rstrip(".")
         words = f"  ↻ Asking again in {seconds(event.seconds)} (try {event.attempt}): {why}.{void}"
         self._waiting = "waiting for the model"
-        return self._apart("note", line(("dim", words)))
+        return self._apart("note", sentence(("dim", words)))
 
     def _of_child(self, event: told.AgentEvent) -> list[Piece]:
         child = self._children.get(event.thread)
@@ -168,7 +168,7 @@ class Lines:
     def _of_call(self, thread: str, event: calls.Event) -> list[Piece]:
         key = thread, event.id
         if isinstance(event, calls.Reported):
-            return self._apart("note", line(("yellow", "  ! "), ("dim", event.sentence)))
+            return self._apart("note", sentence(("yellow", "  ! "), ("dim", event.sentence)))
         if isinstance(event, calls.ToolsChanged):
             return []
         row = self._calls.get(key) or CallRow(event.name, since=self._clock())

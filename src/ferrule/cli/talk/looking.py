@@ -1,8 +1,6 @@
 """Commands that look: tools, changes, tasks, cost, earlier conversations."""
 
 import asyncio
-import os
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,7 +12,7 @@ from ferrule.core.subagents import Subagents, Worked
 from ferrule.core.todos import todo_lines
 from ferrule.support.tasks import Task, Tasks
 from ferrule.workspace.journal import Journal
-from ferrule.workspace.thread import About
+from ferrule.workspace.thread import About, when
 from ferrule.workspace.todos import Todos
 
 if TYPE_CHECKING:
@@ -117,16 +115,13 @@ async def listed(chat: "Chat") -> tuple[About, ...]:
     from ferrule.workspace.thread_store import ThreadStore
 
     engine = chat.session.engine
-    store = ThreadStore(os.path.join(engine.state, "threads"), keep_days=engine.settings.threads.keep_days)
+    store = engine.need(ThreadStore)
     try:
         return await asyncio.to_thread(store.list, limit=_MOST_THREADS, workspace=engine.jail.folder)
     except UnusableError as error:
         raise FerruleError(str(error)) from error
-    finally:
-        store.close()
 
 
 def thread_line(about: About, number: int | None = None) -> Line:
     mark = f"  {number:>2} " if number is not None else "  "
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(about.updated))
-    return line(("cyan bold", mark), ("dim", f"{when}  {about.id[:10]}  "), about.title or "(no title)")
+    return line(("cyan bold", mark), ("dim", f"{when(about.updated)}  {about.id[:10]}  "), about.title or "(no title)")

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 
-from ferrule.cli.talk.line import BLANK, Line, Spaced, fitted, harmless, painted
+from ferrule.cli.talk.line import BLANK, Line, Spaced, harmless, laid, painted
 
 
 class Plain:
@@ -23,6 +23,8 @@ class Plain:
         self.on_line: Callable[[str], object] = lambda _text: None
         self.on_interrupt: Callable[[], bool] = lambda: False
         self._wanted: asyncio.Future[str | None] | None = None
+        self._wants_key = False
+        """Is it one of several answers, and not words?"""
         self._left = asyncio.Event()
         self._rest = b""
         self._spaced = Spaced()
@@ -40,7 +42,7 @@ class Plain:
 
     def print_lines(self, *lines: Line) -> None:
         rows = self._spaced.rows(lines)
-        self._write(painted((fitted(one, self.width) for one in rows), colour=False, steer=False))
+        self._write(painted(laid(rows, self.width), colour=False, steer=False))
 
     def echo(self, text: str) -> None:  # noqa: ARG002 - a screen shows it
         """The terminal has shown it while it was typed."""
@@ -59,12 +61,16 @@ class Plain:
     async def key(self, words: str, keys: Sequence[tuple[str, str]]) -> str:
         """The first letter of a line."""
         letters = {key for key, _ in keys}
-        while True:
-            said = await self.words(f"{words} {'  '.join(f'[{key}]{rest}' for key, rest in keys)}:")
-            if said is None:
-                return "n"
-            if said and said[0].lower() in letters:
-                return said[0].lower()
+        self._wants_key = True
+        try:
+            while True:
+                said = await self.words(f"{words} {'  '.join(f'[{key}]{rest}' for key, rest in keys)}:")
+                if said is None:
+                    return "n"
+                if said and said[0].lower() in letters:
+                    return said[0].lower()
+        finally:
+            self._wants_key = False
 
     async def words(self, offer: str) -> str | None:
         self._forget_typed()
@@ -94,11 +100,12 @@ class Plain:
         return 0 if talking.cancelled() else talking.result()
 
     def _stop(self) -> None:
-        """Ctrl-C: it takes back a question's words, stops what runs, or leaves."""
-        if self._wanted is not None and not self._wanted.done():
+        """Ctrl-C: it takes back a question's words, stops what runs and asks, or leaves."""
+        if self._wanted is None or self._wanted.done():
+            if not self.on_interrupt():
+                self.leave()
+        elif not (self._wants_key and self.on_interrupt()):
             self._wanted.set_result(None)
-        elif not self.on_interrupt():
-            self.leave()
 
     async def _read(self) -> None:
         from ferrule.cli.terminal import piece  # which reads a descriptor while the loop goes on

@@ -21,7 +21,7 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.output import ColorDepth, Output, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from ferrule.cli.talk.line import Line, Spaced, cut, fitted, harmless, line, painted, rows_of, wide
+from ferrule.cli.talk.line import Line, Spaced, cut, fitted, harmless, laid, line, painted, rows_of, wide
 from ferrule.cli.talk.menu import menu_lines
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class Screen:
 
     def print_lines(self, *lines: Line) -> None:
         rows = self._spaced.rows(lines)
-        self._write(painted((fitted(one, self.width) for one in rows), colour=self.colour))
+        self._write(painted(laid(rows, self.width), colour=self.colour))
 
     def refresh(self) -> None:
         self.application.invalidate()

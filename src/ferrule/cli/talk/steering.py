@@ -20,9 +20,9 @@ async def model(chat: "Chat", rest: str) -> Next:
     """In place: the conversation goes on with another one."""
     agent = chat.session.agent
     if not rest:
-        chat.note(f"The model is {agent.model.name}. /model NAME uses another one, as anthropic:claude-opus-4-5.")
+        chat.note(f"The model is {agent.model.name}. /model NAME uses another one, as anthropic:claude-opus-5-5.")
         return None
-    chosen = chat.session.load(rest)
+    chosen = await asyncio.to_thread(chat.session.load, rest)  # a recording or a model's file is read for it
     agent.use(chosen)
     chat.note(f"The model is {chosen.name} from now on.")
     return None
@@ -87,7 +87,8 @@ async def _step(chat: "Chat", rest: str, which: str) -> Next:
     except ToolFailure as error:
         chat.note(error.message)
         return None
-    rows = [row for text in diffs(done, engine) for row in text.rstrip("\n").split("\n")]
+    texts = await asyncio.to_thread(diffs, done, engine)
+    rows = [row for text in texts for row in text.rstrip("\n").split("\n")]
     chat.say(BLANK, *diff_lines(rows[:_MOST_DIFF_ROWS], "  "))
     if len(rows) > _MOST_DIFF_ROWS:
         chat.say(line(("dim", f"  … {len(rows) - _MOST_DIFF_ROWS:,} more lines")))

@@ -42,7 +42,8 @@ def _is_any() -> bool:
         try:
             names = os.listdir(folder or ".")
         except OSError:
-            if folder.endswith((".zip", ".whl")):
+            # Every Python has the place of a zip in its path, and hardly any has the zip.
+            if folder.endswith((".zip", ".whl")) and os.path.isfile(folder):
                 return True
             continue
         for name in names:

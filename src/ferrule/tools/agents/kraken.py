@@ -34,15 +34,6 @@ class KrakenArgs(Args, frozen=True, kw_only=True):
     """Paths and globs; where none are given, a subagent finds out which."""
 
 
-class _Undone(Exception):  # noqa: N818 - it says what became of the part
-    """A subagent has not done its part."""
-
-    def __init__(self, path: str, why: str) -> None:
-        super().__init__(why)
-        self.path = path
-        self.why = why
-
-
 class Kraken(Tool[KrakenArgs, Reworked]):
     """It writes nothing until all parts are done; then all of it is one write, and one undo takes it back."""
 

@@ -8,6 +8,7 @@ from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.subagents import Job, Worked
 from ferrule.core.tool import Context, Tool
 from ferrule.settings import Settings
+from ferrule.support.threads import Threads
 from ferrule.tools.agents.asking import READING, specialist, worked
 from ferrule.workspace.lent import LentJail, can_be_lent
 from ferrule.workspace.paths import Jail
@@ -36,7 +37,7 @@ class Librarian(Tool[LibrarianArgs, Worked]):
     async def run(self, args: LibrarianArgs, ctx: Context) -> Worked:
         if not args.query.strip():
             raise BadArguments(f"{ctx.param('query')}: is empty; say what you want to know.")
-        folders, rows = _repositories(ctx)
+        folders, rows = await ctx.need(Threads).run(_repositories, ctx)
         jail = LentJail(ctx.need(Jail), folders)
         parts = [args.query.strip()]
         if args.context.strip():

@@ -5,7 +5,8 @@ from ferrule.core.args import Args
 from ferrule.core.errors import BadArguments
 from ferrule.core.threads import ThreadFound, ThreadsFound
 from ferrule.core.tool import Context, Tool
-from ferrule.tools.threads.looking import folders, look, when
+from ferrule.tools.threads.looking import folders, look
+from ferrule.workspace.thread import when
 from ferrule.workspace.thread_store import Finding
 
 _MOST = 100

@@ -1,6 +1,5 @@
 """What both tools need of the store: away from the event loop, and with failures that a model understands."""
 
-import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -32,8 +31,3 @@ def _looked(work: Callable[[ThreadStore], T], store: ThreadStore) -> T:
 def folders(ctx: Context) -> list[str]:
     """The folders whose threads are the session's to read."""
     return [root.path for root in ctx.need(Jail).roots]
-
-
-def when(at: float) -> str:
-    """A moment, to the minute."""
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))

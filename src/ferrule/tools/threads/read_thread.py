@@ -6,8 +6,8 @@ from ferrule.core.errors import BadArguments, Denied, ToolFailure
 from ferrule.core.threads import ThreadRead
 from ferrule.core.tool import Context, Tool
 from ferrule.support.threads import Threads
-from ferrule.tools.threads.looking import folders, look, when
-from ferrule.workspace.thread import named
+from ferrule.tools.threads.looking import folders, look
+from ferrule.workspace.thread import named, when
 from ferrule.workspace.thread_store import About, Thread, ThreadStore
 from ferrule.workspace.thread_turns import Selected, messages, select
 
