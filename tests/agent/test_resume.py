@@ -39,6 +39,7 @@ async def test_a_conversation_goes_on_where_it_ended(tmp_path):
         assert list(second.agent.turns) == turns
         assert second.agent.spent.usage == spent.usage
         assert second.agent.thread == thread
+        assert second.agent.context_tokens > 1_000
         assert (await second.run("second")).text == "Two."
         assert [words(turn) for turn in second.agent.turns][-2:] == ["second", "Two."]
 
