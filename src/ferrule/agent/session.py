@@ -203,7 +203,7 @@ class Session:
             on_event=self._on_event,
         )
         self.agent = children.parent = Agent(talk, loop=settings.loop, compacting=compacting)
-        if history.turns:
+        if talk.history.turns:
             talk.shown()  # what stands above counts for how full the window is, also before the first question
         for warning in engine.warnings:
             talk.warn(warning)
