@@ -221,7 +221,8 @@ class Flow:
             if moved or (waited and not said_yes):
                 # Calls that ran meanwhile may have changed what made the question needless.
                 await self.gate.admit(self.case(ready), lambda question: self._blocked(call, question))
-            self.gate.hold(self.case(ready))
+            if self.gate.policy.is_planning:
+                self.gate.hold(self.case(ready))
             ctx.started = self.clock()
             self.emit(Started(id=call.id, name=call.name, at=ctx.started))
             ctx.asks = functools.partial(self._approve, ready)
