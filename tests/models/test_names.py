@@ -1,7 +1,7 @@
 """Names of models: hosts, short names, who chooses, keys, addresses, and what is known of a model."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.agent_settings import KnownModel, ModelHost, Models
@@ -153,6 +153,7 @@ BAD = [
     pytest.param("https://[::1", "names no machine", id="half an address"),
     pytest.param("https://[::1]80", "names no machine", id="a port without a colon"),
     pytest.param("https://::1", "names no machine", id="an address without brackets"),
+    pytest.param("https://::]", "names no machine", id="half a pair of brackets"),
 ]
 
 
@@ -162,6 +163,7 @@ def test_an_address_that_cannot_be_used_is_refused(url, words):
         find_host("mine", Models(hosts={"mine": ModelHost(url=url)}), {})
 
 
+@settings(max_examples=2_000)
 @given(machine=st.text(alphabet="a1:[].%@-_", min_size=1, max_size=12))
 def test_an_address_that_is_taken_can_be_gone_to(machine):
     """What is wrong with an address is said when it is read, and not when somebody waits for an answer."""

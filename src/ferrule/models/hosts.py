@@ -214,7 +214,7 @@ def _can_be_machine(machine: str) -> bool:
         import ipaddress  # only for addresses of the sixth version
 
         try:
-            ipaddress.IPv6Address(name.removeprefix("["))
+            ipaddress.IPv6Address(name.removeprefix("[") if name.startswith("[") else "")
         except ValueError:
             return False
         name, port = name[1:], port[1:] if port[:1] == ":" else "1" if not port else ""
