@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
 from ferrule.wire import anthropic, gemini, openai_chat, openai_responses
 from ferrule.wire.shape import WireError
@@ -30,16 +31,14 @@ def back(wire: Any, *turns: Turn) -> tuple[Turn, ...]:
 @given(turns=conversations(result_images=True, many_texts=True, wire="anthropic"))
 def test_a_conversation_comes_back_from_anthropic(turns):
     """All but blank words: the API refuses them."""
-    spoken = [
-        turn if turn.role == "system" else Turn(turn.role, tuple(part for part in turn.parts if not _is_blank(part)))
-        for turn in turns
-    ]
+    spoken = [turn if turn.role == "system" else Turn(turn.role, _spoken(turn.parts)) for turn in turns]
 
     assert back(anthropic, *turns) == tuple(turn for turn in spoken if turn.parts)
 
 
-def _is_blank(part):
-    return isinstance(part, Text) and not part.text.strip()
+def _spoken(parts):
+    kept = (part for part in parts if not isinstance(part, Text) or part.text.strip())
+    return tuple(replace(part, parts=_spoken(part.parts)) if isinstance(part, Result) else part for part in kept)
 
 
 @given(turns=conversations())
