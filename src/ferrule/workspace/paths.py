@@ -58,9 +58,10 @@ class Place(NamedTuple):
 class Root:
     """A folder that the user gave. It stays open, so that a folder put in its place later is noticed."""
 
+    _folder: Folder | None = None
+
     def __init__(self, path: str) -> None:
         self.path = os.path.realpath(path)
-        self._folder: Folder | None = None
         self._opening = threading.Lock()
         with contextlib.suppress(OSError):  # it may be made later
             self._folder = open_folder(self.path)
@@ -92,6 +93,9 @@ class Root:
         if self._folder is not None:
             self._folder.close()
             self._folder = None
+
+    def __del__(self) -> None:
+        self.close()  # also where nobody closes the engine: descriptors are few
 
 
 class Jail:

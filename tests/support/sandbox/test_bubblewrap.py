@@ -20,6 +20,7 @@ from ferrule.support.sandbox.layout import LinkError, Mount, layout, ways
 from ferrule.support.sandbox.namespaces import Namespaces
 from ferrule.support.sandbox.profile import Profile, SandboxError, Wrapped
 from ferrule.support.sandbox.proxy import Proxy
+from tests.descriptors import open_now
 
 from .attempts import ATTEMPTS, CHORES, LIMIT_SECONDS, SECRET, Ran, World, unconfined, world
 
@@ -283,13 +284,13 @@ def test_a_placeholder_that_got_contents_is_left_alone(tmp_path):
 
 def test_holding_is_all_or_nothing(tmp_path):
     (tmp_path / "file").write_text("")
-    before = sorted(os.listdir("/dev/fd"))
+    before = open_now()
 
     with pytest.raises(OSError):
         Held([str(tmp_path / "a"), str(tmp_path / "file" / "b")])
 
     assert os.listdir(tmp_path) == ["file"]
-    assert sorted(os.listdir("/dev/fd")) == before
+    assert not open_now() - before
 
 
 def test_the_first_part_that_is_not_there_is_what_is_held(tmp_path):
@@ -553,13 +554,13 @@ async def test_through_the_forwarder_the_exit_code_is_the_commands(there, script
 
 @needs_bwrap
 def test_hosts_without_a_proxy_are_an_error_and_nothing_is_left(there):
-    before, had = names(there.workspace), sorted(os.listdir("/dev/fd"))
+    before, had = names(there.workspace), open_now()
 
     with pytest.raises(SandboxError, match="no proxy"):
         confined(there, "true", there.profile(hosts=("example.org",)))
 
     assert names(there.workspace) == before
-    assert sorted(os.listdir("/dev/fd")) == had
+    assert not open_now() - had
 
 
 @needs_bwrap
