@@ -134,8 +134,8 @@ def _ripgrep() -> Finding:
 
 def _sandbox(session: dict[str, Any]) -> Iterator[Finding]:
     """What confines commands here, and what it cannot enforce."""
+    from ferrule.support.hosts import entries
     from ferrule.support.sandbox.choose import choose, report  # only who asks pays for the trials
-    from ferrule.support.sandbox.hosts import entries
 
     wanted = load_settings().sandbox
     outside = (os.path.realpath(session["workspace"]),)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferrule.support.hosts import Bad, Target, entries, leads_inside, target
 from ferrule.support.sandbox import proxy as module
-from ferrule.support.sandbox.hosts import Bad, Target, entries, leads_inside, target
 from ferrule.support.sandbox.proxy import Proxy, resolve
 
 LIMIT_SECONDS = 30

@@ -12,8 +12,8 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import ip_address
 
+from ferrule.support.hosts import Address, Bad, Target, entries, leads_inside, target
 from ferrule.support.sandbox.head import Order, Refusal, answer, header, plain
-from ferrule.support.sandbox.hosts import Address, Bad, Target, entries, leads_inside, target
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a host, as text. Raises OSError."""
