@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ferrule.core.access import EVERYTHING, Access
+from ferrule.core.access import EVERYTHING
 from ferrule.core.call import Call
 from ferrule.core.errors import Denied, ToolFailure, UnknownTool
 from ferrule.flow import Flow, Ready
@@ -13,9 +13,6 @@ from ferrule.permissions.rules.rule import Touched
 
 if TYPE_CHECKING:
     from ferrule.registry.names import Names
-
-_HOSTS = frozenset({"web_fetch"})
-"""Tools that go to the host of an address."""
 
 
 async def weigh(flow: Flow, call: Call, names: "Names") -> Decision:
@@ -68,17 +65,4 @@ async def _decided(flow: Flow, case: Case) -> Decision:
 def _elsewhere(call: Call, names: "Names") -> Case:
     tool = names.tool(call.name) or call.name
     given: Mapping[str, Any] = call.input if isinstance(call.input, dict) else {}
-    touches = tuple(Access.host(host) for host in _hosts(tool, given)) or (EVERYTHING,)
-    return Case(call.id, call.name, tool, touches, input=given)
-
-
-def _hosts(tool: str, given: Mapping[str, Any]) -> list[str]:
-    from urllib.parse import urlsplit  # only for such calls
-
-    address = given.get("url")
-    if tool not in _HOSTS or not isinstance(address, str):
-        return []
-    try:
-        return [urlsplit(address).hostname or ""]
-    except ValueError:  # no host can be read off it, so that no rule about hosts covers it
-        return [""]
+    return Case(call.id, call.name, tool, (EVERYTHING,), input=given)

@@ -20,7 +20,7 @@ INSTALL = "pip install 'ferrule[docs]'"
 
 _PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "decoding.py")
 _KEPT = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
-"""All that the child gets of the environment: what some interpreters do not start without."""
+"""What some interpreters do not start without."""
 _AT_ONCE = 4
 _GONE_SECONDS = 2.0
 # Exit codes of the child.
@@ -62,6 +62,11 @@ def folders(modules: Iterable[str]) -> list[str] | None:
     return list(dict.fromkeys(found))
 
 
+def environment() -> dict[str, str]:
+    """All that a child gets of the engine's."""
+    return {name: os.environ[name] for name in _KEPT if name in os.environ}
+
+
 async def decode(task: str, raw: bytes, wanted: Mapping[str, Any], *, limits: Limits, where: Iterable[str]) -> Decoded:
     """Let a child do `task` on a file's bytes, with packages from the folders `where`.
 
@@ -76,7 +81,7 @@ async def decode(task: str, raw: bytes, wanted: Mapping[str, Any], *, limits: Li
         "folders": list(where),
         "seconds": limits.seconds,
         "memory_bytes": limits.memory_bytes,
-        "rules": _rules().hex(),
+        "rules": rules().hex(),
     }
     argv = (sys.executable, "-I", "-S", _PROGRAM, json.dumps(order))
     # A group of its own: an interrupt from the keyboard is the engine's to handle.
@@ -92,7 +97,7 @@ async def decode(task: str, raw: bytes, wanted: Mapping[str, Any], *, limits: Li
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
                 cwd=os.path.abspath(os.sep),
-                env={name: os.environ[name] for name in _KEPT if name in os.environ},
+                env=environment(),
                 **apart,
             )
         except OSError as error:
@@ -123,7 +128,7 @@ async def decode(task: str, raw: bytes, wanted: Mapping[str, Any], *, limits: Li
 
 
 @functools.cache
-def _rules() -> bytes:
+def rules() -> bytes:
     """The system calls that the child denies itself; nothing where they cannot be named."""
     if sys.platform != "linux":
         return b""

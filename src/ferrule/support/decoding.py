@@ -34,7 +34,7 @@ _MOST_SCALE = 2.0
 
 _PLUGINS = {"image/png": "Png", "image/jpeg": "Jpeg", "image/gif": "Gif", "image/webp": "WebP"}
 _PACKAGES = ("PIL", "pillow.libs", "pypdfium2", "pypdfium2_cfg", "pypdfium2_raw")
-_SYSTEM = (
+SYSTEM = (
     "/lib",
     "/lib64",
     "/usr/lib",
@@ -57,11 +57,11 @@ def main() -> None:
     wanted = json.loads(sys.argv[1])
     exit_code = _DAMAGED
     try:
-        _limit(wanted["seconds"], wanted["memory_bytes"])
+        limit(wanted["seconds"], wanted["memory_bytes"])
         sys.path.extend(wanted["folders"])
         _load(wanted)
         if sys.platform == "linux":
-            _confine([*_libraries(wanted["folders"]), *_SYSTEM], bytes.fromhex(wanted["rules"]))
+            confine([*_libraries(wanted["folders"]), *SYSTEM], bytes.fromhex(wanted["rules"]))
         said, parts = _TASKS[wanted["task"]](wanted)
         with open(1, "wb", closefd=False) as out:
             out.write(json.dumps(said).encode() + b"\n")
@@ -75,7 +75,7 @@ def main() -> None:
         os._exit(exit_code)  # libraries that have met a hostile file are not asked to tidy up
 
 
-def _limit(seconds: int, memory_bytes: int) -> None:
+def limit(seconds: int, memory_bytes: int) -> None:
     """Bound memory, processor time and files. The clock counts even when nobody is left who would end this."""
     if sys.platform == "win32":
         return
@@ -110,7 +110,7 @@ def _libraries(folders: Iterable[str]) -> list[str]:
     return [os.path.dirname(os.__file__), *(os.path.join(each, name) for each in folders for name in _PACKAGES)]
 
 
-def _confine(readable: Iterable[str], rules: bytes) -> None:
+def confine(readable: Iterable[str], rules: bytes) -> None:
     """Open no file but those in these folders, start no program, and make none of the system calls that `rules` deny.
 
     What this kernel does not know is left out: the limits hold in any case.

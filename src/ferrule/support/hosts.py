@@ -95,6 +95,7 @@ _NEVER = (
     "fe80::/10",
     "fec0::/10",
     "ff00::/8",
+    "fd00:42::42/128",
     "fd00:ec2::/32",
     "fd20:ce::/32",
 )
@@ -110,7 +111,7 @@ _INSIDE = (
     "3fff::/20",
 )
 """What `is_global` lets through in some versions of Python and should not."""
-_CARRIES = {"64:ff9b::/96": 0, "::ffff:0:0:0/96": 0, "::/96": 0, "2002::/16": 80}
+_CARRIES = {"64:ff9b::/96": 0, "64:ff9b:1::/48": 0, "::ffff:0:0:0/96": 0, "::/96": 0, "2002::/16": 80}
 """Networks of addresses that carry one of version 4, and how many bits are behind it."""
 
 
@@ -134,10 +135,12 @@ def _unwrapped(address: Address) -> list[Address]:
         found += address.teredo
     if number >> 32 & 0xFFFFFFFF in {0x00005EFE, 0x02005EFE}:  # ISATAP
         found.append(IPv4Address(number & 0xFFFFFFFF))
-    # An address of version 4 in this writing is judged by itself: it is in no network of version 6.
-    alone = number >> 32 == 0 and number > 1
+    if address in _networks(("64:ff9b:1::/48",))[0]:
+        # A gateway of one's own may also read it in the middle, with eight bits of nothing in between.
+        found.append(IPv4Address((number >> 64 & 0xFFFF) << 16 | number >> 40 & 0xFFFF))
+    # Only the gateway that everybody has is public by what it carries.
     well_known = address in _networks(("64:ff9b::/96",))[0]
-    return found if found and (alone or well_known) else [address, *found]
+    return found if well_known else [address, *found]
 
 
 def _entry(line: str) -> Entry:

@@ -1,0 +1,66 @@
+"""How fetched pages read: the answer of whoever read them, or the pages themselves, with what there is to know."""
+
+from typing import TYPE_CHECKING, Any
+
+from ferrule.dialects.says import Said, parts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ferrule.core.outcomes import Picture
+    from ferrule.core.web import Fetched
+
+LIMIT_BYTES = 2 * 262_144 + 65_536
+"""Of a reply with pages in it. They have 262,144 bytes of text, and as JSON a text may take twice its length."""
+
+
+def pages(again: str, *, is_headed: bool = True) -> "Callable[[Fetched], Said]":
+    """`again` tells how to fetch an address that a redirect leads to; it comes after that.
+
+    With `is_headed`, a page stands under its title and address also where it is the only one.
+    """
+
+    def says(outcome: "Fetched") -> Said:
+        from ferrule.core.web import Missed, Moved, Page  # for sessions that look at the web
+
+        if not outcome.answer:
+            headed = is_headed or len(outcome.pages) > 1
+            pieces: list[str | Picture] = []
+            for page in outcome.pages:
+                pieces += _pieces(page, again, is_headed=headed)
+            return parts(pieces)
+        moved = [_moved(page, again) for page in outcome.pages if isinstance(page, Moved)]
+        missed = [f"{page.url} could not be read: {page.why}" for page in outcome.pages if isinstance(page, Missed)]
+        sources = [_source(page) for page in outcome.pages if isinstance(page, Page)]
+        return "\n\n".join([outcome.answer, "\n".join(sources), *moved, *missed])
+
+    return says
+
+
+def _pieces(page: Any, again: str, *, is_headed: bool) -> "list[str | Picture]":
+    from ferrule.core.web import Missed, Moved, Shown  # as above
+
+    if isinstance(page, Missed):
+        return [f"{page.url} could not be read: {page.why}"]
+    if isinstance(page, Moved):
+        return [_moved(page, again)]
+    if isinstance(page, Shown):
+        return [f"Address: {page.address}", page.picture] if is_headed else [page.picture]
+    title = [f"Title: {page.title}"] if page.title else []
+    head = ["\n".join([*title, f"Address: {page.address}"])] if is_headed else []
+    body = page.text.rstrip("\n") if page.text.strip() else "(The page has no text.)"
+    tail = [f"[{page.why_partial}]"] if page.why_partial else []
+    return ["\n\n".join([*head, body, *tail])]
+
+
+def _moved(page: Any, again: str) -> str:
+    return (
+        f"{page.url} redirects to another host (status {page.status}). That was not followed.\n\n"
+        f"Redirect address: {page.to}\n\n{again}"
+    )
+
+
+def _source(page: Any) -> str:
+    named = f"{page.title}, " if page.title else ""
+    why = f" ({page.why_partial})" if page.why_partial else ""
+    return f"Source: {named}{page.address}{why}"

@@ -1,0 +1,181 @@
+"""Fetch pages of the web."""
+
+import asyncio
+import time
+
+from ferrule.core.access import Access
+from ferrule.core.args import Args
+from ferrule.core.errors import BadArguments, ToolFailure
+from ferrule.core.hosts_allowed import Verdict, hosts_allowed
+from ferrule.core.outcomes import Picture
+from ferrule.core.tool import Context, Tool
+from ferrule.core.web import Fetched, Missed, Moved, Page, PageKind, Shown
+from ferrule.settings import Settings
+from ferrule.support.web.address import Url, parsed
+from ferrule.support.web.answer import Got, Redirected
+from ferrule.support.web.content import Content, Converter, Form, Unreadable
+from ferrule.support.web.errors import WebError
+from ferrule.support.web.kinds import decoded, judged
+from ferrule.support.web.plain import text_of
+from ferrule.support.web.web import Web
+from ferrule.tools.web.keeping import fitted
+from ferrule.tools.web.reading import answered
+
+MOST_PAGES = 20
+MOST_SECONDS = 120.0
+_SAID_CHARS = 500
+"""Of what a page says that is an error."""
+_FAILED = 400
+_KINDS: dict[str, PageKind] = {"page": "page", "text": "text", "data": "data", "document": "document"}
+
+
+class WebFetchArgs(Args, frozen=True, kw_only=True):
+    url: str
+    more: tuple[str, ...] = ()
+    """Further addresses."""
+    prompt: str = ""
+    """What is to be found out from the pages."""
+    form: Form = "markdown"
+    across: bool = False
+    """Are redirects to other hosts followed, as far as the rules let them?"""
+    fresh: bool = False
+    """Is the page fetched even where it was a short while ago?"""
+    seconds: float | None = None
+
+
+class WebFetch(Tool[WebFetchArgs, Fetched]):
+    """What addresses lead to: pages as Markdown, text, data, PDFs as text, pictures; or an answer from them."""
+
+    name = "web_fetch"
+    args = WebFetchArgs
+
+    def access(self, args: WebFetchArgs, ctx: Context) -> tuple[Access, ...]:
+        return tuple(dict.fromkeys(Access.host(_parsed(url).target.host) for url in _addresses(args, ctx)))
+
+    async def run(self, args: WebFetchArgs, ctx: Context) -> Fetched:
+        if args.seconds is not None and args.seconds <= 0:
+            raise BadArguments(f"{ctx.param('seconds')}: must be more than 0.")
+        addresses = _addresses(args, ctx)
+        ctx.need(Converter).begin()  # while the pages are on their way
+        found = await asyncio.gather(*(_each(url, args, ctx, alone=len(addresses) == 1) for url in addresses))
+        if all(isinstance(page, Missed) for page in found):
+            whys = "\n".join(f"{page.url}: {page.why}" for page in found if isinstance(page, Missed))
+            raise ToolFailure(f"None of the {len(found)} addresses could be read.\n{whys}", code="unreadable")
+        pages = await fitted(found, ctx)
+        return await answered(Fetched(pages, prompt=args.prompt.strip()), ctx)
+
+
+def _addresses(args: WebFetchArgs, ctx: Context) -> tuple[str, ...]:
+    """Each once. Raises `ToolFailure` where one cannot be fetched at all: nobody is asked about it."""
+    every = tuple(dict.fromkeys(url.strip() for url in (args.url, *args.more)))
+    if "" in every:
+        raise BadArguments(f"{ctx.param('url')}: there is no address in it; write one whole, with https://.")
+    if len(every) > MOST_PAGES:
+        raise BadArguments(f"{ctx.param('url')}: {len(every)} addresses are too many; {MOST_PAGES} is the most.")
+    return every
+
+
+def _parsed(url: str) -> Url:
+    try:
+        return parsed(url)
+    except WebError as error:
+        raise ToolFailure(error.message, code=error.code) from error
+
+
+async def _each(url: str, args: WebFetchArgs, ctx: Context, *, alone: bool) -> Page | Shown | Moved | Missed:
+    """What one address leads to. One of several that fails does not keep the others back."""
+    try:
+        return await _one(url, args, ctx)
+    except ToolFailure as failure:
+        if alone:
+            raise
+        return Missed(url, failure.message)
+
+
+async def _one(url: str, args: WebFetchArgs, ctx: Context) -> Page | Shown | Moved:
+    began = time.perf_counter()
+    try:
+        got = await _reached(url, args, ctx)
+        if isinstance(got, Redirected):
+            return Moved(url, got.to, got.status)
+        if got.status >= _FAILED:
+            raise ToolFailure(_complaint(got), code="http-error")
+        content = await ctx.need(Converter).convert(
+            got.body, address=got.address, media_type=got.media_type, charset=got.charset, form=args.form
+        )
+    except WebError as error:
+        raise ToolFailure(error.message, code=error.code) from error
+    except Unreadable as error:
+        raise ToolFailure(str(error), code=error.code) from error
+    for note in content.notes:
+        ctx.note(note)
+    return _shown(url, got, content, time.perf_counter() - began)
+
+
+def _shown(url: str, got: Got, content: Content, seconds: float) -> Page | Shown:
+    if content.kind == "picture":
+        return Shown(url, got.address, Picture(got.address, content.media_type, content.data))
+    return Page(
+        url=url,
+        address=got.address,
+        kind=_KINDS[content.kind],
+        text=content.text,
+        title=content.title,
+        media_type=content.media_type,
+        status=got.status,
+        total_bytes=len(content.text.encode("utf-8", "replace")),
+        is_cached=got.is_cached,
+        why_partial=" ".join(filter(None, (got.why_partial, content.why_partial))),
+        seconds=seconds,
+    )
+
+
+async def _reached(url: str, args: WebFetchArgs, ctx: Context) -> Got | Redirected:
+    """The page, after redirects; each that leads to another host is judged like an address that was asked for."""
+    web, settings = ctx.need(Web), ctx.need(Settings).web
+    limit_seconds = min(args.seconds or settings.seconds, max(MOST_SECONDS, settings.seconds))
+    until = time.monotonic() + limit_seconds
+    here, seen = url, {str(_parsed(url))}
+    while True:
+        ctx.progress(f"Fetching {here}")
+        left = max(0.001, until - time.monotonic())
+        got = await web.get(here, across=False, fresh=args.fresh, seconds=left, tell=ctx.progress)
+        if isinstance(got, Got):
+            # With `www.` or without is one site to whoever was asked; a rule may still deny one of its names.
+            _verdict(got.address, url, ctx)
+            return got
+        if not args.across or _verdict(got.to, url, ctx) != "allow":
+            return got._replace(url=url)
+        if got.to in seen or len(seen) > settings.hops:
+            raise WebError(f"{url} redirects in a circle, or more than {settings.hops} times.", "too-many-redirects")
+        seen.add(got.to)
+        here = got.to
+
+
+def _verdict(address: str, url: str, ctx: Context) -> Verdict:
+    """What holds for where a fetch of `url` has come to. Raises `ToolFailure` where a rule denies that."""
+    host = _parsed(address).target.host
+    if any(access.kind == "host" and access.key == host for access in ctx.touches):
+        return "allow"
+    word = hosts_allowed(ctx).word("web_fetch", host)
+    if word.verdict == "deny":
+        raise ToolFailure(
+            f"{url} redirects to {host}, which is not fetched from: {word.why or 'a rule denies it.'}",
+            code="denied-by-rule",
+        )
+    return word.verdict
+
+
+def _complaint(got: Got) -> str:
+    """What is said of a page that is an error: its status, and the first that it says itself."""
+    from http import HTTPStatus  # for pages that are errors
+
+    names = {status.value: status.phrase for status in HTTPStatus}
+    named = f" {names[got.status]}" if got.status in names else ""
+    head = f"{got.address} answers with the status {got.status}{named}."
+    kind = judged(got.body, got.media_type)
+    if kind in {"binary", "picture", "document"} or not got.body:
+        return head
+    text = decoded(got.body[: 16 * _SAID_CHARS], got.charset, kind)
+    said = " ".join((text_of(text) if kind == "page" else text).split())[:_SAID_CHARS]
+    return f"{head} It says: {said}" if said else head

@@ -1,0 +1,75 @@
+"""Have a small model read pages and answer from them, so that only its answer takes room in the conversation.
+
+Whatever the pages say, they say it to a model without tools: it can do nothing but answer.
+"""
+
+import os
+import re
+
+from ferrule.core.delegated import subagents
+from ferrule.core.errors import ToolFailure
+from ferrule.core.subagents import Job, Subagent
+from ferrule.core.tool import Context
+from ferrule.core.web import Fetched, Page
+from ferrule.settings import Settings
+
+_KIND = "web_fetch"
+_PROMPT = os.path.join(os.path.dirname(__file__), "reader.md")
+
+
+async def answered(fetched: Fetched, ctx: Context) -> Fetched:
+    """The same with an answer to its prompt, where there is one, pages to read, and somebody to read them."""
+    pages = tuple(page for page in fetched.pages if isinstance(page, Page))
+    if not fetched.prompt or not pages:
+        return fetched
+    model, runs = _model(ctx.need(Settings)), subagents(ctx)
+    if not model or not runs.can_run:
+        ctx.note(
+            "This is the page itself and not an answer to the prompt: "
+            + ("there is no small model (setting models.small)." if not model else "no model can be asked here.")
+        )
+        return fetched
+    ctx.progress("Reading the page")
+    agent = Subagent(name="reader", model=model, tools=(), system=_system(), role=_KIND, max_turns=1, mode="plan")
+    try:
+        done = await runs.work(Job(agent, _asked(fetched.prompt, pages), description=f"Read {pages[0].address}"), ctx)
+    except ToolFailure as failure:
+        return _unanswered(fetched, failure.message, ctx)
+    if done.status != "completed" or not done.text.strip():
+        return _unanswered(fetched, done.why or f"it was {done.status} and said nothing.", ctx)
+    if done.reason != "end":
+        ctx.note(f"The answer is not complete: {done.why or done.reason}")
+    return fetched._replace(answer=done.text.strip(), model=done.model or model)
+
+
+def _model(settings: Settings) -> str:
+    """The one that reads pages; nothing where only large ones are set."""
+    roles = settings.models.roles
+    return roles.get(_KIND, "") or roles.get("reader", "") or settings.models.small
+
+
+def _unanswered(fetched: Fetched, why: str, ctx: Context) -> Fetched:
+    ctx.note(f"This is the page itself: the small model gave no answer to the prompt. {why}")
+    return fetched
+
+
+def _asked(prompt: str, pages: tuple[Page, ...]) -> str:
+    shown = "\n\n".join(
+        f'<page address="{_plain(page.address)}" title="{_plain(page.title)}">\n{_held(page.text)}\n</page>'
+        for page in pages
+    )
+    return f"{shown}\n\nAnswer this from the {'page' if len(pages) == 1 else 'pages'} above:\n\n{prompt}"
+
+
+def _held(text: str) -> str:
+    """No page ends its own text, nor begins another one."""
+    return re.sub(r"(?i)<(?=\s*/?\s*page\b)", "&lt;", text)
+
+
+def _plain(text: str) -> str:
+    return "".join(char if char.isprintable() and char not in '"<>' else " " for char in text)[:500]
+
+
+def _system() -> str:
+    with open(_PROMPT, encoding="utf-8") as file:
+        return file.read().strip()

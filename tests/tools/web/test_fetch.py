@@ -1,0 +1,371 @@
+"""Pages through the whole flow, from a server on this machine: what each family reads, limits, redirects and rules."""
+
+import base64
+from typing import Any
+
+import pytest
+from tests.support.test_document import written
+from tests.support.test_picture import png
+from tests.tools.web.pages import Answered, Pages, Site, moved, opened, page
+
+from ferrule import Call, Engine, Settings
+from ferrule.settings import Permissions
+from ferrule.support.web.content import Converter
+
+HOME = "<html><head><title>Home</title></head><body><main><h1>Hello</h1><p>See <a href='/b'>b</a>.</p></main></body>"
+HOME_TEXT = "# Hello\n\nSee [b]({at})."
+LIMIT = 262_144
+
+
+def site(pages: Pages) -> Site:
+    return {
+        "/": page(HOME),
+        "/data": page('{"a":[1,2]}', "application/json"),
+        "/text": page("one\n  two\n", "text/plain"),
+        "/octets": page("one\n", "application/octet-stream"),
+        "/pdf": Answered(written("a leaf"), "text/html"),
+        "/png": Answered(png(2, 2), "image/png"),
+        "/zip": Answered(b"PK\3\4" + bytes(200), "application/zip"),
+        "/missing": page("<h1>Not\nhere</h1><script>x()</script>", status=404),
+        "/broken": Answered(b"", "text/plain", 500),
+        "/away": moved(pages.at("/", "two.example")),
+        "/further": moved(pages.at("/away", "two.example"), 301),
+        "/near": moved("/text"),
+        "/www": moved(pages.at("/text", "www.one.example")),
+        "/circle": moved(pages.at("/circle", "two.example")),
+        "two.example/away": moved(pages.at("/", "three.example")),
+        "two.example/circle": moved(pages.at("/circle", "one.example")),
+        "/empty": page(""),
+        "/long": page("".join(f"<p>line {number}</p>" for number in range(60_000))),
+        "/one-line": page("ü" * 200_000, "text/plain; charset=utf-8"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("dialect", "name", "values", "text"),
+    [
+        pytest.param("amp", "read_web_page", {"url": "{/}"}, "Title: Home\nAddress: {/}\n\n" + HOME_TEXT, id="amp"),
+        pytest.param(
+            "claude",
+            "WebFetch",
+            {"url": "{/}", "prompt": "x"},
+            "Title: Home\nAddress: {/}\n\n" + HOME_TEXT,
+            id="claude",
+        ),
+        pytest.param(
+            "gemini", "web_fetch", {"prompt": "Read {/}."}, "Title: Home\nAddress: {/}\n\n" + HOME_TEXT, id="gemini"
+        ),
+        pytest.param(
+            "gemini",
+            "web_fetch",
+            {"prompt": "Compare {/text} with <{/octets}> and {/zip}!"},
+            "Address: {/text}\n\none\n  two\n\nAddress: {/octets}\n\none\n\n{/zip} could not be read: {/zip} is not a"
+            " text, a picture or a PDF but 204 bytes of the type application/zip. If it is needed, download it with a"
+            " command and look at it with a program for it.",
+            id="gemini-several",
+        ),
+        pytest.param("opencode", "webfetch", {"url": "{/}", "format": "markdown"}, HOME_TEXT, id="opencode"),
+        pytest.param(
+            "opencode",
+            "webfetch",
+            {"url": "{/}", "format": "text", "timeout": 20},
+            "Hello\n\nSee b.",
+            id="opencode-text",
+        ),
+        pytest.param("opencode", "webfetch", {"url": "{/}", "format": "html"}, HOME, id="opencode-html"),
+        pytest.param(
+            "amp",
+            "read_web_page",
+            {"url": "{/data}"},
+            'Address: {/data}\n\n{\n  "a": [\n    1,\n    2\n  ]\n}',
+            id="json",
+        ),
+        pytest.param("amp", "read_web_page", {"url": "{/pdf}"}, "Address: {/pdf}\n\nPage 1 of 1\na leaf", id="pdf"),
+        pytest.param("amp", "read_web_page", {"url": "{/near}"}, "Address: {/text}\n\none\n  two", id="same-host"),
+        pytest.param(
+            "amp", "read_web_page", {"url": "{/empty}"}, "Address: {/empty}\n\n(The page has no text.)", id="empty"
+        ),
+    ],
+)
+async def test_a_page_reads_like_this(tmp_path, dialect, name, values: dict[str, Any], text):
+    async with opened(tmp_path, site, dialect=dialect) as (engine, pages):
+        reply = await engine.call(name, **{key: put(value, pages) for key, value in values.items()})
+
+        assert reply.error is None
+        assert reply.text == put(text, pages)
+
+
+def put(value: Any, pages: Pages) -> Any:
+    if not isinstance(value, str):
+        return value
+    for path in site(pages):
+        value = value.replace("{" + path + "}", pages.at(path))
+    return value.replace("{at}", pages.at("/b"))
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "said"),
+    [
+        pytest.param("/missing", "http-error", "answers with the status 404 Not Found. It says: # Not here", id="404"),
+        pytest.param("/broken", "http-error", "answers with the status 500 Internal Server Error.", id="500"),
+        pytest.param("/zip", "unreadable", "204 bytes of the type application/zip", id="binary"),
+    ],
+)
+async def test_a_page_that_cannot_be_read_is_a_failure_with_the_reason(tmp_path, path, code, said):
+    async with opened(tmp_path, site) as (engine, pages):
+        reply = await engine.call("read_web_page", url=pages.at(path))
+
+    assert reply.error is not None
+    assert (reply.status, reply.error.error_code) == ("error", code)
+    assert said in reply.error.message
+
+
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        pytest.param("file:///etc/passwd", "bad-address", id="file"),
+        pytest.param("one.example", "bad-address", id="no-scheme"),
+        pytest.param("https://user:pass@one.example/", "bad-address", id="user"),
+        pytest.param("https://one.example\\@two.example/", "bad-address", id="backslash"),
+        pytest.param("https://one.exa\u0000mple/", "bad-address", id="nul"),
+        pytest.param("https://0x7f000001/", "bad-address", id="number"),
+        pytest.param("https://127.0.0.1/", "private-address", id="loopback"),
+        pytest.param("https://[::ffff:7f00:1]/", "private-address", id="mapped-loopback"),
+        pytest.param("https://169.254.169.254/latest/meta-data", "private-address", id="metadata"),
+    ],
+)
+async def test_an_address_that_is_not_to_be_fetched_is_refused_and_a_bad_one_without_a_question(tmp_path, url, code):
+    asked: list[Any] = []
+    async with opened(tmp_path, site, ask=asked.append) as (engine, pages):
+        reply = await engine.call("read_web_page", url=url)
+
+        assert pages.asked == []
+    assert reply.error is not None
+    assert reply.error.error_code == code
+    assert code != "bad-address" or not asked
+
+
+@pytest.mark.contract("permission.read-web-page")
+async def test_nobody_is_asked_about_a_page(tmp_path):
+    asked: list[Any] = []
+    async with opened(tmp_path, site, ask=asked.append) as (engine, pages):
+        reply = await engine.call("read_web_page", url=pages.at("/"))
+
+    assert reply.ok
+    assert asked == []
+
+
+async def test_a_picture_is_shown(tmp_path):
+    async with opened(tmp_path, site, dialect="opencode") as (engine, pages):
+        reply = await engine.call("webfetch", url=pages.at("/png"), format="markdown")
+
+    assert reply.result == {
+        "type": "image",
+        "media_type": "image/png",
+        "data": base64.b64encode(png(2, 2)).decode(),
+    }
+
+
+@pytest.mark.contract("truncate.read-web-page")
+@pytest.mark.parametrize("path", ["/long", "/one-line"])
+async def test_of_a_long_page_262144_bytes_are_given_and_the_whole_is_kept(tmp_path, path):
+    async with opened(tmp_path, site, dialect="opencode") as (engine, pages):
+        reply = await engine.call("webfetch", url=pages.at(path), format="markdown")
+        assert reply.output_id is not None
+        stored = await engine.output(reply.output_id)
+        assert stored is not None
+        whole = stored.read(limit_bytes=4_000_000).text
+
+    text, _, why = reply.text.rpartition("\n\n[")
+    given = len(text.encode())
+    assert LIMIT - 10 <= given <= LIMIT
+    assert why.startswith(f"The page has {len(whole.encode()):,} bytes of text; these are the first 262,1")
+    assert whole.startswith(text)
+    assert len(whole.encode()) > LIMIT
+    assert "\ufffd" not in text
+
+
+async def test_a_page_of_exactly_the_limit_is_given_whole(tmp_path):
+    full = '"\n' * (LIMIT // 2)
+
+    async with opened(tmp_path, lambda _: {"/": page(full, "text/plain")}, dialect="opencode") as (engine, pages):
+        reply = await engine.call("webfetch", url=pages.at("/"), format="text")
+
+    assert reply.result == full.rstrip("\n")
+    assert reply.output_id is None
+
+
+async def test_several_long_pages_share_the_room_and_short_ones_are_whole(tmp_path):
+    def long(_: Pages) -> Site:
+        return {"/a": page("a\n" * 200_000, "text/plain"), "/b": page("b\n" * 200_000, "text/plain"), "/c": page("c")}
+
+    async with opened(tmp_path, long, dialect="gemini") as (engine, pages):
+        reply = await engine.call("web_fetch", prompt=" ".join(pages.at(path) for path in ("/a", "/b", "/c")))
+
+    assert reply.error is None
+    assert reply.text.count("a\n") == pytest.approx(LIMIT // 4, abs=20)
+    assert reply.text.count("b\n") == pytest.approx(LIMIT // 4, abs=20)
+    assert reply.text.endswith("\n\nc")
+
+
+async def test_more_than_twenty_addresses_are_too_many(tmp_path):
+    async with opened(tmp_path, site, dialect="gemini") as (engine, pages):
+        reply = await engine.call("web_fetch", prompt=" ".join(pages.at(f"/{number}") for number in range(21)))
+
+        assert pages.asked == []
+    assert reply.error is not None
+    assert reply.error.message == "prompt: 21 addresses are too many; 20 is the most."
+
+
+async def test_a_prompt_without_an_address_is_not_fetched(tmp_path):
+    async with opened(tmp_path, site, dialect="gemini") as (engine, _):
+        reply = await engine.call("web_fetch", prompt="the news of example.org")
+
+    assert reply.error is not None
+    assert reply.error.message == "prompt: there is no address in it; write one whole, with https://."
+
+
+async def test_where_none_of_several_can_be_read_that_is_a_failure(tmp_path):
+    async with opened(tmp_path, site, dialect="gemini") as (engine, pages):
+        reply = await engine.call("web_fetch", prompt=f"{pages.at('/missing')} {pages.at('/zip')}")
+
+    assert reply.error is not None
+    assert reply.error.message.startswith("None of the 2 addresses could be read.\n")
+    assert "status 404" in reply.error.message
+
+
+async def test_a_redirect_to_another_host_is_reported_with_what_to_do(tmp_path):
+    async with opened(tmp_path, site, dialect="claude") as (engine, pages):
+        reply = await engine.call("WebFetch", url=pages.at("/away"), prompt="x")
+
+        assert reply.text == (
+            f"{pages.at('/away')} redirects to another host (status 302). That was not followed.\n\n"
+            f"Redirect address: {pages.at('/', 'two.example')}\n\n"
+            "To read it, call WebFetch again with that address and the same prompt."
+        )
+        assert pages.asked == ["one.example/away"]
+
+
+async def test_a_redirect_to_the_same_site_is_followed(tmp_path):
+    async with opened(tmp_path, site, dialect="claude") as (engine, pages):
+        reply = await engine.call("WebFetch", url=pages.at("/www"), prompt="x")
+
+        assert reply.text.endswith("one\n  two")
+        assert pages.asked == ["one.example/www", "www.one.example/text"]
+
+
+def rules(**more: Any) -> Settings:
+    return Settings(permissions=Permissions(**more))
+
+
+async def test_redirects_are_followed_where_the_rules_let_them(tmp_path):
+    settings = rules(allow=("WebFetch(domain:*.example)",))
+    async with opened(tmp_path, site, settings=settings) as (engine, pages):
+        reply = await engine.call("read_web_page", url=pages.at("/further"))
+
+        assert reply.text.startswith(f"Title: Home\nAddress: {pages.at('/', 'three.example')}\n")
+        assert pages.asked == ["one.example/further", "two.example/away", "three.example/"]
+
+
+async def test_a_redirect_to_a_host_that_a_rule_denies_is_not_followed(tmp_path):
+    settings = rules(allow=("WebFetch(domain:*.example)",), deny=("WebFetch(domain:three.example)",))
+    async with opened(tmp_path, site, settings=settings) as (engine, pages):
+        reply = await engine.call("read_web_page", url=pages.at("/further"))
+
+        assert pages.asked == ["one.example/further", "two.example/away"]
+    assert reply.error is not None
+    assert reply.error.error_code == "denied-by-rule"
+    assert "three.example" in reply.error.message
+
+
+async def test_what_a_site_s_other_name_gives_is_not_shown_where_a_rule_denies_it(tmp_path):
+    settings = rules(deny=("WebFetch(domain:www.one.example)",))
+    async with opened(tmp_path, site, settings=settings) as (engine, pages):
+        reply = await engine.call("read_web_page", url=pages.at("/www"))
+
+    assert reply.error is not None
+    assert reply.error.error_code == "denied-by-rule"
+
+
+async def test_a_redirect_to_a_host_that_a_question_is_needed_for_is_reported_and_not_followed(tmp_path):
+    settings = rules(allow=("WebFetch(domain:one.example)",), ask=("WebFetch(domain:two.example)",))
+    async with opened(tmp_path, site, settings=settings) as (engine, pages):
+        reply = await engine.call("read_web_page", url=pages.at("/away"))
+
+        assert pages.asked == ["one.example/away"]
+        assert f"Redirect address: {pages.at('/', 'two.example')}" in reply.text
+
+
+async def test_redirects_in_a_circle_end(tmp_path):
+    settings = rules(allow=("WebFetch(domain:*.example)",))
+    async with opened(tmp_path, site, settings=settings) as (engine, pages):
+        reply = await engine.call("read_web_page", url=pages.at("/circle"))
+
+    assert reply.error is not None
+    assert reply.error.error_code == "too-many-redirects"
+
+
+async def test_a_rule_about_hosts_is_about_all_hosts_of_a_call(tmp_path):
+    settings = rules(deny=("WebFetch(domain:two.example)",))
+    async with opened(tmp_path, site, dialect="gemini", settings=settings) as (engine, pages):
+        reply = await engine.call("web_fetch", prompt=f"{pages.at('/')} {pages.at('/', 'two.example')}")
+
+        assert pages.asked == []
+    assert reply.status == "rejected-by-user"
+
+
+async def test_a_page_is_remembered_unless_a_fresh_one_is_wanted(tmp_path):
+    async with opened(tmp_path, site) as (engine, pages):
+        for again in (False, False, True):
+            assert (await engine.call("read_web_page", url=pages.at("/"), forceRefetch=again)).ok
+
+        assert pages.asked == ["one.example/"] * 2
+
+
+async def test_no_time_is_no_time(tmp_path):
+    async with opened(tmp_path, site, dialect="opencode") as (engine, pages):
+        reply = await engine.call("webfetch", url=pages.at("/"), format="text", timeout=0)
+
+    assert reply.error is not None
+    assert reply.error.message == "timeout: must be more than 0."
+
+
+async def test_fetches_of_one_message_run_side_by_side_and_touch_their_hosts(tmp_path):
+    async with opened(tmp_path, site) as (engine, pages):
+        calls = [Call("read_web_page", {"url": pages.at(path)}) for path in ("/", "/text", "/data", "/missing")]
+
+        assert engine.plan(calls) == [[Call(call.name, call.input, f"call_{at}") for at, call in enumerate(calls, 1)]]
+        assert [reply.status for reply in await engine.run(calls)] == ["done", "done", "done", "error"]
+
+
+@pytest.mark.parametrize("dialect", ["amp", "claude", "gemini", "opencode", "codex", "pi"])
+async def test_a_page_is_read_in_whatever_words_in_every_session(tmp_path, dialect):
+    async with opened(tmp_path, site, dialect=dialect) as (engine, pages):
+        url = pages.at("/text")
+        calls = [
+            Call("read_web_page", {"url": url}),
+            Call("WebFetch", {"url": url, "prompt": "x"}),
+            Call("web_fetch", {"prompt": f"Read {url}"}),
+            Call("webfetch", {"url": url, "format": "markdown"}),
+        ]
+        replies = await engine.run(calls)
+
+    assert [(reply.status, "one\n  two" in reply.text) for reply in replies] == [("done", True)] * 4
+
+
+async def test_nothing_of_the_converter_is_left_when_the_engine_is_closed(tmp_path):
+    async with opened(tmp_path, site) as (engine, pages):
+        await engine.call("read_web_page", url=pages.at("/"))
+        converter = engine.need(Converter)
+        assert converter._warm.pid is not None
+
+    assert converter._warm.pid is None
+
+
+async def test_the_decision_about_a_fetch_is_that_about_its_hosts(tmp_path):
+    async with Engine(tmp_path, settings=rules(deny=("WebFetch(domain:evil.example)",))) as engine:
+        denied = await engine.decide(Call("read_web_page", {"url": "https://evil.example./x"}))
+        bad = await engine.decide(Call("read_web_page", {"url": "https://evil.example\\@x"}))
+
+    assert (denied.verdict, denied.rule) == ("deny", "WebFetch(domain:evil.example)")
+    assert bad.verdict == "deny"
