@@ -9,7 +9,7 @@ The user's hooks, where there are any, are told of all calls of a message before
 import asyncio
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -34,24 +34,11 @@ from ferrule.schedule.scheduler import Scheduler
 from ferrule.schedule.ticket import Ticket
 from ferrule.workspace.paths import Jail
 
+if TYPE_CHECKING:
+    from ferrule.notices import Notices, Watch
+    from ferrule.telling import Hooks, Told
+
 _OURS = ("ferrule.tools.", "ferrule.agent.")
-
-
-class Told(NamedTuple):
-    """A call after the user's hooks were told of it: perhaps with another input, and with their word on it."""
-
-    call: Call
-    verdict: str = ""
-    reason: str = ""
-    notes: tuple[str, ...] = ()
-
-
-class Hooks(Protocol):
-    """The user's hooks, as the flow sees them."""
-
-    async def before(self, call: Call) -> Told: ...
-
-    async def after(self, call: Call, reply: Reply) -> Reply: ...
 
 
 class Ready(NamedTuple):
@@ -90,7 +77,7 @@ class Flow:
         bounds: Bounds,
         emit: Callable[[Event], None],
         clock: Callable[[], float],
-        hooks: Hooks | None = None,
+        hooks: "Hooks | None" = None,
         context_kind: Literal["thread", "subagent"] = "thread",
     ) -> None:
         self.context = context
@@ -103,6 +90,8 @@ class Flow:
         self.emit = emit
         self.clock = clock
         self.hooks = hooks
+        self.notices: Notices | None = None
+        """What is said of a message as a whole; of sessions with language servers."""
         self.context_kind: Literal["thread", "subagent"] = context_kind
         self.repeats = Repeats()
         self.why_not: Callable[[str], str] | None = None
@@ -112,9 +101,10 @@ class Flow:
     async def run(self, calls: Sequence[Call]) -> list[Reply]:
         """Replies in the order of `calls`, whatever order they finished in. Cancelling it cancels every call first."""
         if self.hooks is not None:
-            prepared = [self.prepare(told.call, told) for told in await self._tell(self.hooks, calls)]
+            prepared = [self.prepare(one.call, one) for one in await self._tell(self.hooks, calls)]
         else:
             prepared = [self.prepare(call) for call in calls]
+        watch = self.notices.begin(_touched(prepared)) if self.notices is not None else None
         tasks = {
             at: asyncio.create_task(self.perform(ready))
             for at, ready in enumerate(prepared)
@@ -130,13 +120,17 @@ class Flow:
         finally:
             self._running.difference_update(tasks.values())
             replies = [self._answer(ready, tasks.get(at)) for at, ready in enumerate(prepared)]
+        if watch is not None:
+            replies = await self._noticed(watch, replies)
         if self.hooks is None:
             return replies
         # A hook may have had the call made under another name; whoever waits for the answer knows the first one.
         return [msgspec.structs.replace(reply, name=call.name) for reply, call in zip(replies, calls, strict=True)]
 
-    async def _tell(self, hooks: Hooks, calls: Sequence[Call]) -> list[Told]:
+    async def _tell(self, hooks: "Hooks", calls: Sequence[Call]) -> "list[Told]":
         """Every call as the hooks leave it. None is looked at before all are told: the order stays the model's."""
+        from ferrule.telling import told  # for sessions with hooks
+
         tasks = [asyncio.create_task(hooks.before(call)) for call in calls]
         self._running.update(tasks)
         try:
@@ -145,7 +139,18 @@ class Flow:
             self._running.difference_update(tasks)
             await stop(task for task in tasks if not task.done())
         pairs = zip(calls, tasks, strict=True)
-        return [_told(call, task) for call, task in pairs]
+        return [told(call, task) for call, task in pairs]
+
+    async def _noticed(self, watch: "Watch", replies: list[Reply]) -> list[Reply]:
+        """The replies with what is to be said of the message; whoever stops that has the replies as they are."""
+        task = asyncio.create_task(watch.end(replies))
+        self._running.add(task)
+        try:
+            await asyncio.wait([task])
+        finally:
+            self._running.discard(task)
+            await stop([task])
+        return replies if task.cancelled() or task.exception() is not None else task.result()
 
     def cancel(self) -> None:
         """Stop every running call; each still gets its reply."""
@@ -160,14 +165,14 @@ class Flow:
         """Stop every running call and wait until each has cleaned up."""
         await stop(self._running)
 
-    def prepare(self, call: Call, told: Told | None = None) -> Ready | Reply:
+    def prepare(self, call: Call, hooked: "Told | None" = None) -> Ready | Reply:
         """Understand a call and give it its place in the order."""
         ready = self.look(call)
-        if told is not None and told.verdict == "cancelled":
+        if hooked is not None and hooked.verdict == "cancelled":
             return self._end(call, ready.ctx, ready.face, asyncio.CancelledError())
-        if told is not None:
-            ready.ctx.hooked = (told.verdict, told.reason)
-            for note in told.notes:
+        if hooked is not None:
+            ready.ctx.hooked = (hooked.verdict, hooked.reason)
+            for note in hooked.notes:
                 ready.ctx.note(note)
         if isinstance(ready, Ready):
             self.emit(
@@ -235,7 +240,7 @@ class Flow:
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a bug in a tool harms its own call only
             return error
 
-    async def _tell_end(self, hooks: Hooks, call: Call, reply: Reply) -> Reply:
+    async def _tell_end(self, hooks: "Hooks", call: Call, reply: Reply) -> Reply:
         """The reply with the word of the hooks on it; what has happened stays told if they are stopped or fail."""
         try:
             return await hooks.after(call, reply)
@@ -290,9 +295,5 @@ class Flow:
         return reply
 
 
-def _told(call: Call, task: "asyncio.Task[Told]") -> Told:
-    """What came of telling the hooks. What they might have refused does not run because they failed."""
-    if task.cancelled():
-        return Told(call, "cancelled")
-    error = task.exception()
-    return task.result() if error is None else Told(call, "deny", f"The hooks could not be told of it: {error}")
+def _touched(prepared: Sequence[Ready | Reply]) -> list[Access]:
+    return [access for ready in prepared if isinstance(ready, Ready) for access in ready.touches]

@@ -18,12 +18,12 @@ from ferrule.core.errors import ConfigError, FerruleError
 from ferrule.core.face import Face
 from ferrule.core.reply import Reply
 from ferrule.dialects.dialect import load_dialect
-from ferrule.flow import Told
 from ferrule.output.clean import clean
 from ferrule.permissions.asker import Answer, Asker, Question
 from ferrule.permissions.layers import PROJECT_FILES, own_path, project_files
 from ferrule.registry.registry import Registry
 from ferrule.settings import Settings, read_settings
+from ferrule.telling import Told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

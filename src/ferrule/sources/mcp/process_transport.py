@@ -1,21 +1,20 @@
 """A server as a process of our own: what it says comes in frames, what it complains of is kept, and all of it ends."""
 
 import asyncio
-import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from subprocess import Popen
 from typing import TYPE_CHECKING, Any
 
 from ferrule.output.clean import clean
 from ferrule.sources.mcp.frames import Frames, TooLong
-from ferrule.sources.mcp.pace import FRAME_BYTES, QUESTION_BYTES, Pace
 from ferrule.sources.mcp.sieve import Sieve
-from ferrule.sources.mcp.spout import Spout
 from ferrule.sources.mcp.streams import Incoming, Outgoing
 from ferrule.support.ending import end, forget, let_go, register
 from ferrule.support.launch import Launch, begin
+from ferrule.support.pace import FRAME_BYTES, QUESTION_BYTES, Pace
+from ferrule.support.piping import Piping
 from ferrule.support.roster import Roster
+from ferrule.support.spout import Spout
 from ferrule.support.tree import Tree
 
 if TYPE_CHECKING:
@@ -31,51 +30,6 @@ _PATIENCE_SECONDS = 1e6
 """How long a message may take to be read: whoever waits for the answer has a time limit of their own."""
 
 _ENDED = "ended"
-
-
-class _Piping:
-    """Starts a process with pipes of our own, which can be stopped: what it writes too much has to wait."""
-
-    def __init__(self) -> None:
-        self.output = self.errors = -1
-
-    def start(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str,
-        env: Mapping[str, str],
-        stdin: int,
-        stdout: int,  # noqa: ARG002 - nobody writes there
-        stderr: int,  # noqa: ARG002 - nor there
-        descriptors: Sequence[int] = (),
-    ) -> "Popen[bytes]":
-        theirs: list[int] = []
-        ours: list[int] = []
-        try:
-            for _ in range(2):
-                reading, writing = os.pipe()
-                ours.append(reading)
-                theirs.append(writing)
-            process = Popen(
-                argv,
-                cwd=cwd,
-                env=env,
-                stdin=stdin,
-                stdout=theirs[0],
-                stderr=theirs[1],
-                start_new_session=True,
-                pass_fds=descriptors,
-            )
-        except BaseException:
-            for descriptor in ours:
-                os.close(descriptor)
-            raise
-        finally:
-            for descriptor in theirs:
-                os.close(descriptor)
-        self.output, self.errors = ours
-        return process
 
 
 class ProcessTransport:
@@ -113,7 +67,7 @@ class ProcessTransport:
         self._stirred: asyncio.Future[None] | None = None
         self._stopping = self._settled = False
         self._loop = asyncio.get_running_loop()
-        piping, self._tree = _Piping(), Tree()
+        piping, self._tree = Piping(), Tree()
         launch = Launch(argv, cwd, env, stdin="pipe", roster=roster, starter=piping)
         self._roster = roster
         self._child, _, self._token = begin(launch, self._tree)

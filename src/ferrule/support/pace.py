@@ -1,9 +1,9 @@
-"""A pace: how much that nobody asked for a server may send in a second before it has to wait."""
+"""A pace: how much that nobody asked for a process may send in a second before it has to wait."""
 
 import asyncio
 from collections.abc import Sequence
 
-from ferrule.sources.mcp.spout import Spout
+from ferrule.support.spout import Spout
 
 _SECOND_BYTES = 64 << 20
 FRAME_BYTES = 5_000

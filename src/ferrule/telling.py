@@ -1,0 +1,34 @@
+"""The user's hooks as the flow sees them: they are told of a call before it runs and after, and have a word on it."""
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ferrule.core.call import Call
+from ferrule.core.reply import Reply
+
+if TYPE_CHECKING:
+    import asyncio
+
+
+class Told(NamedTuple):
+    """A call after the user's hooks were told of it: perhaps with another input, and with their word on it."""
+
+    call: Call
+    verdict: str = ""
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class Hooks(Protocol):
+    """The user's hooks."""
+
+    async def before(self, call: Call) -> Told: ...
+
+    async def after(self, call: Call, reply: Reply) -> Reply: ...
+
+
+def told(call: Call, task: "asyncio.Task[Told]") -> Told:
+    """What came of telling the hooks. What they might have refused does not run because they failed."""
+    if task.cancelled():
+        return Told(call, "cancelled")
+    error = task.exception()
+    return task.result() if error is None else Told(call, "deny", f"The hooks could not be told of it: {error}")

@@ -1,0 +1,111 @@
+"""Ask a language server about code."""
+
+import os
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from ferrule.core.access import Access
+from ferrule.core.args import Args
+from ferrule.core.code import Asked, Hovered, InText, Occurrences, Operation, Outline
+from ferrule.core.errors import ToolFailure
+from ferrule.core.tool import Context, Tool
+from ferrule.settings import Settings
+from ferrule.tools.code.in_text import in_text
+from ferrule.tools.code.operations import WAYS, Inquiry
+from ferrule.tools.code.pointing import Pointed, point
+from ferrule.tools.code.sources import Sources
+from ferrule.workspace.guarded import Guard
+from ferrule.workspace.languages.documents import Reader
+from ferrule.workspace.languages.positions import to_server
+from ferrule.workspace.languages.servers import LanguageServers
+from ferrule.workspace.paths import Jail
+
+if TYPE_CHECKING:
+    from ferrule.workspace.languages.documents import Document
+    from ferrule.workspace.languages.server import Server
+
+_CANNOT = frozenset({"no-language-server", "no-sandbox", "unsupported"})
+"""Failures after which the text is searched."""
+
+
+class LspArgs(Args, frozen=True, kw_only=True):
+    operation: Operation
+    path: str
+    line: int = 1
+    """From 1."""
+    character: int = 1
+    """From 1, in code points."""
+    query: str = ""
+    """For `workspaceSymbol`: what to look for; the name at the position where it is empty."""
+
+
+class Lsp(Tool[LspArgs, Occurrences | Outline | Hovered | InText]):
+    """What a language server knows of a name; what a text search finds, where none can say it."""
+
+    name = "lsp"
+    args = LspArgs
+
+    def __init__(self) -> None:
+        self._proven: WeakKeyDictionary[Server, int] = WeakKeyDictionary()
+        self._sources = Sources()
+
+    def access(self, args: LspArgs, ctx: Context) -> tuple[Access, ...]:
+        real = ctx.path(args.path)
+        ending = os.path.splitext(real)[1] or os.path.basename(real)
+        # The answer depends on all files: edits of the same message that come before it are to be done by then.
+        workspace = Access.read(ctx.need(Jail).folder)
+        return (Access.read(real), workspace, Access.process(f"language server for {ending}", mode="read"))
+
+    async def run(self, args: LspArgs, ctx: Context) -> Occurrences | Outline | Hovered | InText:
+        path = ctx.path(args.path)
+        # Whether the position makes sense is said before a server is started for it.
+        warm = ctx.need(LanguageServers).warm(path)
+        document = await warm.sync(path) if warm is not None else None
+        text = document.text if document is not None else await _text(path, ctx)
+        pointed = _pointed(args, path, text, ctx)
+        if pointed.snapped:
+            ctx.note(pointed.snapped)
+        asked = Asked(args.operation, ctx.need(Jail).shown(path), pointed.line, pointed.character, pointed.name)
+        try:
+            server = warm or await ctx.need(LanguageServers).server(path, tell=ctx.progress)
+            return await self._ask(asked, server, document or await server.sync(path), ctx)
+        except ToolFailure as failure:
+            if failure.code not in _CANNOT:
+                raise
+            if args.operation == "documentSymbol":
+                raise ToolFailure(
+                    f"{failure.message} A text search cannot list the symbols of a file: read the file instead.",
+                    code=failure.code,
+                    path=failure.path,
+                ) from failure
+            return await in_text(asked, failure.message, ctx)
+
+    async def _ask(
+        self, asked: Asked, server: "Server", document: "Document", ctx: Context
+    ) -> Occurrences | Outline | Hovered:
+        position = to_server(document.text, asked.line, asked.character, server.encoding)
+        inquiry = Inquiry(
+            server=server,
+            asked=asked._replace(server=server.name),
+            at={"textDocument": {"uri": document.uri}, "position": position},
+            text=document.text,
+            ctx=ctx,
+            seconds=ctx.need(Settings).lsp.seconds,
+            proven=self._proven,
+            sources=self._sources,
+        )
+        return await WAYS[asked.operation](inquiry)
+
+
+async def _text(path: str, ctx: Context) -> str:
+    return (await Reader(ctx.need(Jail), ctx.need(Guard)).read(path)).text
+
+
+def _pointed(args: LspArgs, path: str, text: str, ctx: Context) -> Pointed:
+    """The position, where it matters, and the name there."""
+    query = args.query.strip()
+    if args.operation == "documentSymbol":
+        return Pointed()
+    if args.operation == "workspaceSymbol" and query:
+        return Pointed(name=query)
+    return point(path, text, args.line, args.character, ctx)

@@ -1,0 +1,149 @@
+"""What a language server has said about documents: pulled from it or told by it, and for which version."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ferrule.support.lsp.peer import Gone
+from ferrule.workspace.languages.positions import path_of
+
+_MOST_PATHS = 1000
+_MOST_ITEMS = 5000
+_SETTLE_SECONDS = 0.25
+"""Where a server does not say which version it speaks of, so long it has to have said nothing more."""
+
+
+class Report(NamedTuple):
+    """All that is said about one document."""
+
+    items: list[dict[str, Any]]
+    version: int | None = None
+    """Of the document, where the server says it."""
+    number: int = 0
+    """How many reports had come before."""
+    at: float = 0.0
+
+
+class Published:
+    """The newest report about each document."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.number = 0
+        """How many have come."""
+        self._clock = clock
+        self._why = ""
+        self._reports: dict[str, Report] = {}
+        self._results: dict[str, tuple[str, list[dict[str, Any]]]] = {}
+        self._waiters: set[asyncio.Future[None]] = set()
+
+    def put(self, params: Any) -> None:
+        """Take what a server tells without being asked."""
+        path = path_of(params["uri"])
+        version = params.get("version")
+        if path is None:
+            return
+        self.number += 1
+        self._reports.pop(path, None)
+        self._reports[path] = Report(
+            _items(params.get("diagnostics")),
+            version if isinstance(version, int) else None,
+            self.number,
+            self._clock(),
+        )
+        while len(self._reports) > _MOST_PATHS:
+            del self._reports[next(iter(self._reports))]
+        self.wake()
+
+    def wake(self) -> None:
+        """Have all who wait look again."""
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def end(self, why: str) -> None:
+        """No more comes."""
+        self._why = why
+        self.wake()
+
+    async def wait(
+        self, path: str, version: int, since: int, *, seconds: float, stop: Callable[[], bool]
+    ) -> list[dict[str, Any]] | None:
+        """The report about that version, or without versions the last of those after `since`.
+
+        None after `seconds`, and when `stop` says so. Raises Gone.
+        """
+        until = self._clock() + seconds
+        while True:
+            now = self._clock()
+            report = self._reports.get(path)
+            pause = until - now
+            if report is not None and _is_about(report, version, since):
+                # What is said first may be the smaller part of it; but errors with a version are worth telling.
+                is_sure = report.version is not None and bool(report.items)
+                quiet = report.at + _SETTLE_SECONDS - now
+                if is_sure or quiet <= 0 or pause <= 0:
+                    return report.items
+                pause = min(pause, quiet)
+            if pause <= 0 or stop():
+                return None
+            if self._why:
+                raise Gone(self._why)
+            await self.turn(pause)
+
+    async def quiet(self, *, seconds: float) -> None:
+        """Wait until nothing has come for a while, or for so long."""
+        until = self._clock() + seconds
+        known = -1
+        while known != self.number and (pause := min(until - self._clock(), _SETTLE_SECONDS)) > 0:
+            known = self.number
+            await self.turn(pause)
+
+    def result_id(self, path: str) -> str | None:
+        """Under which name the server knows what was pulled last."""
+        kept = self._results.get(path)
+        return kept[0] if kept else None
+
+    def pulled(self, path: str, answer: Any) -> list[dict[str, Any]] | None:
+        """What an answer says about the document; what it says about others is kept."""
+        if not isinstance(answer, dict):
+            return None
+        related = answer.get("relatedDocuments")
+        for address, report in related.items() if isinstance(related, dict) else ():
+            other = path_of(address)
+            if other is not None and isinstance(report, dict):
+                self._keep(other, report)
+        return self._keep(path, answer)
+
+    def forget(self, path: str) -> None:
+        self._results.pop(path, None)
+        self._reports.pop(path, None)
+
+    def _keep(self, path: str, report: dict[str, Any]) -> list[dict[str, Any]] | None:
+        kept = self._results.pop(path, None)
+        before = kept[1] if kept else None
+        items = before if report.get("kind") == "unchanged" else _items(report.get("items"))
+        name = report.get("resultId")
+        if isinstance(name, str) and items is not None:
+            self._results[path] = (name, items)
+            while len(self._results) > _MOST_PATHS:
+                del self._results[next(iter(self._results))]
+        return items
+
+    async def turn(self, seconds: float) -> None:
+        """Give way until something is said, or for so long."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.add(waiter)
+        try:
+            await asyncio.wait([waiter], timeout=seconds)
+        finally:
+            waiter.cancel()
+            self._waiters.discard(waiter)
+
+
+def _is_about(report: Report, version: int, since: int) -> bool:
+    return report.number > since if report.version is None else report.version >= version
+
+
+def _items(said: Any) -> list[dict[str, Any]]:
+    return [one for one in said[:_MOST_ITEMS] if isinstance(one, dict)] if isinstance(said, list) else []

@@ -1,0 +1,288 @@
+"""A language server of the session: started when it is needed, started again when it died, and asked."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ferrule.core.errors import ToolFailure
+from ferrule.support.lsp.peer import Gone, Refusal
+from ferrule.support.lsp.process import Line, ServerProcess
+from ferrule.tool_settings import Lsp
+from ferrule.workspace.languages.documents import Document, Reader
+from ferrule.workspace.languages.failures import given_up, refused, slow, unsupported
+from ferrule.workspace.languages.life import PULL, Life
+from ferrule.workspace.languages.opened import Opened
+from ferrule.workspace.languages.positions import Encoding
+from ferrule.workspace.languages.table import Row
+
+_MOST_STARTS = 4
+"""One start, and three after a crash,"""
+_STARTS_SECONDS = 300.0
+"""within so long."""
+_AGAIN = frozenset({-32801, -32802})
+"""The contents changed meanwhile, or the server was busy with something else: it wants to be asked again."""
+_AGAIN_SECONDS = 0.05
+_SURROGATE = "A lone surrogate cannot be sent to a language server."
+
+
+class Recipe(NamedTuple):
+    """Which server it is, and how it is started."""
+
+    row: Row
+    root: str
+    start: Callable[[Line], ServerProcess]
+    """Raises ToolFailure."""
+    configuration: Mapping[str, Any]
+
+
+class Server:
+    """One server for one project. It answers questions that change nothing, so that they can be asked twice."""
+
+    def __init__(
+        self, recipe: Recipe, reader: Reader, settings: Lsp, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.name = recipe.row.name
+        self.root = recipe.root
+        self.used_at = clock()
+        """When somebody last needed it, by the clock."""
+        self._recipe = recipe
+        self._reader = reader
+        self._settings = settings
+        self._clock = clock
+        self._opened = Opened(recipe.row, recipe.root, reader)
+        self._life: Life | None = None
+        self._dead: set[asyncio.Task[None]] = set()
+        self._starts: deque[float] = deque()
+        self._starting = asyncio.Lock()
+        self._syncing = asyncio.Lock()
+        self._busy = 0
+        self._closed = False
+
+    @property
+    def encoding(self) -> Encoding:
+        """In which units it counts characters."""
+        return self._life.encoding if self._life is not None else "utf-16"
+
+    @property
+    def is_ready(self) -> bool:
+        """Does it run, and has it said what it can do?"""
+        return self._life is not None and self._life.is_ready
+
+    @property
+    def is_busy(self) -> bool:
+        """Does somebody wait for it?"""
+        return self._busy > 0
+
+    @property
+    def pid(self) -> int:
+        """The process that was started for it; 0 while there is none."""
+        return self._life.pid if self._life is not None and not self._life.why else 0
+
+    def can(self, method: str) -> bool:
+        """Can it do this, by what it said at its start or later? As `textDocument/definition`."""
+        return self._life is not None and self._life.can(method)
+
+    async def start(self) -> None:
+        """Have it run. Raises ToolFailure with the code `server-failed`."""
+        with _Use(self):
+            await self._alive()
+
+    async def sync(self, path: str, text: str | None = None) -> Document:
+        """Have it see this file, as it is on disk or as `text` says, and whatever else has changed.
+
+        Raises ToolFailure: for a file that must not or cannot be read, and with `server-failed`.
+        """
+        real = self._reader.real(path)
+        if text is not None and not text.isascii():
+            _refuse_surrogates(text)
+        with _Use(self):
+            for attempt in (0, 1):
+                life = await self._alive()
+                try:
+                    async with self._syncing:
+                        return await self._opened.sync(life, real, text)
+                except Gone as error:
+                    if attempt:
+                        raise life.failure from error
+        raise AssertionError
+
+    async def ask(self, method: str, params: Mapping[str, Any], *, seconds: float | None = None) -> Any:
+        """Its answer to a question that changes nothing.
+
+        It is asked again when it died over it, when it wants to be, and when it found nothing while it was still
+        reading the project. Raises ToolFailure with the code `server-failed`, `server-slow` or `unsupported`.
+        """
+        seconds = self._settings.seconds if seconds is None else seconds
+        until = asyncio.get_running_loop().time() + seconds
+        with _Use(self):
+            for attempt in (0, 1):
+                life = await self._alive()
+                try:
+                    await self._revive(life)
+                    if not await life.will(method, until):
+                        raise unsupported(self.name, method)
+                    return await self._answer(life, method, params, until)
+                except Gone as error:
+                    if attempt:
+                        raise life.failure from error
+                except TimeoutError as error:
+                    raise slow(self.name, seconds) from error
+                except UnicodeEncodeError as error:
+                    raise ToolFailure(_SURROGATE) from error
+        raise AssertionError
+
+    async def diagnostics(self, path: str, *, seconds: float) -> list[dict[str, Any]] | None:
+        """What it says is wrong with the document as it was last synced; None where it says nothing in time.
+
+        Raises ToolFailure where the document was not synced, and with `server-failed`.
+        """
+        real = self._reader.real(path)
+        if self._opened.get(real) is None:
+            raise ToolFailure(f"{real} is not open in the language server {self.name}.", code="not-found", path=real)
+        until = asyncio.get_running_loop().time() + seconds
+        with _Use(self):
+            for attempt in (0, 1):
+                life = await self._alive()
+                try:
+                    await self._revive(life)
+                    return await self._problems(life, real, until)
+                except Gone as error:
+                    if attempt:
+                        raise life.failure from error
+                except TimeoutError:
+                    return None
+        raise AssertionError
+
+    @property
+    def documents(self) -> Mapping[str, Document]:
+        """What it has open, by path; the one that was needed last at the end."""
+        return self._opened.all()
+
+    def release(self, paths: Sequence[str]) -> None:
+        """Texts that were given for these files count no more: with the next sync they are as on disk, or closed."""
+        self._opened.release(paths)
+
+    async def settle(self, *, seconds: float) -> None:
+        """Wait until it has told what it means to tell unasked; one that is asked for diagnostics tells nothing."""
+        if self._life is not None and not self._life.can(PULL):
+            await self._life.published.quiet(seconds=seconds)
+
+    def touched(self, paths: Sequence[str]) -> None:
+        """These files, or anything in these folders, were changed by tools: it is told so with the next sync."""
+        self._opened.touch(paths)
+
+    async def sleep(self) -> None:
+        """End its process; who needs it again starts it again."""
+        async with self._starting:
+            life, self._life = self._life, None
+            self._starts.clear()
+            self._opened.rest()
+        try:
+            if life is not None:
+                await life.stop()
+        finally:
+            if self._dead:
+                await asyncio.wait(self._dead)
+
+    async def close(self) -> None:
+        """End it for good."""
+        self._closed = True
+        await self.sleep()
+
+    async def _answer(self, life: Life, method: str, params: Mapping[str, Any], until: float) -> Any:
+        """Raises Gone, TimeoutError, ToolFailure."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                answer = await life.ask(method, params, seconds=until - loop.time())
+            except Refusal as error:
+                if error.code not in _AGAIN:
+                    raise refused(self.name, method, error) from error
+                await asyncio.sleep(_AGAIN_SECONDS)
+                continue
+            if answer or not life.is_working:
+                return answer
+            await life.rest(until - loop.time())
+            if loop.time() >= until:
+                return answer
+
+    async def _problems(self, life: Life, real: str, until: float) -> list[dict[str, Any]] | None:
+        """Raises Gone, TimeoutError, ToolFailure."""
+        document = self._opened.get(real)
+        if document is None:
+            return None  # its file is gone by now
+        published = life.published
+        if not life.can(PULL):
+            seconds = until - asyncio.get_running_loop().time()
+            found = await published.wait(
+                real, document.version, document.since, seconds=seconds, stop=lambda: life.can(PULL)
+            )
+            if found is not None or not life.can(PULL):
+                return found
+        known = published.result_id(real)
+        params = {"textDocument": {"uri": document.uri}} | ({"previousResultId": known} if known else {})
+        return published.pulled(real, await self._answer(life, PULL, params, until))
+
+    async def _revive(self, life: Life) -> None:
+        """Where it was started again: have the documents open that were. Raises Gone."""
+        if self._opened.is_stale(life):
+            async with self._syncing:
+                await self._opened.revive(life)
+
+    async def _alive(self) -> Life:
+        async with self._starting:
+            if self._closed:
+                raise ToolFailure(f"The language server {self.name} was ended with the session.", code="server-failed")
+            life = self._life
+            if life is not None and not life.why:
+                return life
+            if life is not None:
+                self._bury(life)
+            now = self._clock()
+            while self._starts and now - self._starts[0] > _STARTS_SECONDS:
+                self._starts.popleft()
+            if len(self._starts) >= _MOST_STARTS:
+                raise given_up(self.name, _MOST_STARTS, _STARTS_SECONDS, life)
+            self._opened.look()
+            fresh = self._life = Life(self._recipe.row, self.root, self._recipe.configuration)
+            try:
+                await fresh.start(self._recipe.start, seconds=self._settings.start_seconds)
+            except ToolFailure as failure:
+                if failure.code == "server-failed":
+                    self._starts.append(now)
+                raise
+            self._starts.append(now)
+            return fresh
+
+    def _bury(self, life: Life) -> None:
+        """What it has left running is ended, and nobody waits for that."""
+        task = asyncio.get_running_loop().create_task(life.stop())
+        self._dead.add(task)
+        task.add_done_callback(self._dead.discard)
+
+
+def _refuse_surrogates(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ToolFailure(_SURROGATE) from error
+
+
+class _Use:
+    """That somebody needs a server just now."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def __enter__(self) -> None:
+        self._server._busy += 1  # noqa: SLF001 - its own part
+        self._touch()
+
+    def __exit__(self, *_: object) -> None:
+        self._server._busy -= 1  # noqa: SLF001 - as above
+        self._touch()
+
+    def _touch(self) -> None:
+        self._server.used_at = self._server._clock()  # noqa: SLF001 - as above

@@ -1,0 +1,178 @@
+"""The language servers of a session: found for a file, started on demand, kept warm, and ended."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Sequence
+
+from ferrule.core.errors import ToolFailure
+from ferrule.support.roster import Roster
+from ferrule.tool_settings import Lsp
+from ferrule.workspace.confinement import Confinement
+from ferrule.workspace.guarded import Guard
+from ferrule.workspace.languages.documents import Reader
+from ferrule.workspace.languages.finding import find_program, find_root, has_marker, is_new_enough, python_configuration
+from ferrule.workspace.languages.known import KNOWN
+from ferrule.workspace.languages.server import Recipe, Server
+from ferrule.workspace.languages.starting import Starting
+from ferrule.workspace.languages.table import Row, merged, rows
+from ferrule.workspace.paths import Jail
+
+_RECENT = 256
+_RECENT_SECONDS = 2.0
+"""So long the server that was found for a file is taken to be the one for it: somebody asks many things of one file."""
+
+
+class LanguageServers:
+    """One server for each kind and each project."""
+
+    def __init__(  # noqa: PLR0917 - each is another service
+        self,
+        jail: Jail,
+        guard: Guard,
+        confinement: Callable[[], Confinement],
+        settings: Lsp,
+        roster: Callable[[], Roster],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._jail = jail
+        self._settings = settings
+        self._clock = clock
+        self._reader = Reader(jail, guard)
+        self._starting = Starting(jail, confinement, roster, settings.confined)
+        self._rows = rows(KNOWN, settings.servers)
+        self._servers: dict[tuple[str, str], Server] = {}
+        self._recent: dict[str, tuple[Server, float]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    def known(self, path: str) -> tuple[Row, ...]:
+        """The servers in the table for such a file, best first, installed or not."""
+        return tuple(row for row in self._rows if row.language(path))
+
+    async def server(self, path: str, *, tell: Callable[[str], None] | None = None) -> Server:
+        """The server for this file, running.
+
+        `tell` hears what takes a while. Raises ToolFailure: `no-language-server`, `server-failed`, `no-sandbox`.
+        """
+        recent = self._recent.get(path)
+        if recent is not None and recent[0].is_ready and self._clock() < recent[1]:
+            return recent[0]
+        real = self._reader.real(path)
+        row, program = await self._choose(real)
+        key = (row.name, find_root(row, real, self._jail.place(real).root.path))
+        if self._closed:
+            raise ToolFailure("The session has ended.", code="server-failed")
+        self._end_idle()
+        server = self._servers.get(key)
+        if server is None:
+            server = self._servers[key] = self._new(row, program, key[1])
+        self._make_room(server)
+        if tell is not None and not server.is_ready:
+            tell(f"Starting {row.name}")
+        await server.start()
+        self._watch()
+        if len(self._recent) >= _RECENT:
+            self._recent.clear()
+        self._recent[path] = (server, self._clock() + _RECENT_SECONDS)
+        return server
+
+    def warm(self, path: str) -> Server | None:
+        """The server for this file if it runs already and is ready."""
+        try:
+            real = self._reader.real(path)
+            top = self._jail.place(real).root.path
+        except ToolFailure:
+            return None
+        for row in self.known(real):
+            if row.needs_marker and not has_marker(row, find_root(row, real, top)):
+                continue
+            server = self._servers.get((row.name, find_root(row, real, top)))
+            if server is not None and server.is_ready:
+                return server
+        return None
+
+    def running(self) -> tuple[Server, ...]:
+        """All that run and are ready."""
+        return tuple(server for server in self._servers.values() if server.is_ready)
+
+    def touched(self, paths: Sequence[str]) -> None:
+        """These files, or anything in these folders, were changed: every server is told so with its next sync."""
+        for server in self._servers.values():
+            server.touched(paths)
+
+    async def close(self) -> None:
+        """End all of them."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        servers, self._servers = list(self._servers.values()), {}
+        ended = await asyncio.gather(*(server.close() for server in servers), *self._ending, return_exceptions=True)
+        for error in ended:
+            if isinstance(error, BaseException):
+                raise error
+
+    async def _choose(self, real: str) -> tuple[Row, str]:
+        """The first of the servers for this file whose program is there."""
+        known = self.known(real)
+        top = self._jail.place(real).root.path
+        for row in known:
+            if row.needs_marker and not has_marker(row, find_root(row, real, top)):
+                continue
+            program = find_program(row, self._starting.roots)
+            if program is not None and await is_new_enough(row, program):
+                return row, program
+        name = os.path.basename(real)
+        if not known:
+            raise ToolFailure(
+                f"No language server is known for {name}. One can be named in the settings: lsp.servers.",
+                code="no-language-server",
+                path=real,
+            )
+        ways = "; ".join(f"{row.name}: {row.install or 'see its own page'}" for row in known[:4])
+        raise ToolFailure(
+            f"No language server for {name} is installed. Any of these would do ({ways}). Until then search with a "
+            "pattern.",
+            code="no-language-server",
+            path=real,
+        )
+
+    def _new(self, row: Row, program: str, root: str) -> Server:
+        configuration = row.configuration
+        if "python" in row.languages.values():
+            configuration = merged(python_configuration(root, self._starting.roots), configuration)
+        recipe = Recipe(row, root, lambda line: self._starting.start(row, program, root, line), configuration)
+        return Server(recipe, self._reader, self._settings, self._clock)
+
+    def _make_room(self, wanted: Server) -> None:
+        """End those that were asked longest ago, and such that nobody waits for first."""
+        others = [server for server in self._servers.values() if server is not wanted and server.pid]
+        others.sort(key=lambda server: (server.is_busy, server.used_at))
+        for server in others[: max(0, len(others) + 1 - self._settings.most)]:
+            self._end(server)
+
+    def _end_idle(self) -> None:
+        before = self._clock() - self._settings.idle_seconds
+        for server in self._servers.values():
+            if server.pid and server.used_at < before and not server.is_busy:
+                self._end(server)
+
+    def _end(self, server: Server) -> None:
+        """It is started again when it is needed again."""
+        task = asyncio.get_running_loop().create_task(server.sleep())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    def _watch(self) -> None:
+        """Look again when the next one may have been idle for too long."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._servers and not self._closed:
+            seconds = self._settings.idle_seconds + 1.0
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        self._end_idle()
+        self._watch()

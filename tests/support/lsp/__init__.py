@@ -1,0 +1,1 @@
+"""Frames, questions and answers, and the process of a language server."""

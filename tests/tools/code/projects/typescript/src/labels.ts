@@ -1,0 +1,5 @@
+import { usual } from "./sums.js";
+
+export function label(): string {
+  return "🎈 café " + String(usual());
+}
