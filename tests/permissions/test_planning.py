@@ -57,7 +57,7 @@ def place_of(tmp_path: Path, standing: str = "default", *, allow_all: bool = Fal
 def test_whoever_adds_a_tool_says_whether_a_planning_session_has_it():
     assert BUILTIN.keys() | COMING.keys() | {"recall"} >= LOOKS | WRITES_PLAN
     assert BUILTIN.keys() - LOOKS - WRITES_PLAN == {
-        *("notebook_edit", "delete", "undo", "format", "shell_stop", "request_permissions", "kraken"),
+        *("notebook_edit", "delete", "undo", "format", "shell_stop", "request_permissions", "kraken", "check"),
         *("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"),
     }
 
@@ -106,7 +106,7 @@ def test_only_reading_passes_in_every_mode(tmp_path, kind, standing, allow_all):
         verdict = place.gate.policy.decide(place.case(tool, *touches)).verdict
         if not reads or tool not in LOOKS:
             assert verdict == "deny", tool
-        elif kind in ("nothing", "read", "look-at-a-process"):
+        elif kind in ("nothing", "read", "look-at-a-process") or tool in ("web_fetch", "web_search"):
             assert verdict == "allow", tool
         else:
             assert (verdict == "deny") is (standing == "dontAsk" and not allow_all), tool

@@ -89,6 +89,7 @@ _EXTRAS = (
     ("servers", "mcp", ("mcp", "uvicorn"), "MCP servers and `ferrule mcp serve`"),
     ("Lua", "lua", ("lupa",), "tools that are Lua modules"),
     ("tokens", "tokens", ("splintr-rs",), "exact counts; they are estimated now"),
+    ("web", "web", ("httpx2", "html-to-markdown", "trafilatura", "ddgs"), "pages of the web, and searching it"),
 )
 """A subject, the extra that brings it, its packages, and what needs them."""
 

@@ -17,6 +17,7 @@ COMMANDS = {
     "call": "Run one tool call and print its reply.",
     "run": "Have a model work on a task.",
     "exec": "Run a message of calls from JSON lines.",
+    "check": "Run the project's own checks: types, lint, tests, reviews.",
     "tools": "List the tools, or show one.",
     "models": "List the hosts and models, or test one.",
     "permissions": "Show the rules, and what they say about a call.",
@@ -79,6 +80,7 @@ def cli(ctx: click.Context, *, version: bool) -> None:
       ferrule run "why does test_cart fail?" --model ollama:qwen3
       ferrule call Read '{"path": "README.md"}'
       ferrule call Grep '{"pattern": "TODO"}' --json
+      ferrule check
       ferrule tools show edit_file
       ferrule undo
     """

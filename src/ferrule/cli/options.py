@@ -20,7 +20,7 @@ _OPTIONS = (
     click.option(
         "--model",
         metavar="ID",
-        help="The model: run and chat ask it, as HOST:MODEL; the others speak the dialect that it knows best.",
+        help="The model: run, chat and check ask it, as HOST:MODEL; the others speak the dialect that it knows best.",
     ),
     click.option("--workspace", metavar="DIR", default=".", help="The folder to work in (default: this one)."),
     click.option("--add-dir", "add_dirs", metavar="DIR", multiple=True, help="One more folder that may be touched."),

@@ -37,7 +37,7 @@ def at_a_terminal() -> TextIO | None:
 
 def offered(question: Question) -> str:
     """What a yes means. What came up while a call ran need not be about the sandbox."""
-    is_other = question.kind == "outside" and question.tool not in {"shell", "shell_session", "skill"}
+    is_other = question.kind == "outside" and question.tool not in {"shell", "shell_session", "skill", "check"}
     return "Allow it? " if is_other else _OFFERS[question.kind]
 
 
@@ -117,8 +117,9 @@ class Terminal:
         """What "always" would allow."""
         if question.proposals:
             return "saves the rule " + " and ".join(map(visible, question.proposals))
-        commands = any(access.kind == "command" for access in question.touches)
-        return "this command" if commands else f"every {question.name} in this session"
+        commands = sum(access.kind == "command" for access in question.touches)
+        ran = "this command" if commands == 1 else "these commands"
+        return ran if commands else f"every {question.name} in this session"
 
     def _forget_typed(self) -> None:
         """What was typed before a question was shown is no answer to it."""
@@ -155,11 +156,12 @@ async def piece(descriptor: int) -> bytes:
 
 
 def bounded(summary: str) -> str:
-    """A long command with its beginning and its end in sight."""
-    if len(summary) <= _MOST_CHARS:
-        return summary
+    """Long commands with their beginnings and their ends in sight; of several, each is a row."""
     half = _MOST_CHARS // 2
-    return f"{summary[:half]}\n… {len(summary) - 2 * half:,} more characters …\n{summary[-half:]}"
+    return "\n".join(
+        row if len(row) <= _MOST_CHARS else f"{row[:half]}\n… {len(row) - 2 * half:,} more characters …\n{row[-half:]}"
+        for row in summary.split("\n")
+    )
 
 
 def preview(question: Question) -> list[str]:

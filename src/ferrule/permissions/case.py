@@ -5,6 +5,11 @@ from typing import Any, Literal, NamedTuple
 
 from ferrule.core.access import Access, within
 
+SPOKEN = frozenset({"skill", "check"})
+"""Tools whose commands come from files: rules about the shell bind those as if the shell had been asked to run them."""
+
+_WEB = frozenset({"web_fetch", "web_search"})
+
 
 class Case(NamedTuple):
     """A call as the policy sees it."""
@@ -26,6 +31,12 @@ class Case(NamedTuple):
     """Folders outside the workspace that the user's settings lend to this call: to be read, and for nothing else."""
     builtin: bool = True
     """Is the tool one of ours? One from elsewhere may have the name of one, and do something else."""
+
+    @property
+    def looks_at_web(self) -> bool:
+        """Does a tool of ours only look at the web? To Amp's models that is as free as reading."""
+        looks = all(access.kind == "host" and access.mode == "read" for access in self.touches)
+        return self.builtin and self.tool in _WEB and bool(self.touches) and looks
 
     def may_read(self, access: Access) -> bool:
         """Is it a read of what was lent, by a tool of ours?"""

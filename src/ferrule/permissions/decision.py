@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from ferrule.core.access import Access
+from ferrule.core.access import MODE, Access
 from ferrule.permissions.case import Case
 
 Verdict = Literal["allow", "ask", "deny"]
@@ -38,6 +38,23 @@ def hooked(decision: Decision, case: Case) -> Decision:
     if verdict == "allow" and is_open and not case.input.get("outside"):
         return Decision("allow", f"A hook allows it: {reason}")
     return decision
+
+
+def left_out(decision: Decision, case: Case, access: Access) -> Decision:
+    """The decision on one of several commands: where one check denies them all, how the others can be run."""
+    if decision.verdict != "deny" or case.tool != "check":
+        return decision
+    hint = f"One of the checks runs `{access.key}`; name the other checks to leave it out."
+    message = f"{decision.message} {hint}" if decision.message else ""
+    return decision._replace(why=f"{decision.why} {hint}", message=message)
+
+
+def free(case: Case) -> Decision:
+    """Yes to a call that needs no question by itself."""
+    if case.looks_at_web:
+        return Decision("allow", "It only looks at the web.")
+    only_reads = {*case.touches} - {MODE}
+    return Decision("allow", "It only reads the workspace." if only_reads else "It touches nothing.")
 
 
 def strictest(decisions: list[Decision]) -> Decision:

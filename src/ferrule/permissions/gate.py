@@ -124,25 +124,28 @@ class Gate:
             decision = await self._let(case)
         if decision.verdict == "allow":
             return False
-        key = _likeness(case)
-        if key in self._granted and not decision.fixed:
+        from ferrule.permissions import always  # for whoever is asked
+
+        keys = always.granted(case, self.policy.decide)
+        if self._granted.issuperset(keys) and not decision.fixed:
             return True
         from ferrule.permissions.summary import summary  # for whoever is asked
 
+        roots = [root.path for root in self._jail.roots]
         question = Question(
             # Who lets calls pass has not thereby let them out of the sandbox.
             kind="outside" if case.input.get("outside") and self.policy.is_sandboxed() else "call",
             call_id=case.call_id,
             name=case.name,
             tool=case.tool,
-            summary=visible(summary(case, self._jail)),
+            summary=summary(case, self._jail),
             touches=case.touches,
             input=case.input,
             why=visible(decision.why),
             effects=self._effects(case),
-            proposals=() if decision.fixed else self._proposals(case),
+            proposals=() if decision.fixed else always.proposals(case, self.policy.decide, roots),
         )
-        answer = await self._ask(question, blocked, key)
+        answer = await self._ask(question, blocked, *keys)
         if not answer.allow:
             left = "let it out of the sandbox" if question.kind == "outside" else "allow this"
             said = answer.message or f"The user did not {left}: {question.summary}."
@@ -159,6 +162,8 @@ class Gate:
         """Ask about something that came up while a call ran. Nobody's answer is no."""
         if self.policy.is_planning:
             return False  # it would be more than reading
+        from ferrule.permissions.always import likeness  # for whoever is asked
+
         question = Question(
             kind="outside",
             call_id=case.call_id,
@@ -168,7 +173,7 @@ class Gate:
             touches=case.touches,
             input=case.input,
         )
-        return (await self._ask(question, blocked, f"outside\0{_likeness(case)}")).allow
+        return (await self._ask(question, blocked, f"outside\0{likeness(case)}")).allow
 
     async def decided(self, case: Case) -> Decision:
         """What the policy says, with the answer of the program that it leaves it to."""
@@ -189,21 +194,6 @@ class Gate:
         if decision.verdict == "deny":
             raise Denied(decision.message or decision.why, code="denied-by-rule")
         return decision
-
-    def _proposals(self, case: Case) -> tuple[str, ...]:
-        """The rules that "always" would save: the narrowest that are of use."""
-        commands = [access for access in case.touches if access.kind == "command"]
-        if not commands and case.tool.startswith(("mcp__", "tb__")):
-            return (case.tool,)
-        # The commands of a skill are judged by the rules about the shell; a rule about the skill covers none of them.
-        if len(commands) != 1 or case.input.get("outside") or case.tool == "skill":
-            return ()
-        from ferrule.permissions.shell.parse import parse  # only commands need it
-        from ferrule.permissions.shell.suggest import proposals
-
-        roots = [root.path for root in self._jail.roots]
-        line = parse(commands[0].key, cwd=commands[0].folder, roots=roots)
-        return tuple(f"{case.name}({one})" for one in proposals(line))
 
     def _effects(self, case: Case) -> tuple[str, ...]:
         """What the command of a call is seen to read and write."""
@@ -227,10 +217,11 @@ class Gate:
             except Exception:  # noqa: BLE001 - whoever answers is the host's code
                 return NO
 
-    async def _ask(self, question: Question, blocked: Blocked, key: str) -> Answer:
+    async def _ask(self, question: Question, blocked: Blocked, *keys: str) -> Answer:
+        """`keys` are what a yes would be a yes to."""
         blocked(question.summary)
         async with self._one_at_a_time:
-            if key in self._granted and question.kind != "outside":
+            if self._granted.issuperset(keys) and question.kind != "outside":
                 return YES
             try:
                 answer = await self._asker.ask(question)
@@ -242,7 +233,7 @@ class Gate:
             if answer.always and question.proposals and self._save is not None:
                 self._save(question.proposals)
             if question.kind == "folder" or (answer.always and question.kind == "call"):
-                self._granted.add(key)
+                self._granted.update(keys)
             return answer
 
     def _outside(self, case: Case) -> list[tuple[str, str]]:
@@ -287,13 +278,3 @@ class _Behalf:
     async def ask(self, question: Question) -> Answer:
         asker = self._gate._asker  # noqa: SLF001 - a gate's own
         return await asker.ask(msgspec.structs.replace(question, who=self._name))
-
-
-def _likeness(case: Case) -> str:
-    """What "always" is said about: this command in this folder, or this tool with these hosts, processes and servers.
-
-    What a skill brings is a server to us, with what it was when the user was asked.
-    """
-    kinds = {"command", "host", "process", "server"}
-    others = sorted("\0".join(access) for access in case.touches if access.kind in kinds)
-    return "\0".join((case.tool, *others))

@@ -22,6 +22,7 @@ from ferrule.workspace.plan_file import PlanFolder, read_plan
 LOOKS = frozenset(
     {
         *("read", "read_many", "view_image", "list_dir", "glob", "grep", "find_thread", "read_thread", "recall"),
+        *("lsp", "diagnostics"),
         *("shell", "shell_session", "shell_output", "shell_list", "shell_write", "skill", "tool_search"),
         *("plan", "enter_plan", "exit_plan", "ask_user"),
         *("todos", "todo_create", "todo_get", "todo_update", "todo_list"),

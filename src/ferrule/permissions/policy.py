@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ferrule.core.access import MODE, Access, within
-from ferrule.permissions.case import Case
-from ferrule.permissions.decision import Decision, reach, strictest
+from ferrule.permissions.case import SPOKEN, Case
+from ferrule.permissions.decision import Decision, free, left_out, reach, strictest
 from ferrule.permissions.naming import Bare, Names, is_name
 from ferrule.permissions.rules.rule import Always, Rule, RuleSet, Subject, Touched
 from ferrule.permissions.standing import DEFAULT, Standing
@@ -15,9 +15,8 @@ from ferrule.workspace.paths import Jail
 
 _MANY = 64
 _SERVER = "mcp__"
-_READS = "It only reads the workspace."
 _LOOKS = frozenset({"path", "process", "host"})
-CONFINED = frozenset({"shell", "shell_session", "skill"})
+CONFINED = frozenset({"shell", "shell_session", "skill", "check"})
 """The tools whose commands run in the sandbox. A formatter and a tool of the user's own do not."""
 
 
@@ -143,8 +142,8 @@ class Policy:
         if commands:
             from ferrule.permissions.shell.judge import judge  # only commands need it
 
-            # A rule about a skill is none about the commands in its text: those are the shell's.
-            spoken = self._subject(case._replace(tool="shell", name="shell")) if case.tool == "skill" else subject
+            # A rule about a skill is none about the commands in its text: those are the shell's. So are checks.
+            spoken = self._subject(case._replace(tool="shell", name="shell")) if case.tool in SPOKEN else subject
             for access in commands:
                 judged = judge(
                     access.key,
@@ -158,10 +157,10 @@ class Policy:
                     development=self._development,
                     looked=self._looked.pop((access.key, access.folder), None),
                 )
-                decisions.append(judged.decision)
+                decisions.append(left_out(judged.decision, case, access) if len(commands) > 1 else judged.decision)
                 only_reads = only_reads and judged.reads_only
         others = tuple(access for access in case.touches if access.kind != "command")
-        if others or not commands or case.tool == "skill":
+        if others or not commands or case.tool in SPOKEN:
             rest = case._replace(touches=others) if commands else case
             decisions.append(self._plain(rest, self._subject(rest) if commands else subject))
             only_reads = only_reads and all(a.mode == "read" and a.kind in _LOOKS for a in others)
@@ -217,8 +216,8 @@ class Policy:
                 return Decision("allow", f"{case.name} is allowed by {rule.text}.", rule.text)
         if outside:
             return Decision("ask", f"{case.name} goes outside the workspace, to {outside[0]}.")
-        if all(map(self._free, case.touches)):
-            return Decision("allow", _READS if {*case.touches} - {MODE} else "It touches nothing.")
+        if case.looks_at_web or all(map(self._free, case.touches)):
+            return free(case)
         writes = [access.key for access in case.touches if access.mode == "write"]
         edits = all(access.kind == "path" for access in case.touches)
         what = f"writes {self._jail.shown(writes[0])}" if writes and edits else reach(case.touches)

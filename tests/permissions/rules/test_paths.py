@@ -79,7 +79,7 @@ ANCHORS = [
     pytest.param("/**", "/proj-evil/x", False, id="no-beginnings-of-the-root"),
 ]
 GROUPS = [
-    ("Read", "read", ["read", "grep", "glob", "list_dir", "read_many", "view_image"]),
+    ("Read", "read", ["read", "grep", "glob", "list_dir", "read_many", "view_image", "lsp", "diagnostics"]),
     ("Edit", "write", ["edit", "write", "multi_edit", "patch", "notebook_edit", "delete", "undo", "format"]),
 ]
 

@@ -152,8 +152,9 @@ def covers(question: Question) -> str:
     """What "always" would allow."""
     if question.proposals:
         return "saves the rule " + " and ".join(map(visible, question.proposals))
-    commands = any(access.kind == "command" for access in question.touches)
-    return "this command" if commands else f"every {visible(question.name)} in this session"
+    commands = sum(access.kind == "command" for access in question.touches)
+    ran = "this command" if commands == 1 else "these commands"
+    return ran if commands else f"every {visible(question.name)} in this session"
 
 
 def visible_rows(text: str) -> str:

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from ferrule.permissions.rules.rule import Subject
 from ferrule.permissions.rules.wildcard import Wildcard
 
-READS = frozenset({"read", "read_many", "view_image", "grep", "glob", "list_dir"})
+READS = frozenset({"read", "read_many", "view_image", "grep", "glob", "list_dir", "lsp", "diagnostics"})
 EDITS = frozenset({"edit", "write", "multi_edit", "patch", "notebook_edit", "delete", "undo", "format"})
 COMMANDS = frozenset({"shell", "shell_session"})
 
@@ -21,6 +21,7 @@ KNOWN = {
     "NotebookEdit": "notebook_edit",
     "WebFetch": "web_fetch",
     "WebSearch": "web_search",
+    "LSP": "lsp",
     "Task": "delegate",
     "Agent": "delegate",
     "Skill": "skill",

@@ -1,0 +1,73 @@
+"""How Amp reads what came of the project's checks."""
+
+import os
+
+from ferrule.core.checks import Checked, CheckRun, CheckStatus
+from ferrule.core.problems import Problem
+
+_SIGNS: dict[CheckStatus, str] = {"passed": "✓", "failed": "✗", "stopped": "!", "missing": "?", "skipped": "-"}
+
+
+def checked(run: CheckRun) -> str:
+    """A line that sums up, a row for each check, and below what those say that did not pass."""
+    if not run.checks:
+        return nothing(run)
+    return "\n".join([summed_up(run), *map(row, run.checks), *(f"\n{block}" for block in blocks(run))])
+
+
+def blocks(run: CheckRun) -> list[str]:
+    """What the checks say beside their rows."""
+    return [block for block in (_said(one, run.root) for one in run.checks) if block]
+
+
+def summed_up(run: CheckRun) -> str:
+    """`5 checks in 15.2 s: 3 passed, 1 failed, 1 missing.`"""
+    counts = [(status, sum(one.status == status for one in run.checks)) for status in _SIGNS]
+    said = ", ".join(f"{count} {status}" for status, count in counts if count)
+    return f"{len(run.checks)} check{'s' * (len(run.checks) != 1)} in {run.seconds:.1f} s: {said}."
+
+
+def row(one: Checked) -> str:
+    """`✗ pytest  12.0 s  3 problems`"""
+    parts = [f"{_SIGNS[one.status]} {one.check.name}"]
+    if one.status not in {"missing", "skipped"}:
+        parts.append(f"{one.seconds:.1f} s")
+    if one.status == "failed":
+        count = one.total_problems
+        parts.append(f"{count} problem{'s' * (count != 1)}" if count else f"exit code {one.exit_code}")
+    if one.why:
+        parts.append(one.why if one.status in {"passed", "failed"} else f"{one.status}: {one.why}")
+    return "  ".join(parts)
+
+
+def shown(problem: Problem, root: str) -> str:
+    """`path:line: message`, with the path from the workspace."""
+    path = problem.path
+    if root and path.startswith(root.rstrip(os.sep) + os.sep):
+        path = os.path.relpath(path, root)
+    place = f"{path}:{problem.line}: " if problem.line else f"{path}: " if path else ""
+    code = f" [{problem.code}]" if problem.code and problem.code not in problem.message else ""
+    return f"{place}{problem.message}{code}"
+
+
+def _said(one: Checked, root: str) -> str:
+    """What a check says beside its row; nothing where that is all."""
+    if not one.problems and not one.output:
+        return ""
+    ran = f" (`{one.check.command}`)" if one.check.command else ""
+    lines = [f"{one.check.name}{ran}:", *(shown(problem, root) for problem in one.problems)]
+    if one.total_problems > len(one.problems):
+        lines.append(f"… and {one.total_problems - len(one.problems)} more")
+    if one.output:
+        lines.append(one.output)
+    return "\n".join(lines)
+
+
+def nothing(run: CheckRun) -> str:
+    """Where was looked, where there is nothing to run."""
+    looked = ", ".join(run.looked_in)
+    where = f" in {looked}" if looked else ": nothing here speaks of any (pyproject.toml, package.json, Makefile, …)"
+    return (
+        f"No checks were found{where}. Run them with Bash, if you know how; the user can name them in the setting "
+        "checks.commands."
+    )

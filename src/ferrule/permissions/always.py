@@ -1,0 +1,62 @@
+"""What a yes with "always" is about: what is not asked about again in the session, and the rules that it saves."""
+
+from collections.abc import Callable, Sequence
+
+from ferrule.core.access import Access
+from ferrule.permissions.case import Case
+from ferrule.permissions.decision import Decision
+
+Decide = Callable[[Case], Decision]
+_SHELL = "Bash"
+"""What rules about commands are called in every family's files."""
+
+
+def granted(case: Case, decide: Decide) -> tuple[str, ...]:
+    """The keys of what a yes to this call is a yes to; never none. All of them together need no further question.
+
+    The commands of checks are each like a command of the shell: a yes there counts here, and the other way round.
+    """
+    if case.tool != "check":
+        return (likeness(case),)
+    return tuple(likeness(_alone(case, access)) for access in asking(case, decide)) or (likeness(case),)
+
+
+def likeness(case: Case) -> str:
+    """What "always" is said about: this command in this folder, or this tool with these hosts, processes and servers.
+
+    What a skill brings is a server to us, with what it was when the user was asked.
+    """
+    kinds = {"command", "host", "process", "server"}
+    others = sorted("\0".join(access) for access in case.touches if access.kind in kinds)
+    return "\0".join((case.tool, *others))
+
+
+def asking(case: Case, decide: Decide) -> list[Access]:
+    """The commands of checks that would ask by themselves."""
+    commands = [access for access in case.touches if access.kind == "command"]
+    return [access for access in commands if decide(_alone(case, access)).verdict != "allow"]
+
+
+def _alone(case: Case, access: Access) -> Case:
+    return case._replace(tool="shell", name=_SHELL, touches=(access,), input={"command": access.key})
+
+
+def proposals(case: Case, decide: Decide, roots: Sequence[str]) -> tuple[str, ...]:
+    """The rules that "always" would save: the narrowest that are of use."""
+    commands = [access for access in case.touches if access.kind == "command"]
+    if not commands and case.tool.startswith(("mcp__", "tb__")):
+        return (case.tool,)
+    # The commands of a skill are judged by the rules about the shell; a rule about the skill covers none of them.
+    if not commands or case.input.get("outside") or case.tool == "skill":
+        return ()
+    if case.tool == "check":
+        return tuple(dict.fromkeys(rule for one in asking(case, decide) for rule in _rules(_SHELL, one, roots)))
+    return _rules(case.name, commands[0], roots) if len(commands) == 1 else ()
+
+
+def _rules(name: str, access: Access, roots: Sequence[str]) -> tuple[str, ...]:
+    from ferrule.permissions.shell.parse import parse  # only commands need it
+    from ferrule.permissions.shell.suggest import proposals as suggested
+
+    line = parse(access.key, cwd=access.folder, roots=list(roots))
+    return tuple(f"{name}({one})" for one in suggested(line))

@@ -1,0 +1,60 @@
+"""Run the project's own checks: type checkers, linters, tests, and reviews by subagents."""
+
+import time
+
+from ferrule.core.access import Access
+from ferrule.core.args import Args
+from ferrule.core.checks import Check, CheckRun
+from ferrule.core.tool import Context, Tool
+from ferrule.support.threads import Threads
+from ferrule.tools.checks.board import Board
+from ferrule.tools.checks.changes import UNCOMMITTED, looks
+from ferrule.tools.checks.choice import Chosen, choose
+from ferrule.tools.checks.command import is_missing
+from ferrule.tools.checks.round import Round
+from ferrule.workspace.paths import Jail
+
+
+class CheckArgs(Args, frozen=True, kw_only=True):
+    only: tuple[str, ...] = ()
+    """Names of checks, globs of names, or kinds; all that run by default where nothing is said."""
+    path: str = ""
+    """A folder: only the checks below it."""
+    review: bool | None = None
+    """Are the reviews done? As the settings say where nothing is said."""
+    diff: str = ""
+    """What the reviews are about: a revision or a range of them, or words."""
+
+
+class RunChecks(Tool[CheckArgs, CheckRun]):
+    """Every command is declared, and judged as if the shell had been asked for it; nothing else of it runs."""
+
+    name = "check"
+    args = CheckArgs
+    timed = False
+    extras = ("diff",)
+
+    def access(self, args: CheckArgs, ctx: Context) -> tuple[Access, ...]:
+        """All of the folder is read besides: nobody writes there before the reviews have read it."""
+        chosen = choose(args.only, args.path, args.review, ctx)
+        lines = [_access(check) for check in chosen.checks if not is_missing(check, ctx)]
+        lines += looks(args.diff or UNCOMMITTED, ctx) if chosen.reviews else []
+        return (*dict.fromkeys(lines), Access.read(ctx.path(args.path or ".")))
+
+    async def run(self, args: CheckArgs, ctx: Context) -> CheckRun:
+        began = time.monotonic()
+        chosen: Chosen = await ctx.need(Threads).run(choose, args.only, args.path, args.review, ctx)
+        for warning in chosen.warnings:
+            ctx.note(warning)
+        if chosen.why_unreviewed:
+            ctx.note(f"The reviews of this project were not done: {chosen.why_unreviewed}.")
+        board = Board(ctx, len(chosen.checks) + len(chosen.reviews))
+        checked = await Round(ctx, board).run(chosen, args.diff or UNCOMMITTED) if board.total else ()
+        looked_in = () if checked else chosen.looked_in
+        run = CheckRun(tuple(checked), time.monotonic() - began, looked_in, ctx.need(Jail).folder)
+        board.done(run)
+        return run
+
+
+def _access(check: Check) -> Access:
+    return Access.command(check.command, check.folder)

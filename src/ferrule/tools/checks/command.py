@@ -1,0 +1,181 @@
+"""One check that is a command: started as any command is, and what came of it."""
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from ferrule.core.checks import Check, Checked
+from ferrule.core.errors import ToolFailure
+from ferrule.core.problems import Problem
+from ferrule.core.tool import Context
+from ferrule.support.limits import reached
+from ferrule.support.programs import find
+from ferrule.support.running import Finished
+from ferrule.support.threads import Threads
+from ferrule.tools.shell.starting import Begun, begin
+from ferrule.workspace.confinement import Confinement
+from ferrule.workspace.paths import Jail
+
+HALF_CHARS = 500_000
+"""So much of the beginning and of the end of an output is looked at; the rest is in the log."""
+MOST_PROBLEMS = 50
+TAIL_LINES = 40
+_TAIL_CHARS = 8_000
+_DENIED_CHARS = 4_000
+_NOT_FOUND = 127
+_ENVIRONMENT: Mapping[str, str] = MappingProxyType({"CI": "1", "NO_COLOR": "1"})
+"""Nothing watches, asks or colours. `FORCE_COLOR` is not set: for some programs it means colour whatever it says."""
+_INSTALL = {
+    "go": "https://go.dev/dl",
+    "gofmt": "https://go.dev/dl",
+    "golangci-lint": "https://golangci-lint.run",
+    "cargo": "https://rustup.rs",
+    "cargo-clippy": "rustup component add clippy",
+    "cargo-fmt": "rustup component add rustfmt",
+    "npm": "https://nodejs.org",
+    "npx": "https://nodejs.org",
+    "node": "https://nodejs.org",
+    "pnpm": "npm install -g pnpm",
+    "yarn": "npm install -g yarn",
+    "bun": "https://bun.sh",
+    "deno": "https://deno.com",
+    "make": "your system's package manager",
+    "just": "https://just.systems",
+    "uv": "https://docs.astral.sh/uv",
+    "pre-commit": "pip install pre-commit",
+}
+_PACKAGES = ("npm", "pnpm", "yarn", "bun")
+_PYTHON = (
+    "ruff",
+    "mypy",
+    "pytest",
+    "black",
+    "isort",
+    "flake8",
+    "pylint",
+    "tox",
+    "nox",
+    "ty",
+    "pyright",
+    "basedpyright",
+)
+
+
+class Ended(NamedTuple):
+    """A check and all that it printed."""
+
+    checked: Checked
+    log: str = ""
+    """The file with its whole output, where there is one."""
+    is_whole: bool = True
+    """Does the outcome hold all of it?"""
+
+
+def is_missing(check: Check, ctx: Context) -> bool:
+    """Is the program not there without which it cannot run?"""
+    if not check.program:
+        return False
+    try:
+        ctx.need(Jail).check(check.folder)
+        find(check.program, cwd=check.folder, env=os.environ)
+    except (OSError, ToolFailure):
+        return True
+    return False
+
+
+def missing(check: Check, program: str = "") -> Checked:
+    """What is said of one whose program is not there, or of one that misses another `program`."""
+    program = program or check.program
+    name = os.path.basename(program)
+    install = f"pip install {name}" if name in _PYTHON else _INSTALL.get(name, "")
+    if program != check.program and check.program in _PACKAGES:
+        install = f"{check.program} install"  # what a script of the project wants is what the project asks for
+    how = f" Get it with: {install}." if install else ""
+    return Checked(check, "missing", why=f"{program} is not installed, or not on PATH.{how}")
+
+
+async def ran(check: Check, ctx: Context) -> Ended:
+    """Run it to its end, however long that takes. Cancelling ends all that it has started."""
+    began = time.monotonic()
+    try:
+        begun = await begin(
+            check.command,
+            ctx,
+            cwd=check.folder,
+            head_chars=HALF_CHARS,
+            tail_chars=HALF_CHARS,
+            env=_ENVIRONMENT,
+            tell=lambda _: None,
+        )
+    except ToolFailure as failure:
+        return Ended(Checked(check, "skipped", why=f"It was not run: {failure.message}"))
+    try:
+        await begun.running.wait()
+    except BaseException:
+        await begun.abandon()
+        _forget(begun.log)
+        raise
+    begun.close()
+    finished = begun.running.finished()
+    ended = Checked(check, "passed", time.monotonic() - began, finished.exit_code)
+    if finished.exit_code:
+        ended = await _failed(ended, begun, finished, ctx)
+    _tell_log(check, finished, ctx)
+    log = begun.log if begun.log is not None and finished.logged_bytes else ""
+    shown = len(ended.output.strip()) >= len(finished.text.strip())
+    return Ended(ended, log, is_whole=shown and not finished.missing_chars)
+
+
+async def _failed(ended: Checked, begun: Begun, finished: Finished, ctx: Context) -> Checked:
+    assert finished.exit_code is not None
+    text, check = finished.text, ended.check
+    if finished.exit_code == _NOT_FOUND and (program := _not_found(text)):
+        lacks = missing(check, program)
+        return lacks._replace(seconds=ended.seconds, exit_code=_NOT_FOUND, output=_tail(text))
+    problems = await ctx.need(Threads).run(_problems, check, text, ctx.need(Jail).folder)
+    why = ctx.need(Confinement).denied(text[-_DENIED_CHARS:], finished.exit_code)
+    limit = reached(begun.limits, finished.exit_code, text) or ""
+    return ended._replace(
+        status="failed",
+        problems=problems[:MOST_PROBLEMS],
+        total_problems=len(problems),
+        output="" if problems else _tail(text),
+        why=" ".join(filter(None, (why, limit))),
+    )
+
+
+def _problems(check: Check, text: str, root: str) -> tuple[Problem, ...]:
+    from ferrule.workspace.checks.errors import problems  # for checks that fail
+
+    return problems(check, text, root=root)
+
+
+def _not_found(text: str) -> str:
+    """The program that a shell has not found, by the last words of its complaint."""
+    found = re.findall(r"(?m)^.*?([\w.@/+-]+): (?:command )?not found\s*$", text)
+    return str(found[-1]) if found else ""
+
+
+def _tail(text: str) -> str:
+    """The last lines, where those are not too long."""
+    lines = text.rstrip().splitlines()[-TAIL_LINES:]
+    return "\n".join(lines)[-_TAIL_CHARS:]
+
+
+def _tell_log(check: Check, finished: Finished, ctx: Context) -> None:
+    if finished.log_error:
+        ctx.note(f"The whole output of {check.name} could not be kept: {finished.log_error}.")
+    elif finished.logged_bytes < finished.total_bytes:
+        ctx.note(
+            f"Of {check.name}, only the first {finished.logged_bytes:,} of {finished.total_bytes:,} bytes of output "
+            "were kept."
+        )
+
+
+def _forget(log: str | None) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(log or "")

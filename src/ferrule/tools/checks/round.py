@@ -1,0 +1,128 @@
+"""All checks of one call: several at once, but never two that need the same thing, and the reviews beside them."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Sequence
+
+from ferrule.core.checks import Check, Checked
+from ferrule.core.tool import Context
+from ferrule.settings import Settings
+from ferrule.support.threads import Threads
+from ferrule.tools.checks.board import Board
+from ferrule.tools.checks.choice import Chosen
+from ferrule.tools.checks.command import Ended, is_missing, missing, ran
+from ferrule.workspace.checks.row import ALONE
+
+_TICK_SECONDS = 5.0
+_PIECE_BYTES = 1 << 20
+_CHANGED = (
+    "It was not run: the command is not one that the call was let in with, for the files that it comes from were "
+    "changed meanwhile. Run the checks again."
+)
+_Tasks = Sequence["asyncio.Task[list[Checked]]"]
+
+
+class Round:
+    """Runs what was chosen. Cancelling it ends all of it."""
+
+    def __init__(self, ctx: Context, board: Board) -> None:
+        self._ctx = ctx
+        self._board = board
+        self._slots = asyncio.Semaphore(ctx.need(Settings).checks.parallel)
+        self._shared: dict[str, asyncio.Lock] = {}
+        self._let_in = {(access.key, access.folder) for access in ctx.touches if access.kind == "command"}
+        self._ended: list[Ended] = []
+
+    async def run(self, chosen: Chosen, about: str) -> list[Checked]:
+        """In the order in which they were found, whatever order they ended in."""
+        beside = [asyncio.create_task(self._one(check)) for check in chosen.checks if check.shares != ALONE]
+        tasks = list(beside)
+        # What writes to the files of the project runs by itself, when the others have seen them as they are.
+        if alone := [check for check in chosen.checks if check.shares == ALONE]:
+            tasks.append(asyncio.create_task(self._after(alone, beside)))
+        reviews = [asyncio.create_task(self._review(chosen, about))] if chosen.reviews else []
+        try:
+            await self._until_done([*tasks, *reviews])
+            found = {one.check: one for task in tasks for one in task.result()}
+            checked = [found[check] for check in chosen.checks]
+            self._ended.sort(key=lambda ended: checked.index(ended.checked))
+            await self._keep()
+        finally:
+            for ended in self._ended:
+                with contextlib.suppress(OSError):
+                    os.unlink(ended.log)
+        return [*checked, *(one for task in reviews for one in task.result())]
+
+    async def _until_done(self, tasks: _Tasks) -> None:
+        """Wait for all of them; however this ends, none of them is left."""
+        pending = set(tasks)
+        try:
+            while pending:
+                done, pending = await asyncio.wait(pending, timeout=_TICK_SECONDS, return_when=asyncio.FIRST_EXCEPTION)
+                for task in done:
+                    task.result()
+                if pending:
+                    self._board.tell()
+        finally:
+            for task in pending:
+                task.cancel()
+            await asyncio.gather(*pending, return_exceptions=True)
+
+    async def _after(self, checks: Sequence[Check], others: _Tasks) -> list[Checked]:
+        if others:
+            await asyncio.wait(others)
+        return [one for check in checks for one in await self._one(check)]
+
+    async def _one(self, check: Check) -> list[Checked]:
+        checked = await self._checked(check)
+        self._board.ended(checked)
+        return [checked]
+
+    async def _checked(self, check: Check) -> Checked:
+        if is_missing(check, self._ctx):
+            return missing(check)
+        if (check.command, check.folder) not in self._let_in:
+            return Checked(check, "skipped", why=_CHANGED)
+        lock = self._shared.setdefault(check.shares, asyncio.Lock()) if check.shares else contextlib.nullcontext()
+        async with lock, self._slots:  # in this order: whoever waits for another check takes no slot
+            self._board.began(check)
+            ended = await ran(check, self._ctx)
+            self._ended.append(ended)
+        return ended.checked
+
+    async def _review(self, chosen: Chosen, about: str) -> list[Checked]:
+        from ferrule.tools.checks.review import review_all  # where there is a model
+
+        return await review_all(chosen.reviews, about, self._ctx, self._board)
+
+    async def _keep(self) -> None:
+        """Keep the whole outputs together, under headings, where the outcome does not hold them."""
+        printed = [ended for ended in self._ended if ended.log]
+        if all(ended.is_whole for ended in printed):
+            return
+        path = self._ctx.new_log()
+        if path is None:
+            return
+        try:
+            size = await self._ctx.need(Threads).run(_joined, path, printed)
+        except OSError as error:
+            self._ctx.drop_log()
+            self._ctx.note(f"The whole outputs could not be kept: {error.strerror}.")
+            return
+        self._ctx.keep_log(size)
+
+
+def _joined(path: str, printed: Sequence[Ended]) -> int:
+    """Write all logs into one. How many bytes it has."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as whole:
+        for checked, log, _ in printed:
+            end = f"exit code {checked.exit_code}, {checked.seconds:.1f} s"
+            heading = f"==> {checked.check.name}: {checked.check.command} (in {checked.check.folder}; {end}) <==\n"
+            whole.write(heading.encode(errors="backslashreplace"))
+            with open(log, "rb") as part:
+                while piece := part.read(_PIECE_BYTES):
+                    whole.write(piece)
+            whole.write(b"\n\n")
+        return whole.tell()

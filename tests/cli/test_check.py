@@ -1,0 +1,186 @@
+"""`ferrule check` as a person and a program see it: what is listed, run and printed, and how it ends."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.cli.recordings import FERRULE, recording, start, until, written
+
+from ferrule.cli.main import run
+from ferrule.models.cues import calls, said
+
+CHECKS = '[sandbox]\nuse = "none"\n[checks.commands]\n'
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace, which is where we are."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("FERRULE_MODEL", raising=False)
+    return folder.resolve()
+
+
+def settings(**commands: str) -> None:
+    rows = [f"{name} = {{ command = {json.dumps(line)}, kind = 'tests' }}\n" for name, line in commands.items()]
+    Path(os.environ["FERRULE_SETTINGS"]).write_text(CHECKS + "".join(rows), encoding="utf-8")
+
+
+def test_checks_that_pass_print_a_row_each_and_a_sum(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings(one="true", two="echo two")
+
+    assert run(["check", "--yes"]) == 0
+    out, err = capsys.readouterr()
+    rows = out.splitlines()
+    assert sorted(row[:6] for row in rows[:2]) == ["✓ one ", "✓ two "]
+    assert rows[-1].startswith("2 checks in ")
+    assert rows[-1].endswith(": 2 passed.")
+    assert "\x1b" not in out + err
+
+
+def test_a_check_that_fails_is_shown_with_what_is_wrong(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "a.py").write_text("x = 1\n")
+    settings(good="true", bad="echo a.py:1:2: error: wrong; exit 1", ugly="printf 'oh\\033[2J no'; exit 2")
+
+    assert run(["check", "--yes"]) == 1
+    out, _ = capsys.readouterr()
+    assert "✗ bad  " in out
+    assert "\na.py:1: wrong\n" in out
+    assert "oh no" in out
+    assert "\x1b" not in out
+    assert out.rstrip().endswith(": 1 passed, 2 failed.")
+
+
+def test_names_and_kinds_choose(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings(one="true", two="false")
+
+    assert run(["check", "one", "--yes"]) == 0
+    assert run(["check", "tests", "--yes"]) == 1
+    assert run(["check", "lint", "--yes"]) == 2
+    assert run(["check", "tow", "--yes"]) == 2
+    assert "Did you mean 'two'?" in capsys.readouterr().err
+
+
+def test_nothing_found_is_said_and_is_an_end_of_its_own(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check"]) == 2
+    assert run(["check", "--list"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("No checks were found") == 2
+
+
+def test_json_is_one_object_for_programs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "a.py").write_text("x = 1\n")
+    settings(bad="echo a.py:1:2: error: wrong; exit 1")
+
+    assert run(["check", "--yes", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    (check,) = told["checks"]
+    assert (told["status"], check["name"], check["kind"], check["status"], check["exitCode"]) == (
+        "failed",
+        "bad",
+        "tests",
+        "failed",
+        1,
+    )
+    (problem,) = check["problems"]
+    assert (problem["path"], problem["line"], problem["message"]) == (str(place / "a.py"), 1, "wrong")
+
+
+def test_list_tells_what_there_is_and_runs_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "Makefile").write_text("test:\n\ttouch ran\n")
+    settings(mine="touch ran")
+
+    assert run(["check", "--list"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert run(["check", "--list", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["checks"]
+
+    assert any(line.split() == ["mine", "tests", "touch", "ran", "(settings)"] for line in listed)
+    assert any("make test" in line and line.endswith("(Makefile)") for line in listed)
+    assert {row["name"] for row in rows} == {"make test", "mine"}
+    assert all(row["byDefault"] for row in rows)
+    assert not (place / "ran").exists()
+
+
+def test_without_a_person_what_would_ask_is_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings(one="touch made")
+
+    assert run(["check"]) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Check runs 1 command:\n  touch made" in err
+    assert not (place / "made").exists()
+
+
+def test_a_folder_chooses_its_own_checks(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "api").mkdir()
+    (place / "api" / "Makefile").write_text("test:\n\t@true\n")
+    (place / "Makefile").write_text("test:\n\t@false\n")
+    settings()
+
+    assert run(["check", "--yes", "--path", "api"]) == 0
+    assert run(["check", "--yes", "--path", "nowhere"]) == 1
+    assert run(["check", "--list", "--path", ".."]) == 2
+
+
+def test_ctrl_c_ends_the_checks_and_says_so(place: Path) -> None:
+    settings(slow="echo $$ > pid; sleep 300")
+    process = start(["check", "--yes"], place)
+    until(lambda: written(place / "pid"), process)
+    pid = int((place / "pid").read_text())
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert b"Interrupted." in err
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_rows_come_as_checks_end_also_into_a_pipe(place: Path) -> None:
+    settings(fast="true", slow="until test -e go; do sleep 0.02; done")
+    process = start(["check", "--yes"], place)
+    assert process.stdout is not None
+    first = process.stdout.readline().decode()
+    (place / "go").touch()
+    rest, _ = process.communicate(timeout=60)
+
+    assert first.startswith("✓ fast  ")
+    assert rest.decode().startswith("✓ slow  ")
+    assert process.returncode == 0
+
+
+def test_reviews_are_done_where_a_model_is_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = place / ".agents" / "checks"
+    folder.mkdir(parents=True)
+    (folder / "naming.md").write_text("---\nname: naming\n---\nLook for naming.\n")
+    (place / "a.py").write_text("x = 1\n")
+    issue = {"severity": "high", "file": "a.py", "line": 1, "problem": "No."}
+    cues = [calls(("Read", {"path": "a.py"})), said(json.dumps({"issues": [issue]}))]
+    settings(one="true")
+    model = f"scripted:{recording(place.parent / 'c.jsonl', *cues)}"
+
+    assert run(["check", "--yes", "--model", model]) == 1
+    out, _ = capsys.readouterr()
+    assert "✗ naming  " in out
+    assert "a.py:1: [high] No." in out
+    assert run(["check", "--yes", "--model", model, "--no-review"]) == 0
+
+
+def test_a_review_that_is_wanted_needs_a_model(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings(one="true")
+
+    assert run(["check", "--review"]) == 2
+    assert "model" in capsys.readouterr().err
+
+
+def test_help_has_examples() -> None:
+    told = subprocess.run([*FERRULE, "check", "--help"], capture_output=True, text=True, check=True).stdout
+
+    assert "ferrule check types lint" in told
+    assert "--list" in told

@@ -1,0 +1,65 @@
+"""What "always" is about: for checks each command, as if the shell had been asked for it; for others the whole call."""
+
+import pytest
+
+from ferrule.core.access import Access
+from ferrule.permissions.always import asking, granted, likeness, proposals
+from ferrule.permissions.case import Case
+from ferrule.permissions.decision import Decision, left_out
+
+ONE, TWO = Access.command("mypy src", "/w"), Access.command("ls", "/w")
+READ = Access.read("/w")
+
+
+def decide(case: Case) -> Decision:
+    """Somebody who lets only `ls` run."""
+    covered = all(access.key == "ls" for access in case.touches if access.kind == "command")
+    return Decision("allow" if covered else "ask", "So.")
+
+
+def check(*touches: Access) -> Case:
+    return Case("1", "Check", "check", touches)
+
+
+def test_of_checks_each_command_that_asks_is_a_key_of_its_own() -> None:
+    other = Access.command("pytest", "/w/api")
+    shell = Case("2", "Bash", "shell", (ONE, READ), input={"command": "mypy src"})
+
+    assert asking(check(ONE, TWO, READ), decide) == [ONE]
+    assert granted(check(ONE, TWO, READ), decide) == (likeness(shell),)
+    assert len(granted(check(ONE, other), decide)) == 2
+    assert granted(check(ONE), decide) != granted(check(ONE._replace(folder="/w/api")), decide)
+
+
+@pytest.mark.parametrize("touches", [(), (READ,), (TWO,)])
+def test_there_is_always_a_key_or_everything_would_be_granted(touches: tuple[Access, ...]) -> None:
+    assert granted(check(*touches), decide)
+    assert granted(Case("1", "X", "x", touches), decide)
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        pytest.param(check(ONE, TWO, READ), ("Bash(mypy *)",), id="a-check"),
+        pytest.param(check(ONE, Access.command("mypy src", "/w/api")), ("Bash(mypy *)",), id="the-same-twice"),
+        pytest.param(check(READ), (), id="no-command"),
+        pytest.param(Case("1", "exec_command", "shell", (ONE,)), ("exec_command(mypy *)",), id="the-shell"),
+        pytest.param(Case("1", "Bash", "shell", (ONE,), input={"outside": True}), (), id="outside"),
+        pytest.param(Case("1", "Skill", "skill", (ONE,)), (), id="a-skill"),
+        pytest.param(Case("1", "mcp__a__b", "mcp__a__b", ()), ("mcp__a__b",), id="a-server"),
+    ],
+)
+def test_the_rules_that_always_would_save(case: Case, expected: tuple[str, ...]) -> None:
+    assert proposals(case, decide, ["/w"]) == expected
+
+
+def test_only_a_check_that_is_denied_says_how_it_is_left_out() -> None:
+    no = Decision("deny", "No.", message="Not here.")
+
+    assert left_out(no, check(ONE, TWO), ONE).why == (
+        "No. One of the checks runs `mypy src`; name the other checks to leave it out."
+    )
+    assert left_out(no, check(ONE, TWO), ONE).message.startswith("Not here. One of the checks")
+    assert left_out(no._replace(message=""), check(ONE, TWO), ONE).message == ""
+    assert left_out(no, Case("1", "Skill", "skill", (ONE, TWO)), ONE) == no
+    assert left_out(Decision("ask", "Why?"), check(ONE, TWO), ONE) == Decision("ask", "Why?")
