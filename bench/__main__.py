@@ -20,6 +20,8 @@ NAMES = (
     "stream",
     "elsewhere",
     "agent",
+    "web",
+    "languages",
 )
 
 

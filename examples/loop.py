@@ -2,7 +2,7 @@
 
 It prints:
 
-> the model is shown 16 tools
+> the model is shown 19 tools
 > Read done
 > Edit done
 > the model says: It says good morning now.

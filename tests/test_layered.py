@@ -80,6 +80,18 @@ def test_names_with_dots_are_one_name():
     assert whole.origins["dialects.gpt-5.2"] == "/user.toml"
 
 
+def test_what_has_one_more_level_is_put_together_piece_by_piece():
+    whole = together(
+        user='[web.search]\nbackend = "brave"\n[lsp.servers."a.b"]\ncommand = "l"\n[lsp.servers.ty]\ndisabled = true',
+        managed="[web.search]\nresults = 3\n[lsp.servers.ty]\ndisabled = false",
+    )
+
+    assert (whole.settings.web.search.backend, whole.settings.web.search.results) == ("brave", 3)
+    assert set(whole.settings.lsp.servers) == {"a.b", "ty"}
+    assert not whole.settings.lsp.servers["ty"].disabled
+    assert whole.origins["web.search.backend"] == "/user.toml"
+
+
 def test_a_wrong_file_of_any_layer_is_an_error_that_names_it():
     with pytest.raises(ConfigError, match=r"/managed.toml.*sekonds"):
         together(user="", managed="[limits]\nsekonds = 1")
@@ -88,7 +100,7 @@ def test_a_wrong_file_of_any_layer_is_an_error_that_names_it():
 def test_what_a_project_may_set_exists():
     known = {key for key, _ in described()}
 
-    assert {key.removesuffix(".*") for key in PROJECT_MAY} <= known | {"limits"}
+    assert {key.removesuffix(".*") for key in PROJECT_MAY} <= known | {"limits", "checks"}
 
 
 @given(st.sampled_from([key for key, _ in described()]))

@@ -15,6 +15,7 @@ from ferrule.permissions.modes import ModeConfig, includes
 from ferrule.permissions.policy import Policy
 from ferrule.permissions.standing import named
 from ferrule.permissions.tightened import Tightened
+from ferrule.schedule.scheduler import Scheduler
 from ferrule.workspace.paths import Jail
 
 if TYPE_CHECKING:
@@ -49,8 +50,9 @@ class Branch:
         self.name = name
         self.mode = mode
         self.registry = parent.registry
-        self.services = parts.services.view(services)
         self.policy = Tightened(held, named(permission_mode)) if permission_mode else held
+        self.services = parts.services.view(services)
+        self.services.later("HostsAllowed", self._hosts_allowed)
         self._parts = parts
         self._around = around
         self._calls = 0
@@ -77,11 +79,16 @@ class Branch:
         )
         self._flow.why_not = parent.why_not
 
+    def stand_beside(self) -> None:
+        """Order its calls among themselves alone: whoever waits for this subagent holds all that they may read."""
+        self._flow.scheduler = Scheduler(self._flow.scheduler.parallel)
+
     async def run(self, calls: Iterable[Call]) -> list[Reply]:
         """One message's calls; the replies come in the order of the calls."""
         named_calls = [self._named(call) for call in calls]
         if not await self._around.ensure([call.name for call in named_calls]):
             return self._flow.stopped(named_calls)
+        self._flow.notices = self._parts.flow.notices
         return await self._flow.run(named_calls)
 
     def cancel(self) -> None:
@@ -107,6 +114,11 @@ class Branch:
         """Stop what it still does, and end what it has left running."""
         await self._flow.stop()
         await self.services.close()
+
+    def _hosts_allowed(self) -> object:
+        from ferrule.permissions.ruled_hosts import RuledHosts  # for subagents that look at the web
+
+        return RuledHosts(self.policy)
 
     def _gives(self, face: Face) -> bool:
         return includes(self.mode, face.name, canonical=self.registry.canonical)

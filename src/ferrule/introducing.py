@@ -21,6 +21,10 @@ class Introducing:
         later("Todos", self._todos)
         later("ThreadStore", self._thread_store)
         later("AgentFiles", self._agent_files)
+        later("HostsAllowed", self._hosts_allowed)
+        later("Web", self._web)
+        later("Converter", self._converter)
+        later("LanguageServers", self._language_servers)
         if self._parts.policy.standing.reads_only:
             self._planning_from_the_start()
 
@@ -81,3 +85,43 @@ class Introducing:
             models=(*roles, *roles.values()),
             taken=BUILT_IN,
         )
+
+    def _hosts_allowed(self) -> object:
+        from ferrule.permissions.ruled_hosts import RuledHosts  # for sessions that look at the web
+
+        return RuledHosts(self._parts.policy)
+
+    def _web(self) -> object:
+        from ferrule.support.web.web import Allowances, Web  # for sessions that look at the web
+
+        web = self._given.settings.web
+        return Web(
+            Allowances(
+                private_hosts=web.private_hosts,
+                robots=web.robots,
+                user_agent=web.user_agent,
+                proxy=web.proxy,
+                seconds=web.seconds,
+                most_bytes=int(web.most_mb * (1 << 20)),
+                hops=web.hops,
+                cache_seconds=web.cache_seconds,
+            )
+        )
+
+    def _language_servers(self) -> object:
+        from ferrule.notices import Notices  # for sessions that ask language servers
+        from ferrule.support.roster import Roster
+        from ferrule.workspace.guarded import Guard
+        from ferrule.workspace.languages.noticing import Noticing
+        from ferrule.workspace.languages.servers import LanguageServers
+
+        parts, lsp = self._parts, self._given.settings.lsp
+        services = parts.services
+        servers = LanguageServers(parts.jail, services[Guard], services.confinement, lsp, lambda: services[Roster])
+        parts.flow.notices = Notices(Noticing(servers, lsp, parts.jail))
+        return servers
+
+    def _converter(self) -> object:
+        from ferrule.support.web.content import Converter  # for sessions that look at the web
+
+        return Converter()

@@ -25,8 +25,11 @@ PROJECT_MAY = (
     "tools.disable",
     "skills.disable",
     "mcp.defer_tokens",
+    "checks.*",
 )
 """The settings of a trusted project that count; rules, hooks and servers are read on their own."""
+_DEEP = ("mcp.servers.", "lsp.servers.", "tools.exposure.", "web.search.")
+"""Settings that have one more level: servers and exposures have names, and searching is a part of the web."""
 _APART = ("permissions.", "hooks.", "mcp.servers.")
 """Rules, hooks and servers know their layer: they are not put over one another here."""
 
@@ -77,7 +80,7 @@ def layered(files: Sequence[File]) -> Layered:
 def _settings(values: Mapping[str, Any]) -> Settings:
     nested: dict[str, Any] = {}
     for key, value in values.items():
-        *folders, last = key.split(".", 2) if key.startswith(("mcp.servers.", "tools.exposure.")) else key.split(".", 1)
+        *folders, last = key.split(".", 2 if key.startswith(_DEEP) else 1)
         at = nested
         for folder in folders:
             at = at.setdefault(folder, {})
@@ -91,7 +94,7 @@ def _settings(values: Mapping[str, Any]) -> Settings:
 def leaves(values: Mapping[str, Any], *, depth: int = 2) -> Iterator[tuple[str, Any]]:
     """Every setting by its dotted name; servers and exposures one by one, and an event's hooks as one."""
     for key, value in values.items():
-        is_deep = depth > 1 or key in {"servers", "exposure"}
+        is_deep = depth > 1 or key in {"servers", "exposure", "search"}
         if isinstance(value, Mapping) and depth and is_deep:
             for inner, member in leaves(value, depth=depth - 1):
                 yield f"{key}.{inner}", member

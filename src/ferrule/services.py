@@ -207,6 +207,9 @@ class Services:
             await self._one("Todos").close()
         if "ThreadStore" in self._made:
             self._one("ThreadStore").close()
+        for name in ("LanguageServers", "Web", "Converter"):
+            if name in self._made:
+                await self._one(name).close()
         self[Threads].close()
         if "Store" in self._made:
             await self.store().close()

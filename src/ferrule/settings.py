@@ -7,6 +7,7 @@ import msgspec
 
 from ferrule.agent_settings import Conversations, Loop, Models, PlanMode, Repository
 from ferrule.core.errors import ConfigError
+from ferrule.tool_settings import Checks, Lsp, Web
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -201,6 +202,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     threads: Conversations = Conversations()
     repositories: dict[str, Repository] = {}
     """A name → a repository that the librarian may read, beside the workspace."""
+    web: Web = Web()
+    lsp: Lsp = Lsp()
+    checks: Checks = Checks()
 
 
 def state_folder() -> str:

@@ -21,6 +21,7 @@ LOADED_BY_CALL_READ = {
     "ferrule.lookback",
     "ferrule.introducing",
     "ferrule.agent_settings",
+    "ferrule.tool_settings",
     "ferrule",
     "ferrule.answering",
     "ferrule.arguments",

@@ -55,7 +55,7 @@ def test_all_tools_of_the_seed_have_faces_and_those_that_are_here_are_shown():
     assert {name for name in SEED if FACES[name].tool in BUILTIN} == {
         *("Read", "Write", "Edit", "Glob", "Grep", "Bash", "TaskOutput", "TaskStop", "NotebookEdit"),
         *("Skill", "Task", "AskUserQuestion", "TaskCreate", "TaskGet", "TaskUpdate", "TaskList"),
-        *("EnterPlanMode", "ExitPlanMode"),
+        *("EnterPlanMode", "ExitPlanMode", "WebFetch", "WebSearch", "LSP"),
     }
     assert {FACES[name].tool for name in SEED} - set(BUILTIN) <= set(COMING)
 
@@ -588,8 +588,8 @@ async def test_calls_that_fit_are_answered(session, root, name, values, said):
         pytest.param(
             "WebFetch",
             {"url": "x", "prompt": "y"},
-            "WebFetch is a tool that this version does not have yet.",
-            id="not-yet",
+            "'x' is not an address that begins with https:// or http://.",
+            id="no-address",
         ),
         pytest.param(
             "BashOutput",

@@ -599,13 +599,6 @@ MORE = " To read more, give start_line and end_line.\n\n"
             "todos[0].status",
             id="todos-with-an-unknown-status",
         ),
-        pytest.param(
-            "google_web_search",
-            {"query": "x"},
-            "error",
-            "google_web_search is a tool that this version does not have yet.",
-            id="not-here-yet",
-        ),
     ],
 )
 async def test_a_call_is_answered_like_this(tmp_path, name, given: dict[str, Any], status, said):
@@ -622,7 +615,7 @@ async def test_a_call_is_answered_like_this(tmp_path, name, given: dict[str, Any
 
 @pytest.mark.parametrize("face", HERE, ids=lambda face: face.name)
 def test_waiting_for_the_calls_before_is_accepted_everywhere_and_means_nothing_here(face: Face):
-    samples: dict[str, Any] = {"include": ["a"], "todos": [], "questions": []}
+    samples: dict[str, Any] = {"include": ["a"], "todos": [], "questions": [], "prompt": "https://example.org"}
     required = {name: samples.get(name, "x") for name in face.schema["required"]}
 
     assert face.canonical({**required, "wait_for_previous": True}) == face.canonical(required)

@@ -379,10 +379,10 @@ async def test_a_patch_changes_all_files(tmp_path, given):
         ),
         pytest.param(
             "webfetch",
-            {"url": "https://example.org", "format": "text"},
+            {"url": "ftp://example.org", "format": "text"},
             "error",
-            "webfetch is a tool that this version does not have yet.",
-            id="not-here-yet",
+            "'ftp://example.org' is not a page of the web: only https and http are fetched, not ftp.",
+            id="webfetch-no-page",
         ),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ferrule import Answer, Call, Engine, ModeConfig, Question, tool
+from ferrule import Answer, Call, Engine, ModeConfig, Question
 from ferrule.core.face import Face
 from ferrule.core.reply import Reply
 from ferrule.dialects.dialect import FAMILIES, load_dialect
@@ -42,9 +42,12 @@ CALLS: dict[str, dict[str, Any]] = {
     "delete": {"path": "a.txt"},
     "undo": {"path": "a.txt"},
     "format": {"path": "a.txt"},
+    "check": {},
     "notebook_edit": {"path": "a.ipynb", "source": "y", "cell_id": "c1"},
     "glob": {"pattern": "*.txt"},
     "grep": {"pattern": "two"},
+    "diagnostics": {"path": "a.txt"},
+    "lsp": {"operation": "findReferences", "path": "a.txt", "line": 2, "character": 1},
     "list_dir": {"path": "."},
     "read_many": {"include": ["a.txt"]},
     "view_image": {"path": "a.png"},
@@ -95,6 +98,7 @@ SAYS = {
     "read": "two",
     "glob": "a.txt",
     "grep": "a.txt",
+    "lsp": "a.txt:2:two",
     "list_dir": "a.txt",
     "read_many": "two",
     "shell": "hi",
@@ -106,12 +110,15 @@ ELSEWHERE = (
     *("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"),
     *("oracle", "librarian", "kraken", "agent_wait", "agent_stop"),
     "read_thread",
+    *("web_fetch", "web_search"),
     *("enter_plan", "exit_plan"),
 )
 """What needs a server or a model, or changes what holds for all that follows, has tests of its own."""
 """What stands in the reply, whoever answers."""
 
 
+LACKING = {"format": "no-formatter", "diagnostics": "no-language-server"}
+"""What needs a program that nobody has for such a file says so."""
 BORROWED = ("skill", "tool_search")
 """Where a family has no words for them, another's are advertised: nothing is said about that."""
 
@@ -191,9 +198,9 @@ async def test_a_call_in_any_dialect_is_accepted_in_every_session(tmp_path, sess
             call, reply = await run(engine, tmp_path, session, face)
             where = (session, family, face.name, reply)
 
-            if face.tool == "format":
+            if face.tool in LACKING:
                 assert reply.error is not None, where
-                assert reply.error.error_code == "no-formatter", where
+                assert reply.error.error_code == LACKING[face.tool], where
                 continue
             assert reply.status == "done", where
             if face.tool not in BORROWED:
@@ -407,18 +414,3 @@ async def test_a_mode_takes_names_of_every_family(tmp_path, session):
 
     assert [reply.status for reply in replies] == ["done"] * 2 + ["rejected-by-user"] * 4
     assert (tmp_path / "a.txt").read_bytes() == FILES["a.txt"]
-
-
-@pytest.mark.parametrize("session", FAMILIES)
-async def test_a_tool_of_the_user_s_that_has_a_name_which_is_still_to_come_is_the_user_s(tmp_path, session):
-    @tool
-    def web_fetch(address: str) -> str:
-        """Fetch something in the user's own way."""
-        return f"from {address}"
-
-    async with Engine(tmp_path, dialect=session, tools=[web_fetch], ask=lambda question: True) as engine:
-        shown = {definition["name"]: definition["inputSchema"] for definition in engine.definitions()}
-        reply = await engine.call("web_fetch", address="here")
-
-    assert list(shown["web_fetch"]["properties"]) == ["address"]
-    assert (reply.status, reply.result) == ("done", "from here")

@@ -211,7 +211,7 @@ OPEN = {"oneOf", "anyOf", "allOf", "$ref", "patternProperties"}
 
 
 def test_a_name_that_this_family_has_promised_is_not_taken_for_another_s():
-    promised = Face(tool="web_fetch", name="bash", schema={"type": "object", "properties": {}}, words="Words.")
+    promised = Face(tool="not_here_yet", name="bash", schema={"type": "object", "properties": {}}, words="Words.")
     other = load_dialect("pi")
     known = [Later(tool, functools.partial(load, tool)) for tool in BUILTIN]
     here = Registry(known, [promised], {}, lambda: [Family("pi", other.faces, {})])

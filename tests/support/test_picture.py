@@ -427,8 +427,8 @@ async def test_the_child_gets_nothing_of_the_environment(tmp_path, monkeypatch):
 def test_the_child_limits_itself():
     code = (
         "import json, resource, signal\n"
-        "from ferrule.support.decoding import _limit\n"
-        "_limit(7, 1 << 30)\n"
+        "from ferrule.support.decoding import limit\n"
+        "limit(7, 1 << 30)\n"
         "kinds = ('CPU', 'AS', 'FSIZE', 'CORE')\n"
         "print(json.dumps([[*(resource.getrlimit(getattr(resource, 'RLIMIT_' + kind))[1] for kind in kinds)], "
         "signal.alarm(0)]))\n"
@@ -511,7 +511,7 @@ async def test_a_decoder_opens_nothing_but_what_it_is_given(tmp_path, monkeypatc
     secret = tmp_path / "secret"
     secret.write_text("came from the file")
     (tmp_path / "secret-old").write_text("")
-    open_up = "" if confined else "inside['_confine'] = lambda *_: None\n"
+    open_up = "" if confined else "inside['confine'] = lambda *_: None\n"
     (tmp_path / "taken.py").write_text(
         f"{TRIES}\ninside = {{'__name__': 'decoding'}}\n"
         f"exec(compile(open({decoder._PROGRAM!r}).read(), 'decoding', 'exec'), inside)\n"

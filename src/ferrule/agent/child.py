@@ -100,6 +100,8 @@ class Child:
             on_event=self._hear,
             policy=held,
         )
+        if job.beside:
+            branch.stand_beside()
         self._children.policy = branch.policy
         self._parent = parent
         self._purse = parent.budget if parent is not None else None

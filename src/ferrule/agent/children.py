@@ -42,6 +42,8 @@ class Children(Subagents):
         self._mode = mode
         self.can_run = depth < home.loop.depth
         self._turns = asyncio.Semaphore(home.loop.children)
+        self._beside = asyncio.Semaphore(home.loop.children)
+        """Of those whom a call waits for that the others may wait for: they wait for none of them."""
         self._left: dict[str, _Left] = {}
         self._at_work: set[str] = set()
         """The ids of those that work now: no two go on with one conversation."""
@@ -51,7 +53,7 @@ class Children(Subagents):
         """What holds for their parent; None for the session's own."""
 
     async def work(self, job: Job, ctx: Context) -> Worked:
-        async with self._turns:
+        async with self._beside if job.beside else self._turns:
             run = await self._begin(job, ctx)
             try:
                 return await run.finish()

@@ -42,6 +42,9 @@ class Job(NamedTuple):
     """The id of an earlier one whose conversation goes on."""
     services: Mapping[str, object] = MappingProxyType({})
     """Objects that its calls have in the place of the session's, by the names of their types."""
+    beside: bool = False
+    """Does whoever waits for it hold all that it may read? Then its calls wait for nobody else's, who may wait for
+    those. It must be given tools that only read."""
 
 
 AgentStatus = Literal["running", "completed", "failed", "stopped"]

@@ -2,10 +2,4 @@
 
 from collections.abc import Mapping
 
-COMING: Mapping[str, int] = {
-    "web_fetch": 7,
-    "web_search": 7,
-    "lsp": 7,
-    "diagnostics": 7,
-    "check": 7,
-}
+COMING: Mapping[str, int] = {}

@@ -22,6 +22,7 @@ from ferrule.core.outcomes import (
 from ferrule.core.tasks import Left
 
 if TYPE_CHECKING:
+    from ferrule.core.code import Hovered, InText, Occurrences, Outline
     from ferrule.core.elsewhere import Mixed, SkillLoaded, ToolsFound
     from ferrule.dialects.agent_says import Outcome
 
@@ -247,6 +248,13 @@ def delegated(outcome: "Outcome") -> str:
     from ferrule.dialects.agent_says import message  # for sessions with subagents
 
     return message(outcome)
+
+
+def about_code(outcome: "Occurrences | Outline | Hovered | InText") -> str:
+    """What a language server has said."""
+    from ferrule.dialects.code_says import code  # for sessions that ask language servers
+
+    return code(outcome)
 
 
 def undone(outcome: "Outcome") -> bool:

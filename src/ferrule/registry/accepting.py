@@ -13,7 +13,7 @@ from ferrule.registry.ground import Ground
 _NAME = re.compile(r"[^\s/\\]{1,128}")
 PREFIXES = {"toolbox": "tb__", "mcp": "mcp__"}
 """Of tools that never stand in another's place, in the order in which they get their names."""
-_CONFINED = frozenset({"shell", "shell_session", "skill"})
+_CONFINED = frozenset({"shell", "shell_session", "skill", "check"})
 """Names by which the policy knows whose commands run in the sandbox: nothing from elsewhere may bear one."""
 
 

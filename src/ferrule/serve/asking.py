@@ -183,7 +183,7 @@ def _form(question: Question) -> dict[str, Any]:
 
 
 def _message(question: Question) -> str:
-    lines = [_bounded(visible(question.summary))]
+    lines = [_bounded(visible(row)) for row in question.summary.split("\n")]
     shown = {name: value for name, value in question.input.items() if value not in (None, "", [], {})}
     if shown and question.kind == "call" and not any(access.kind == "command" for access in question.touches):
         lines.append(_bounded(visible(json.dumps(shown, ensure_ascii=False, default=str))))
@@ -204,8 +204,8 @@ def _covers(question: Question) -> str:
     """What "always" would allow."""
     if question.proposals:
         return "saves the rule " + " and ".join(map(visible, question.proposals))
-    commands = any(access.kind == "command" for access in question.touches)
-    what = "this command" if commands else f"every {visible(question.name)}"
+    commands = sum(access.kind == "command" for access in question.touches)
+    what = ("this command" if commands == 1 else "these commands") if commands else f"every {visible(question.name)}"
     return f"allows {what} until this server ends, to all of its clients"
 
 

@@ -34,6 +34,20 @@ class Input:
             message = f"The command did not read {len(left):,} of {len(data):,} bytes within {seconds:g} seconds"
             raise TimeoutError(errno.ETIMEDOUT, message) from error
 
+    def push(self, data: bytes) -> int:
+        """Write what there is room for now, and nothing while somebody else writes; how many bytes that was.
+
+        Raises BrokenPipeError when nobody reads any more.
+        """
+        if self._writing.locked():
+            return 0
+        try:
+            return os.write(self._descriptor, data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise BrokenPipeError(errno.EPIPE, "The command reads no more") from error
+
     def close(self) -> None:
         if self._descriptor >= 0:
             self._loop.remove_writer(self._descriptor)

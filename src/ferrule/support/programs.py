@@ -20,17 +20,22 @@ def program(name: str, *, outside: Sequence[str] = ()) -> str | None:
         del _found[key]
     for folder in folders.split(os.pathsep):
         path = os.path.join(folder, name + ".exe" * (os.name == "nt"))
-        if os.path.isabs(folder) and os.path.isfile(path) and os.access(path, os.X_OK):
-            places = (os.path.normpath(path), os.path.realpath(path))
-            roots = [root for one in outside for root in (os.path.abspath(one), os.path.realpath(one))]
-            if not any(place.startswith(root.rstrip(os.sep) + os.sep) for place in places for root in roots):
-                seen = _identity(path)
-                if seen is not None:
-                    if len(_found) >= _FOUND:
-                        _found.clear()
-                    _found[key] = (path, seen)
-                return path
+        is_there = os.path.isabs(folder) and os.path.isfile(path) and os.access(path, os.X_OK)
+        if is_there and not lies_in(path, outside):
+            seen = _identity(path)
+            if seen is not None:
+                if len(_found) >= _FOUND:
+                    _found.clear()
+                _found[key] = (path, seen)
+            return path
     return None
+
+
+def lies_in(path: str, folders: Sequence[str]) -> bool:
+    """Is it in one of the folders, by its own name or by what it is a link to?"""
+    places = (os.path.normpath(path), os.path.realpath(path))
+    roots = [root for one in folders for root in (os.path.abspath(one), os.path.realpath(one))]
+    return any(f"{place}{os.sep}".startswith(root.rstrip(os.sep) + os.sep) for place in places for root in roots)
 
 
 def shell(*, outside: Sequence[str] = ()) -> str:

@@ -2,7 +2,8 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from ferrule.core.errors import ToolFailure
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 KEPT_CHARS = 80_000
 """So many of the first and of the last characters of a session's output are kept."""
 _CHARS_A_TOKEN = 4
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Begun(NamedTuple):
@@ -69,14 +71,17 @@ async def begin(
     outside: bool = False,
     carry: bool = False,
     may_stay: bool = False,
+    env: Mapping[str, str] = _NOTHING,
+    tell: Callable[[str], None] | None = None,
 ) -> Begun:
     """Start it; `may_stay`: may it become a task? `carry`: is the folder wanted that it ends in?
 
+    `env` is more for its environment. `tell` hears its newest output in the place of whoever hears of the call.
     `cwd` is what was decided on, and is looked at once more: it may have become a link meanwhile.
     """
     settings, jail = ctx.need(Settings).shell, ctx.need(Jail)
     bash = shell(outside=[root.path for root in jail.roots])
-    env = {**quiet_environment(os.environ, keep=settings.keep_env), **ctx.need(Variables)}
+    variables = {**quiet_environment(os.environ, keep=settings.keep_env), **env, **ctx.need(Variables)}
     limits = Limits(settings.memory_mb, settings.processes, settings.open_files, settings.file_mb)
     with contextlib.ExitStack() as after, contextlib.ExitStack() as failed:
         wrapped = await _wrapped(
@@ -98,7 +103,7 @@ async def begin(
         launch = Launch(
             argv=wrapped.argv,
             cwd=cwd,
-            env={**env, **wrapped.env, **(carrier.env if carrier is not None else {})},
+            env={**variables, **wrapped.env, **(carrier.env if carrier is not None else {})},
             apart=apart,
             stdin=stdin,
             log=log,
@@ -114,7 +119,7 @@ async def begin(
             done=None if wrapped.done is nothing else wrapped.done,
         )
         try:
-            running = start(launch, on_output=lambda text: _progress(ctx, text))
+            running = start(launch, on_output=tell or (lambda text: _progress(ctx, text)))
         except OSError as error:
             raise ToolFailure(f"Cannot run it in {cwd}: {describe(error)}.", path=cwd) from error
         failed.pop_all()  # from now on the command takes it back when it has ended

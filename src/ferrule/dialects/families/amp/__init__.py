@@ -22,11 +22,6 @@ ALIASES = {
     "delete": "delete_file",
 }
 
-LATER = {
-    "get_diagnostics": "diagnostics",
-}
-"""Faces whose canonical tools are not here yet."""
-
 _SHELL: dict[str, Any] = {
     "params": {"cmd": "command"},
     "fill": {"tail_chars": 50_000, "tail_bytes": 100_000},
@@ -116,6 +111,7 @@ def dialect() -> Dialect:
             says=says.formatted,
             errors={"not-found": _MISSING},
         ),
+        face("check", "Check", params={"checks": "only"}, says=says.checked),
         face("skill", "skill", params={"name": "skill", "arguments": "args"}, says=says.skill),
         face(
             "todos",
@@ -143,8 +139,27 @@ def dialect() -> Dialect:
         face("oracle", "oracle", says=says.answered),
         face("librarian", "librarian", says=says.answered),
         face("kraken", "kraken", says=says.reworked),
+        arrange.by_query(
+            face(
+                "web_search",
+                "web_search",
+                params={"search_queries": "queries", "max_results": "results"},
+                lift=arrange.objective,
+                lower=arrange.as_objective,
+                said_as={"query": "objective"},
+                says=says.links,
+            )
+        ),
+        face(
+            "web_fetch",
+            "read_web_page",
+            params={"objective": "prompt", "forceRefetch": "fresh"},
+            fill={"across": True},
+            says=says.page,
+            limit_bytes=says.PAGE_LIMIT_BYTES,
+        ),
         face("read_thread", "read_thread", params={"threadID": "thread"}, says=says.thread),
         face("find_thread", "find_thread", says=says.threads),
-        *(face(tool, name) for name, tool in LATER.items()),
+        face("diagnostics", "get_diagnostics", says=says.problems, errors={"not-found": _MISSING}),
     )
     return Dialect(name="amp", faces=faces, notes=".amp", aliases=ALIASES)

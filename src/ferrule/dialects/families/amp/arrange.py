@@ -1,7 +1,9 @@
 """How Amp arranges lines, searches and tasks."""
 
+import msgspec
+
 from ferrule.core.errors import BadArguments
-from ferrule.core.face import Values
+from ferrule.core.face import Face, Values, copied
 from ferrule.dialects.arrange import without
 
 
@@ -35,3 +37,26 @@ def one_place(values: Values) -> Values:
 def task(values: Values) -> Values:
     """What the family can say of a task."""
     return {key: values[key] for key in ("prompt", "description") if key in values}
+
+
+def by_query(face: Face) -> Face:
+    """The face of a web search, which accepts the name that all others have for what is looked for."""
+    accepts = copied(face.schema)
+    accepts["properties"]["query"] = {"type": "string"}
+    del accepts["required"]
+    return msgspec.structs.replace(face, accepts=accepts)
+
+
+def objective(values: Values) -> Values:
+    """What is looked for is the first query."""
+    said = [values[key] for key in ("objective", "query") if key in values]
+    if not said:
+        raise BadArguments("objective: must say what to search for.")
+    rest, queries = without(values, "objective", "queries"), [*said[1:], *values.get("queries", ())]
+    return {**rest, "query": said[0], **({"queries": queries} if queries else {})}
+
+
+def as_objective(values: Values) -> Values:
+    """The inverse, as far as the family has words for it."""
+    rest = without(values, "query", "allowed_domains", "blocked_domains")
+    return {"objective": values["query"], **rest}

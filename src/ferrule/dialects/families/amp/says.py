@@ -11,11 +11,16 @@ from ferrule.core.tasks import Left
 from ferrule.dialects.says import about_skill, fenced, going_on, matching
 
 if TYPE_CHECKING:
+    from ferrule.core.checks import CheckRun
     from ferrule.core.elsewhere import SkillLoaded
     from ferrule.core.found import Reworked, Spots
+    from ferrule.core.problems import Problems
     from ferrule.core.subagents import Worked
     from ferrule.core.threads import ThreadRead, ThreadsFound
+    from ferrule.core.web import Fetched, Searched
 
+PAGE_LIMIT_BYTES = 589_824
+"""262,144 bytes of text may take twice as many as JSON, and there are titles and addresses."""
 NOTHING_FOUND = (
     "No results found.",
     "If you meant to search for a literal string, run Grep again with literal:true.",
@@ -86,6 +91,13 @@ def formatted(outcome: Formatted) -> str | dict[str, str]:
     return {"diff": outcome.diff}
 
 
+def checked(outcome: "CheckRun") -> str:
+    """What came of each check."""
+    from ferrule.dialects.families.amp.checks_said import checked as said  # for sessions that run checks
+
+    return said(outcome)
+
+
 def skill(outcome: "SkillLoaded") -> str:
     """The instructions between tags, and where their paths start from."""
     folder = [f"Relative paths in it start from {outcome.folder}."] if outcome.folder else []
@@ -125,6 +137,13 @@ def reworked(outcome: "Reworked") -> str:
     return "\n".join([*rows, f"{end} {outcome.turns:,} turns, {outcome.tokens:,} tokens."])
 
 
+def problems(outcome: "Problems") -> str:
+    """A line for each problem."""
+    from ferrule.dialects.families.amp.problems_said import listed  # for sessions that ask language servers
+
+    return listed(outcome)
+
+
 def threads(outcome: "ThreadsFound") -> str:
     """A block for each thread that was found."""
     from ferrule.dialects.families.amp.threads_said import found  # for sessions that look at others
@@ -137,3 +156,17 @@ def thread(outcome: "ThreadRead") -> str:
     from ferrule.dialects.families.amp.threads_said import read  # the same
 
     return read(outcome)
+
+
+def page(outcome: "Fetched") -> Any:
+    """A page of the web, under its title and address."""
+    from ferrule.dialects.page_says import pages  # for sessions that look at the web
+
+    return pages("To read it, call read_web_page again with that address.")(outcome)
+
+
+def links(outcome: "Searched") -> str:
+    """The results of a search of the web, numbered."""
+    from ferrule.dialects.link_says import numbered  # for sessions that search the web
+
+    return numbered(none='No results found for "{query}".')(outcome)

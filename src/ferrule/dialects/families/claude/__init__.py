@@ -7,8 +7,10 @@ from ferrule.core.bound import Lines, Middle
 from ferrule.dialects.asking import answered, asking
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.claude import arrange, plan_said, says, todos_said
+from ferrule.dialects.link_says import linked
+from ferrule.dialects.page_says import LIMIT_BYTES, pages
 from ferrule.dialects.plan_says import entered
-from ferrule.dialects.says import reading, tree, undone
+from ferrule.dialects.says import about_code, reading, tree, undone
 from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
@@ -35,13 +37,6 @@ _AGENT: dict[str, Any] = {
     "failed": undone,
     "bound": Middle(30_000),
 }
-
-LATER = {
-    "WebFetch": "web_fetch",
-    "WebSearch": "web_search",
-    "LSP": "lsp",
-}
-"""Faces whose canonical tools are not here yet."""
 
 ALIASES = {
     "KillBash": "TaskStop",
@@ -252,6 +247,14 @@ def dialect() -> Dialect:
             lower=plan_said.as_leaving,
             says=plan_said.approved,
         ),
-        *(face(tool, name) for name, tool in LATER.items()),
+        face(
+            "web_fetch",
+            "WebFetch",
+            fill={"across": False},
+            says=pages("To read it, call WebFetch again with that address and the same prompt."),
+            limit_bytes=LIMIT_BYTES,
+        ),
+        face("web_search", "WebSearch", says=linked),
+        face("lsp", "LSP", params={"filePath": "path"}, says=about_code, errors=_MISSING),
     )
     return Dialect(name="claude", faces=faces, aliases=ALIASES)

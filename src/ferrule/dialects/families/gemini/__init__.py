@@ -7,17 +7,13 @@ from ferrule.core.face import Face
 from ferrule.dialects.asking import answers, asking
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.gemini import arrange, says, todos
+from ferrule.dialects.link_says import numbered
+from ferrule.dialects.page_says import LIMIT_BYTES, pages
 from ferrule.dialects.plan_says import approved, entered
 from ferrule.dialects.says import delegated, mixed, reading, undone
 from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
-
-LATER = {
-    "web_fetch": "web_fetch",
-    "google_web_search": "web_search",
-}
-"""Faces whose canonical tools are not here yet."""
 
 # The engine orders the calls of a message by what they touch; nothing has to be asked to wait.
 _WAIT = ("wait_for_previous",)
@@ -225,7 +221,21 @@ def dialect() -> Dialect:
             says=delegated,
             failed=undone,
         ),
-        *(face(tool, name) for name, tool in LATER.items()),
+        face(
+            "web_fetch",
+            "web_fetch",
+            lift=arrange.addresses,
+            lower=arrange.as_addresses,
+            said_as={"url": "prompt", "more": "prompt"},
+            fill={"across": True},
+            says=pages("To read it, call web_fetch again with that address in the prompt."),
+            limit_bytes=LIMIT_BYTES,
+        ),
+        face(
+            "web_search",
+            "google_web_search",
+            says=numbered('Web search results for "{query}":', none='No search results found for "{query}".'),
+        ),
     )
     # What the search was called before.
     return Dialect(name="gemini", faces=faces, aliases={"search_file_content": "grep_search"})

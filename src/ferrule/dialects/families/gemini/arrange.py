@@ -89,3 +89,37 @@ def todos(values: Values) -> Values:
 def agent(values: Values) -> Values:
     """What the family can say of a task for an agent."""
     return {key: values[key] for key in ("prompt", "kind") if key in values}
+
+
+def addresses(values: Values) -> Values:
+    """The addresses in a prompt; what stands around them is what is asked about them."""
+    if "prompt" not in values or "url" in values:
+        return values
+    import re  # for sessions that look at the web
+
+    text = str(values["prompt"])
+    found = dict.fromkeys(_without_end(one) for one in re.findall(r"(?i)https?://[^\s<>\"'`|\\^{}]{1,8192}", text))
+    if not found:
+        return {**values, "url": ""}  # which no tool takes
+    asked, _, rows = text.rpartition("\n\n")
+    if not set(rows.split()) <= found.keys():
+        asked = text
+    url, *more = found
+    said = {"url": url, "more": more, "prompt": asked}
+    return {**without(values, "prompt"), **{key: value for key, value in said.items() if value}}
+
+
+def as_addresses(values: Values) -> Values:
+    """The inverse: below the question, an address a line."""
+    if "url" not in values:
+        return values
+    rows = "\n".join([values["url"], *values.get("more", ())])
+    return {"prompt": "\n\n".join(filter(None, (values.get("prompt"), rows)))}
+
+
+def _without_end(address: str) -> str:
+    """Without what ends the sentence around it; a bracket stays if it was opened in it."""
+    pairs = {")": "(", "]": "["}
+    while address[-1] in ".,;:!?*" or address.count(pairs.get(address[-1], "")) < address.count(address[-1]):
+        address = address[:-1]
+    return address

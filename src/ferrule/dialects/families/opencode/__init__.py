@@ -6,13 +6,11 @@ from ferrule.core.bound import Lines
 from ferrule.dialects.asking import answered, asking
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.opencode import arrange, says
-from ferrule.dialects.says import patched, reading, undone
+from ferrule.dialects.page_says import LIMIT_BYTES, pages
+from ferrule.dialects.says import about_code, patched, reading, undone
 from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
-
-LATER = {"webfetch": "web_fetch", "lsp": "lsp"}
-"""Faces whose canonical tools are not here yet."""
 
 _PATH = {"filePath": "path"}
 _UNREAD = {
@@ -114,6 +112,14 @@ def dialect() -> Dialect:
             says=says.task,
             failed=undone,
         ),
-        *(face(tool, name) for name, tool in LATER.items()),
+        face(
+            "web_fetch",
+            "webfetch",
+            params={"format": "form", "timeout": "seconds"},
+            fill={"across": True},
+            says=pages("To read it, call webfetch again with that address.", is_headed=False),
+            limit_bytes=LIMIT_BYTES,
+        ),
+        face("lsp", "lsp", params=_PATH, says=about_code, errors={"not-found": "File not found: {path}{hint}"}),
     )
     return Dialect(name="opencode", faces=faces)
