@@ -118,7 +118,7 @@ class Introducing:
         parts, lsp = self._parts, self._given.settings.lsp
         services = parts.services
         servers = LanguageServers(parts.jail, services[Guard], services.confinement, lsp, lambda: services[Roster])
-        parts.flow.notices = Notices(Noticing(servers, lsp, parts.jail))
+        parts.flow.notices = Notices(Noticing(servers, lsp, parts.jail), servers, parts.jail)
         return servers
 
     def _converter(self) -> object:

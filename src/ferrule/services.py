@@ -201,13 +201,15 @@ class Services:
         """Let go of everything that was made."""
         if "Tasks" in self._made:
             await self._one("Tasks").close()
+        if "LanguageServers" in self._made:
+            await self._one("LanguageServers").close()  # they are confined
         if "Confinement" in self._made:
             await self.confinement().close()
         if "Todos" in self._made:
             await self._one("Todos").close()
         if "ThreadStore" in self._made:
             self._one("ThreadStore").close()
-        for name in ("LanguageServers", "Web", "Converter"):
+        for name in ("Web", "Converter"):
             if name in self._made:
                 await self._one(name).close()
         self[Threads].close()

@@ -355,6 +355,33 @@ async def test_pages_wait_for_each_other_and_one_that_is_given_up_spoils_no_othe
     assert [page.text for page in found[1:] if isinstance(page, contents.Content)] == [f"# {at}\n" for at in range(5)]
 
 
+async def test_a_page_that_waits_too_long_for_others_is_read_without_the_child(monkeypatch):
+    monkeypatch.setattr(warm, "TURN_SECONDS", 0.0)
+    async with converter() as (opened, child):
+        async with child._turn:
+            found = await opened.convert(b"<h1>x</h1>", address=HERE, media_type="text/html")
+        after = await opened.convert(b"<h1>x</h1>", address=HERE, media_type="text/html")
+
+    assert (found.text, "the pages before it took too long" in found.notes[0]) == ("# x\n", True)
+    assert not after.notes
+
+
+async def test_a_small_page_that_becomes_a_huge_one_is_read_without_the_child():
+    page = b"<table><tr>" + b"<td>a" * 2000 + b"</tr>" + b"<tr><td>x</tr>" * 20_000
+    found = await read(page)
+
+    assert "the page breaks it" in found.notes[0] or "too long" in found.notes[0]
+    assert len(found.text) < len(page)
+
+
+async def test_ending_a_child_takes_its_end_from_nobody(caplog):
+    for _ in range(3):
+        async with converter() as (opened, _):
+            await opened.convert(b"<h1>x</h1>", address=HERE, media_type="text/html")
+
+    assert not caplog.records
+
+
 async def test_a_child_that_nobody_needs_for_a_while_ends():
     async with converter(idle_seconds=0.0) as (opened, child):
         await opened.convert(b"<h1>x</h1>", address=HERE, media_type="text/html")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from ferrule.support.web.errors import WebError
+from ferrule.support.web.transport import Meter, _Pieces
 from ferrule.support.web.web import Allowances, Got, Web
 from tests.models.server import WAIT_SECONDS, Exchange, Server, serving
 
@@ -430,3 +431,22 @@ async def test_progress_is_told_now_and_then():
 
     assert told == told_of
     assert len(told) <= 30
+
+
+async def test_a_body_of_very_many_pieces_leaves_others_their_turn():
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(10_000):
+            yield b"x"
+
+    async def count() -> None:
+        while True:
+            turns.append(1)
+            await asyncio.sleep(0)
+
+    turns: list[int] = []
+    other = asyncio.create_task(count())
+    body = b"".join([piece async for piece in _Pieces(pieces(), "a.example", Meter("a.example", is_upgraded=False))])
+    other.cancel()
+
+    assert len(body) == 10_000
+    assert len(turns) > 100

@@ -143,6 +143,9 @@ async def test_the_certificate_behind_the_proxy_is_looked_at(tmp_path):
         "router.local",
         "metadata.google.internal",
         "home.arpa",
+        "localhost.localdomain",
+        "kubernetes.default.svc",
+        "wiki.corp",
         "wiki",
     ],
 )

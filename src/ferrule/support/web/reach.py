@@ -16,7 +16,10 @@ from ferrule.support.web.errors import WebError
 
 _MOST_ADDRESSES = 64
 _TRIED = 6
-_INNER_NAMES = ("localhost", "local", "internal", "intranet", "lan", "home.arpa", "in-addr.arpa", "ip6.arpa")
+_INNER_NAMES = (
+    *("localhost", "localdomain", "local", "internal", "intranet", "lan", "corp", "home", "private", "svc"),
+    *("home.arpa", "in-addr.arpa", "ip6.arpa"),
+)
 """Names that belong to no public host. Through a proxy nothing else shows where they lead."""
 # Other services listen there, and a page's address must not make us speak to them (as in every browser).
 _OTHER_PORTS = frozenset(

@@ -225,7 +225,11 @@ class _Child(asyncio.SubprocessProtocol):
             return
         if sys.platform != "win32" and self._transport.get_returncode() is None:
             signal_group(self.pid, signal.SIGKILL)
-        self._transport.close()
+            # Closing all of it would also look whether it is gone, and take its end from whoever waits for that.
+            for pipe in filter(None, map(self._transport.get_pipe_transport, (0, 1))):
+                pipe.close()
+        else:
+            self._transport.close()
 
     async def _line(self) -> dict[str, Any]:
         while b"\n" not in self._heard:
@@ -275,6 +279,8 @@ class _Child(asyncio.SubprocessProtocol):
         self._more.set()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as above
+        if self._transport is not None:
+            self._transport.close()
         self.over.set()
         self._more.set()
 

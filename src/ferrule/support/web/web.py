@@ -154,10 +154,11 @@ class Web:
                 journey = Journey(roads, terms, limit, {})
                 landed = await journey.go(url)
         except TimeoutError:
-            why = f"The page was not complete after {seconds:g} s (setting web.seconds); this is what had come by then."
+            limit_said = f"{_rounded(seconds)} s (setting web.seconds)"
+            why = f"The page was not complete after {limit_said}; this is what had come by then."
             page = _partial(journey, why)
             if page is None:
-                raise WebError(f"{url} took longer than {seconds:g} s (setting web.seconds).", "timed-out") from None
+                raise WebError(f"{url} took longer than {limit_said}.", "timed-out") from None
             return page
         except CutOff as error:
             page = _partial(journey, f"{error.message} This is what had come by then.")
@@ -234,6 +235,11 @@ def _user_agent() -> str:
         return f"Ferrule/{version('ferrule')} (coding agent tool)"
     except PackageNotFoundError:
         return "Ferrule (coding agent tool)"
+
+
+def _rounded(seconds: float) -> str:
+    """As it is said: what is left of a limit after a redirect has many digits."""
+    return f"{round(seconds, 1) or seconds:g}"
 
 
 def _is_cancelled() -> bool:
