@@ -36,7 +36,7 @@ def files(tmp_path, count=12):
 async def test_old_outputs_make_room_and_can_be_recalled(tmp_path):
     files(tmp_path)
     cues = [calls(look(at)) for at in range(9)]
-    model = small_window(*cues, _recall, said("back"), workspace=tmp_path, window=56_000)
+    model = small_window(*cues, _recall, said("back"), workspace=tmp_path, window=58_000)
     async with Stage(tmp_path, model=model) as stage:
         ended = await stage.run()
 

@@ -211,12 +211,13 @@ def test_tools_lists_shows_and_gives_json(workspace, capsys):
     assert run(["tools"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
         "Read", "edit_file", "create_file", "Bash", "glob", "Grep", "delete_file", "undo_edit", "format_file",
-        "task_list", "Task", "finder", "oracle", "kraken", "read_thread", "find_thread",
+        "Check", "task_list", "Task", "finder", "oracle", "kraken", "web_search", "read_web_page", "read_thread",
+        "find_thread", "get_diagnostics",
     ]  # fmt: skip
     assert run(["tools", "show", "Write"]) == 0
     assert capsys.readouterr().out.startswith("create_file ")
     assert run(["tools", "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)) == 16
+    assert len(json.loads(capsys.readouterr().out)) == 20
     assert run(["tools", "show", "Bash", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["meta"] == {"disableTimeout": True}
 
@@ -280,7 +281,17 @@ def test_output_prints_what_was_cut(workspace, capsys):
 def test_doctor_finds_what_is_needed(workspace, capsys):
     assert run(["doctor"]) == 0
     said = capsys.readouterr().out
-    assert all(word in said for word in ("ripgrep", "sandbox", "store", "Python", "settings"))
+    assert all(word in said for word in ("ripgrep", "sandbox", "store", "Python", "settings", "languages"))
+
+
+@pytest.mark.parametrize("wrong", ['private_hosts = ["*"]', 'proxy = "socks://proxy.example"'])
+def test_doctor_says_what_would_only_fail_when_a_page_is_fetched(wrong, workspace, capsys, tmp_path, monkeypatch):
+    path = tmp_path / "wrong.toml"
+    path.write_text(f"[web]\n{wrong}\n")
+    monkeypatch.setenv("FERRULE_SETTINGS", str(path))
+
+    assert run(["doctor"]) == 1
+    assert f"web.{wrong.split()[0]}" in capsys.readouterr().out
 
 
 def test_doctor_says_what_is_wrong_with_settings(workspace, capsys, tmp_path, monkeypatch):

@@ -207,7 +207,7 @@ def test_own_tools_are_listed_with_their_source_and_what_is_wrong_is_said(box, c
 
     assert run(["tools"]) == 0
     said = capsys.readouterr()
-    assert "tb__mine     Say a text, once or several times.  (toolbox)" in said.out.splitlines()
+    assert "tb__mine         Say a text, once or several times.  (toolbox)" in said.out.splitlines()
     assert "broken: It ended with exit code 3 when it was described." in said.err
     assert run(["tools", "show", "mine"]) == 0
     assert f"(source: toolbox, {box}/mine; canonical name: tb__mine)" in capsys.readouterr().out

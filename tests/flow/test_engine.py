@@ -76,7 +76,8 @@ async def test_definitions_are_what_a_model_is_shown(tmp_path):
     files = ["Read", "edit_file", "create_file", "Bash", "glob", "Grep", "delete_file", "undo_edit", "format_file"]
 
     # Tools that are subagents need a model, and here is none.
-    assert [one["name"] for one in shown] == [*files, "task_list", "finder", "read_thread", "find_thread"]
+    rest = ["Check", "task_list", "finder", "web_search", "read_web_page", "read_thread", "find_thread"]
+    assert [one["name"] for one in shown] == [*files, *rest, "get_diagnostics"]
     assert all(set(definition) == {"name", "description", "inputSchema"} for definition in shown)
 
 

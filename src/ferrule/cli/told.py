@@ -270,7 +270,7 @@ def _columns(character: str) -> int:
 
 def _about(call: Prepared) -> str:
     """What a call is about, in a few words."""
-    for key in ("command", "path", "pattern", "description", "query", "prompt", "task"):
+    for key in ("command", "path", "url", "pattern", "description", "query", "prompt", "task"):
         value = call.input.get(key)
         if isinstance(value, str) and value:
             return value
