@@ -56,6 +56,9 @@ def entries(lines: Iterable[str]) -> tuple[Entry, ...]:
 def target(authority: str, *, port: int | None = None) -> Target:
     """What `host:port` means; without a port in it, `port`. Raises `Bad`."""
     found = _authority().fullmatch(authority)
+    if "@" in authority:
+        # It is not repeated: what stands before the sign may be a password.
+        raise Bad("The name of a host has no user's name and no password before it.")
     if found is None:
         raise Bad(f"{authority[:_LONGEST]!r} is not the name of a host.")
     written = found["port"]

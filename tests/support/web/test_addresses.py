@@ -462,8 +462,12 @@ async def test_the_users_own_hosts_are_fetched_from_where_they_are_named(url, pl
     ("url", "place", "to"),
     [
         pytest.param("https://public.example/", "/b", "", id="same-host"),
-        pytest.param("https://public.example/", "https://www.public.example/b", "", id="to-www"),
-        pytest.param("https://www.public.example/", "https://public.example/b", "", id="from-www"),
+        pytest.param(
+            "https://public.example/", "https://www.public.example/b", "https://www.public.example/b", id="to-www"
+        ),
+        pytest.param(
+            "https://www.public.example/", "https://public.example/b", "https://public.example/b", id="from-www"
+        ),
         pytest.param("http://public.example/", "https://public.example/b", "", id="upgrade"),
         pytest.param("http://public.example:443/", "https://public.example/b", "", id="usual-ports"),
         pytest.param("https://public.example/", "https://other.example/b", "https://other.example/b", id="other-host"),

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -372,6 +373,20 @@ async def test_a_small_page_that_becomes_a_huge_one_is_read_without_the_child():
 
     assert "the page breaks it" in found.notes[0] or "too long" in found.notes[0]
     assert len(found.text) < len(page)
+
+
+async def test_a_large_page_is_not_read_on_the_event_loop(monkeypatch):
+    def read_plainly(page: str) -> str:
+        threads.append(threading.get_ident())
+        return plain.text_of(page)
+
+    threads: list[int] = []
+    monkeypatch.setattr(contents, "text_of", read_plainly)
+    monkeypatch.setattr(contents, "folders", lambda: None)
+    for count in (10, 40_000):
+        await read(b"<div>" + b"<b>x" * count)
+
+    assert [thread == threading.get_ident() for thread in threads] == [True, False]
 
 
 async def test_ending_a_child_takes_its_end_from_nobody(caplog):

@@ -1,6 +1,7 @@
 """robots.txt: what is for us, which rule decides, what a site that does not say closes, and how often it is asked."""
 
 import asyncio
+import threading
 
 import httpx2
 import pytest
@@ -66,6 +67,26 @@ def test_a_file_of_stars_is_read_quickly():
     text = "User-agent: *\n" + "Disallow: /" + "*a" * 200_000 + "$\n"
 
     assert parsed(text).allow("/" + "a" * 8000)
+
+
+def test_a_file_of_names_is_read_quickly():
+    text = "User-agent: a\n" * 150_000 + "Disallow: /\n" * 150_000 + "User-agent: b\n" * 150_000
+    text += "User-agent: *\nDisallow: /x\n"
+
+    assert [parsed(text).allow(path) for path in ("/a", "/x")] == [True, False]
+
+
+async def test_a_large_file_is_not_read_on_the_event_loop(monkeypatch):
+    def read(text: str) -> robots.Rules:
+        threads.append(threading.get_ident())
+        return parsed(text)
+
+    threads: list[int] = []
+    monkeypatch.setattr(robots, "parsed", read)
+    for text in ("User-agent: *\n", "User-agent: *\nDisallow: /no\n" * 5_000):
+        await stubbed(Sites(page(text), page()), robots=True).get("https://public.example/a")
+
+    assert [thread == threading.get_ident() for thread in threads] == [True, False]
 
 
 @given(st.text(), st.text())

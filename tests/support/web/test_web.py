@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import socket
 import ssl
 import sys
@@ -12,7 +13,7 @@ import httpx2
 import pytest
 
 from ferrule.support.web.errors import WebError
-from ferrule.support.web.memory import MOST_PAGES
+from ferrule.support.web.memory import MOST_PAGES, Memory
 from ferrule.support.web.web import Allowances, Got, Web
 from tests.models.certificates import certificate
 from tests.models.server import WAIT_SECONDS, Exchange, Server, serving
@@ -118,6 +119,14 @@ async def test_memory_is_bounded_in_bytes():
     assert web._memory._bytes <= 32_000_000
     assert (await web.get(f"{URL}9")).is_cached  # type: ignore[union-attr]
     assert not (await web.get(f"{URL}0")).is_cached  # type: ignore[union-attr]
+
+
+async def test_headers_count_as_what_they_take_in_memory():
+    memory = Memory(60, lambda: 0.0)
+    for number in range(40):
+        memory.put(number, Got(URL, URL, 200, "", "", b"", headers={str(each): "" for each in range(8_000)}))
+
+    assert len(memory._pages) < 20
 
 
 async def test_memory_is_bounded_in_pages():
@@ -427,6 +436,8 @@ async def test_an_address_that_takes_too_long_is_left():
         pytest.param({"proxy": "socks5://proxy.example:1080"}, "bad-address", id="kind-of-proxy"),
         pytest.param({"proxy": "proxy.example"}, "bad-address", id="no-address"),
         pytest.param({"user_agent": "a\r\nb: c"}, "bad-address", id="user-agent"),
+        pytest.param({"private_hosts": ("http://me:secret@wiki",)}, "bad-address", id="hosts-with-a-password"),
+        pytest.param({"proxy": "http://me:secret@a b:1"}, "bad-address", id="proxy-with-a-password"),
     ],
 )
 async def test_a_setting_that_cannot_be_used_is_said_to_be_so(allowed, code):
@@ -434,6 +445,14 @@ async def test_a_setting_that_cannot_be_used_is_said_to_be_so(allowed, code):
         await stubbed(Sites(), **allowed).get(URL)
 
     assert caught.value.code == code
+    assert "secret" not in caught.value.message
+
+
+async def test_no_limit_of_time_is_a_limit_too():
+    found = await stubbed(Sites(page("hello")), seconds=math.inf, cache_seconds=math.inf).get("https://public.example/")
+
+    assert isinstance(found, Got)
+    assert found.body == b"hello"
 
 
 async def test_the_user_may_say_who_asks():

@@ -1,6 +1,7 @@
 """Pages through the whole flow, from a server on this machine: what each family reads, limits, redirects and rules."""
 
 import base64
+import errno
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.tools.web.pages import Answered, Pages, Site, moved, opened, page
 from ferrule import Call, Engine, Settings
 from ferrule.settings import Permissions
 from ferrule.support.web.content import Converter
+from ferrule.tools.web import keeping
 
 HOME = "<html><head><title>Home</title></head><body><main><h1>Hello</h1><p>See <a href='/b'>b</a>.</p></main></body>"
 HOME_TEXT = "# Hello\n\nSee [b]({at})."
@@ -32,6 +34,8 @@ def site(pages: Pages) -> Site:
         "/further": moved(pages.at("/away", "two.example"), 301),
         "/near": moved("/text"),
         "/www": moved(pages.at("/text", "www.one.example")),
+        "/through": moved(pages.at("/back", "www.one.example")),
+        "www.one.example/back": moved(pages.at("/text")),
         "/circle": moved(pages.at("/circle", "two.example")),
         "two.example/away": moved(pages.at("/", "three.example")),
         "two.example/circle": moved(pages.at("/circle", "one.example")),
@@ -185,6 +189,19 @@ async def test_of_a_long_page_262144_bytes_are_given_and_the_whole_is_kept(tmp_p
     assert "\ufffd" not in text
 
 
+async def test_a_long_page_is_given_also_where_the_whole_cannot_be_kept(tmp_path, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(keeping, "_write", full)
+    async with opened(tmp_path, site) as (engine, pages):
+        reply = await engine.call("read_web_page", url=pages.at("/one-line"))
+
+    assert reply.error is None
+    assert "ü" * 100_000 in reply.text
+    assert reply.notes == ("The whole text is not kept: No space left on device.",)
+
+
 async def test_a_page_of_exactly_the_limit_is_given_whole(tmp_path):
     full = '"\n' * (LIMIT // 2)
 
@@ -278,13 +295,14 @@ async def test_a_redirect_to_a_host_that_a_rule_denies_is_not_followed(tmp_path)
     assert "three.example" in reply.error.message
 
 
-async def test_what_a_site_s_other_name_gives_is_not_shown_where_a_rule_denies_it(tmp_path):
+@pytest.mark.parametrize("path", ["/www", "/through"])
+async def test_a_site_s_other_name_is_not_asked_where_a_rule_denies_it(tmp_path, path):
     settings = rules(deny=("WebFetch(domain:www.one.example)",))
     async with opened(tmp_path, site, settings=settings) as (engine, pages):
-        reply = await engine.call("read_web_page", url=pages.at("/www"))
+        reply = await engine.call("read_web_page", url=pages.at(path))
 
-    assert reply.error is not None
-    assert reply.error.error_code == "denied-by-rule"
+        assert reply.error is not None
+        assert (reply.error.error_code, pages.asked) == ("denied-by-rule", [f"one.example{path}"])
 
 
 async def test_a_redirect_to_a_host_that_a_question_is_needed_for_is_reported_and_not_followed(tmp_path):

@@ -95,16 +95,19 @@ def upgraded(url: Url) -> Url:
     return url._replace(scheme="https", target=url.target._replace(port=_PORTS["https"]))
 
 
+def same_host(one: Url, other: Url) -> bool:
+    """Is it the same name, at the usual ports or the same one?"""
+    ports = {one.target.port, other.target.port}
+    return one.target.host == other.target.host and (len(ports) == 1 or ports <= set(_PORTS.values()))
+
+
 def same_site(one: Url, other: Url) -> bool:
     """Is it the same host to a reader: the same name but for `www.`, at the usual ports or the same one?"""
-    usual = set(_PORTS.values())
-    ports = {one.target.port, other.target.port}
-    same_name = _without_www(one.target) == _without_www(other.target)
-    return same_name and (len(ports) == 1 or ports <= usual)
+    return same_host(_without_www(one), _without_www(other))
 
 
-def _without_www(where: Target) -> str:
-    return where.host.removeprefix("www.")
+def _without_www(url: Url) -> Url:
+    return url._replace(target=url.target._replace(host=url.target.host.removeprefix("www.")))
 
 
 def _refuse_unreadable(text: str) -> None:

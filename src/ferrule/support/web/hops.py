@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ferrule.support.hosts import Address, Target
-from ferrule.support.web.address import Url, joined, same_site
+from ferrule.support.web.address import Url, joined, same_host
 from ferrule.support.web.body import ENCODINGS, Body, Tell
 from ferrule.support.web.errors import WebError
 from ferrule.support.web.reach import Reach, Way
@@ -131,7 +131,7 @@ class Journey:
     def _may_follow(self, first: Url, to: Url) -> bool:
         if self._terms.own is not None:
             return first.origin == to.origin and self._terms.method in {"GET", "HEAD"}
-        return self._terms.across or same_site(first, to)
+        return self._terms.across or same_host(first, to)
 
     async def _stop(self, url: Url) -> tuple[Way, Turned | None]:
         if self._terms.has_place:

@@ -8,6 +8,8 @@ from ferrule.support.web.answer import Got
 MOST_BYTES = 32_000_000
 MOST_PAGES = 500
 _OVERHEAD_BYTES = 2_000
+_HEADER_BYTES = 200
+"""What each header takes beside its letters: a page may have thousands that are short."""
 
 
 class Memory:
@@ -55,5 +57,5 @@ class Memory:
 
 
 def _size(page: Got) -> int:
-    headers = sum(len(name) + len(value) for name, value in page.headers.items())
+    headers = sum(len(name) + len(value) + _HEADER_BYTES for name, value in page.headers.items())
     return len(page.body) + headers + _OVERHEAD_BYTES

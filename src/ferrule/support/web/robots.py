@@ -10,7 +10,7 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 
 from ferrule.support.web.address import Url
@@ -25,9 +25,12 @@ _KEPT_SECONDS = 3600.0
 _KEPT_FAILURE_SECONDS = 60.0
 _MOST_SITES = 200
 _MOST_CHARACTERS = 4_000_000
+_MUCH = 50_000
+"""Characters, or as much of rules."""
 _PASSED_OVER = {"bad-answer", "bad-address", "private-address", "too-many-redirects", "too-large"}
 """What goes wrong on the way to the file without saying that the site cannot be reached."""
 
+T = TypeVar("T")
 Fetch = Callable[[Way], Awaitable[tuple[int, bytes]]]
 """The status and the beginning of a file at a site. Raises WebError."""
 
@@ -82,7 +85,7 @@ class Robots:
                 "robots.txt out of it with the setting web.robots = false.",
                 "robots",
             )
-        if not rules.allow(way.url.path):
+        if not await _aside(_size(rules), lambda: rules.allow(way.url.path)):
             raise WebError(
                 f"{way.url} is closed to programs by {site}/robots.txt. The user can leave it out of it with the "
                 "setting web.robots = false.",
@@ -132,13 +135,20 @@ async def _ask(way: Way, fetch: Fetch) -> Rules:
         raise
     if status >= 500:
         return Rules(failed=f"its robots.txt answers {status}")
-    return parsed(text.decode("utf-8", "replace")) if 200 <= status < 300 else Rules()
+    if not 200 <= status < 300:
+        return Rules()
+    return await _aside(len(text), lambda: parsed(text.decode("utf-8", "replace")))
+
+
+async def _aside(size: int, work: Callable[[], T]) -> T:
+    """What `work` gives; a file that is large enough to take long is not read on the event loop."""
+    return work() if size < _MUCH else await asyncio.to_thread(work)
 
 
 def parsed(text: str) -> Rules:
     """The rules for us: those of the groups with our name, or else of the groups for everybody."""
     groups: dict[str, list[Rule]] = {}
-    agents: list[str] = []
+    ours: set[str] = set()
     is_naming = False
     for line in re.split(r"[\r\n]+", text.removeprefix("\ufeff")):
         name, colon, value = (part.strip() for part in line.partition("#")[0].partition(":"))
@@ -146,16 +156,17 @@ def parsed(text: str) -> Rules:
         if not colon or name not in {"user-agent", "allow", "disallow"}:
             continue
         if name == "user-agent":
-            agents = [*agents, _agent(value)] if is_naming else [_agent(value)]
+            ours = ours if is_naming else set()
             is_naming = True
-            groups.setdefault(agents[-1], [])
+            if (agent := _agent(value)) in {AGENT, "*"}:
+                ours.add(agent)
+                groups.setdefault(agent, [])
             continue
         is_naming = False
-        ours = {AGENT, "*"}.intersection(agents)
         if ours and value.startswith(("/", "*", "$")):
             rule = Rule(_normal(value), name == "allow")
-            for agent in ours:
-                groups[agent].append(rule)
+            for each in ours:
+                groups[each].append(rule)
     return Rules(tuple(groups.get(AGENT, groups.get("*", ()))))
 
 

@@ -20,7 +20,7 @@ from ferrule.support.proc import signal_group
 
 PACKAGES = ("html_to_markdown", "trafilatura")
 LIMITS = decoder.Limits(seconds=10, output_bytes=20 << 20)
-TURN_SECONDS = 15.0
+TURN_SECONDS = 25.0
 """So long a page waits for those before it: many pages that all take their time are not read so."""
 START_SECONDS = 20.0
 IDLE_SECONDS = 300.0

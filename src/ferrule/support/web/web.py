@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["Allowances", "Got", "Redirected", "Web"]
 
 _NOTHING: Mapping[str, str] = {}
+_LONGEST_SECONDS = 86_400.0
+"""Limits above this are one: without end is a limit too."""
 
 
 class Web:
@@ -89,7 +91,7 @@ class Web:
             return page
 
         # Who has a little less time left than another one shares with it all the same.
-        page = await self._run((key, fresh, math.ceil(limit_seconds)), work)
+        page = await self._run((key, fresh, math.ceil(min(limit_seconds, _LONGEST_SECONDS))), work)
         return page._replace(url=url)
 
     async def ask(

@@ -11,7 +11,7 @@ from ferrule.core.outcomes import Picture
 from ferrule.core.tool import Context, Tool
 from ferrule.core.web import Fetched, Missed, Moved, Page, PageKind, Shown
 from ferrule.settings import Settings
-from ferrule.support.web.address import Url, parsed
+from ferrule.support.web.address import Url, parsed, same_site
 from ferrule.support.web.answer import Got, Redirected
 from ferrule.support.web.content import Content, Converter, Form, Unreadable
 from ferrule.support.web.errors import WebError
@@ -141,10 +141,11 @@ async def _reached(url: str, args: WebFetchArgs, ctx: Context) -> Got | Redirect
         left = max(0.001, until - time.monotonic())
         got = await web.get(here, across=False, fresh=args.fresh, seconds=left, tell=ctx.progress)
         if isinstance(got, Got):
-            # With `www.` or without is one site to whoever was asked; a rule may still deny one of its names.
-            _verdict(got.address, url, ctx)
             return got
-        if not args.across or _verdict(got.to, url, ctx) != "allow":
+        # With `www.` or without is one site to whoever was asked; a rule may still deny one of its names.
+        if same_site(_parsed(here), _parsed(got.to)):
+            _verdict(got.to, url, ctx)
+        elif not args.across or _verdict(got.to, url, ctx) != "allow":
             return got._replace(url=url)
         if got.to in seen or len(seen) > settings.hops:
             raise WebError(f"{url} redirects in a circle, or more than {settings.hops} times.", "too-many-redirects")

@@ -25,8 +25,12 @@ async def fitted(found: Sequence[Found], ctx: Context) -> tuple[Found, ...]:
     )
     path = ctx.new_log()
     if path is not None:
-        await ctx.need(Threads).finish(_write, path, whole)
-        ctx.keep_log(len(whole))
+        try:
+            await ctx.need(Threads).finish(_write, path, whole)
+        except OSError as error:  # the disk is full, say: what was fetched is given all the same
+            ctx.note(f"The whole text is not kept: {error.strerror or error}.")
+        else:
+            ctx.keep_log(len(whole))
     return cut
 
 

@@ -381,6 +381,14 @@ async def test_an_address_that_cannot_be_one_is_a_wrong_setting(web, spoken: Spo
         hosts(spoken.at(url))
 
 
+async def test_a_password_in_the_setting_is_not_repeated():
+    with pytest.raises(WebError) as caught:
+        hosts(Backend("searxng", "https://somebody:secret@example.org/a"))
+
+    assert "secret" not in caught.value.message
+    assert "web.search.url must have no user's name" in caught.value.message
+
+
 async def test_searxng_needs_an_address(web):
     error = await failing(web, Backend("searxng"))
 

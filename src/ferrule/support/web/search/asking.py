@@ -54,6 +54,9 @@ def place(api: Api, backend: Backend) -> tuple[str, Target]:
     found = re.fullmatch(r"(?i:(https?)://)([^/?#]+)((?:/[^?#\s\\\x00-\x20\x7f-\x9f]*)?)", written)
     if found is None:
         raise failed("web.search.url must be of the form https://search.example.org.", "bad-address")
+    if "@" in found[2]:
+        # It is not repeated: what stands before the sign may be a password, and a model reads this.
+        raise failed("web.search.url must have no user's name and no password in it.", "bad-address")
     scheme = found[1].lower()
     try:
         host = target(found[2], port=443 if scheme == "https" else 80)

@@ -16,7 +16,7 @@ _TITLE_CHARS = 200
 _SNIPPET_CHARS = 500
 _DATE_CHARS = 40
 _URL_CHARS = 2_048
-_RAW_CHARS = 20_000
+_RAW_CHARS = 5_000
 _PORTS = {"http": 80, "https": 443}
 _KEPT = "!#$%&'()*+,/:;=?@[]~-._"
 """What stands for itself in an address, after the host."""
@@ -50,12 +50,12 @@ def tidied(rows: Iterable[Row], query: Query) -> tuple[Result, ...]:
         if len(found) >= min(query.results, MOST_RESULTS) or count >= _MOST_LOOKED_AT:
             break
         place = address(url)
-        if place is None or not query.domains.lets(place[1]):
+        if place is None or _page(place[0]) in found or not query.domains.lets(place[1]):
             continue
         shown = Result(
             plain(title, _TITLE_CHARS) or place[0], place[0], plain(snippet, _SNIPPET_CHARS), date(published)
         )
-        found.setdefault(_key(shown), shown)
+        found[_page(shown.url)] = shown
     return tuple(found.values())
 
 
@@ -65,7 +65,7 @@ def merged(each: Sequence[Sequence[Result]], most: int) -> tuple[Result, ...]:
     for rank in range(max(map(len, each), default=0)):
         for results in each:
             if rank < len(results) and len(found) < most:
-                found.setdefault(_key(results[rank]), results[rank])
+                found.setdefault(_page(results[rank].url), results[rank])
     return tuple(found.values())
 
 
@@ -119,9 +119,9 @@ def _visible(text: str) -> Iterator[str]:
             yield char
 
 
-def _key(result: Result) -> str:
-    """Two results with the same key are the same page."""
-    return result.url.partition("#")[0]
+def _page(url: str) -> str:
+    """Two addresses with the same are the same page."""
+    return url.partition("#")[0]
 
 
 @functools.cache
