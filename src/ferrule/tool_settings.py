@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 _Count = Annotated[int, msgspec.Meta(ge=1)]
-_Seconds = Annotated[float, msgspec.Meta(gt=0)]
+_Seconds = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
+"""Not endless: clocks are counted on."""
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,11 +37,11 @@ class Web(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     the place of names are judged here."""
     seconds: _Seconds = 30.0
     """How long one page may take, with all of its redirects."""
-    most_mb: Annotated[float, msgspec.Meta(gt=0)] = 10.0
+    most_mb: Annotated[float, msgspec.Meta(gt=0, le=4096)] = 10.0
     """How large a page may be, on the wire and unpacked."""
-    hops: Annotated[int, msgspec.Meta(ge=0)] = 10
+    hops: Annotated[int, msgspec.Meta(ge=0, le=50)] = 10
     """How many redirects are followed."""
-    cache_seconds: Annotated[float, msgspec.Meta(ge=0)] = 900.0
+    cache_seconds: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 900.0
     """How long a page that was fetched is given again; 0 means never."""
     search: Search = Search()
 

@@ -27,6 +27,14 @@ class Page(NamedTuple):
     """Why this is not all of it, as a sentence."""
     seconds: float = 0.0
 
+    @property
+    def framed(self) -> str:
+        """The text between marks that nothing in it can close: so several pages are told from each other."""
+        import re  # for sessions that look at the web
+
+        held = re.sub(r"(?i)<(?=\s*/?\s*page\b)", "&lt;", self.text)
+        return f'<page address="{_plain(self.address)}" title="{_plain(self.title)}">\n{held.rstrip()}\n</page>'
+
 
 class Shown(NamedTuple):
     """A picture that an address leads to."""
@@ -77,3 +85,7 @@ class Searched(NamedTuple):
     query: str
     links: tuple[Link, ...]
     backend: str = ""
+
+
+def _plain(text: str) -> str:
+    return "".join(char if char.isprintable() and char not in '"<>' else " " for char in text)[:500]

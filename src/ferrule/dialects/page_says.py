@@ -17,17 +17,21 @@ LIMIT_BYTES = 2 * 262_144 + 65_536
 def pages(again: str, *, is_headed: bool = True) -> "Callable[[Fetched], Said]":
     """`again` tells how to fetch an address that a redirect leads to; it comes after that.
 
-    With `is_headed`, a page stands under its title and address also where it is the only one.
+    With `is_headed`, a page that is the only one stands under its title and address. Several stand between marks: what
+    one of them says is never taken for another one.
     """
 
     def says(outcome: "Fetched") -> Said:
         from ferrule.core.web import Missed, Moved, Page  # for sessions that look at the web
 
         if not outcome.answer:
-            headed = is_headed or len(outcome.pages) > 1
+            several = len(outcome.pages) > 1
             pieces: list[str | Picture] = []
             for page in outcome.pages:
-                pieces += _pieces(page, again, is_headed=headed)
+                if several and isinstance(page, Page):
+                    pieces.append(page.framed + f"\n\n[{page.why_partial}]" * bool(page.why_partial))
+                else:
+                    pieces += _pieces(page, again, is_headed=is_headed or several)
             return parts(pieces)
         moved = [_moved(page, again) for page in outcome.pages if isinstance(page, Moved)]
         missed = [f"{page.url} could not be read: {page.why}" for page in outcome.pages if isinstance(page, Missed)]

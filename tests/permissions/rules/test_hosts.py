@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferrule.core.errors import ConfigError
 from ferrule.permissions.rules.hosts import BadHost, hosts, spellings
 
 from .written import command, fetch, rule, subject
@@ -143,6 +144,13 @@ def test_a_command_that_goes_to_a_host_can_be_denied_by_it_but_not_allowed():
 def test_every_familys_name_for_fetching_will_do():
     for name in ("WebFetch", "webfetch", "web_fetch"):
         assert rule("allow", f"{name}(domain:example.com)").matches(fetch("example.com"))
+
+
+@pytest.mark.parametrize("action", ["allow", "ask", "deny"])
+@pytest.mark.parametrize("written", ["https://evil.example/*", "HTTP://evil.example"])
+def test_an_address_is_no_specifier_and_is_not_passed_over(action, written):
+    with pytest.raises(ConfigError, match="domain:example.org"):
+        rule(action, f"WebFetch({written})")
 
 
 def test_a_search_of_the_web_has_no_specifier():

@@ -88,6 +88,9 @@ class Reader(NamedTuple):
             return *self._paths(name, tool, inner, wide=wide), False
         if tool == "web_fetch" and inner.startswith("domain:"):
             return _hosts(inner.removeprefix("domain:"), wide=wide), Networked() if wide else None, False
+        if tool == "web_fetch" and inner.lower().startswith(("http:", "https:")):
+            # As the name of an argument it would match nothing, and whoever wrote it means the host.
+            raise Unreadable(f"{name} takes a host, as {name}(domain:example.org)")
         if tool == "delegate" and (wide or "*" not in inner):
             agents = Agents(wildcard(inner, wide=wide))
             return _or_value(agents, inner, wide=wide), None, False

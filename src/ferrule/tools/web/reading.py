@@ -4,7 +4,6 @@ Whatever the pages say, they say it to a model without tools: it can do nothing 
 """
 
 import os
-import re
 
 from ferrule.core.delegated import subagents
 from ferrule.core.errors import ToolFailure
@@ -54,20 +53,8 @@ def _unanswered(fetched: Fetched, why: str, ctx: Context) -> Fetched:
 
 
 def _asked(prompt: str, pages: tuple[Page, ...]) -> str:
-    shown = "\n\n".join(
-        f'<page address="{_plain(page.address)}" title="{_plain(page.title)}">\n{_held(page.text)}\n</page>'
-        for page in pages
-    )
+    shown = "\n\n".join(page.framed for page in pages)
     return f"{shown}\n\nAnswer this from the {'page' if len(pages) == 1 else 'pages'} above:\n\n{prompt}"
-
-
-def _held(text: str) -> str:
-    """No page ends its own text, nor begins another one."""
-    return re.sub(r"(?i)<(?=\s*/?\s*page\b)", "&lt;", text)
-
-
-def _plain(text: str) -> str:
-    return "".join(char if char.isprintable() and char not in '"<>' else " " for char in text)[:500]
 
 
 def _system() -> str:

@@ -1,11 +1,13 @@
 """How Amp reads what came of the project's checks."""
 
 import os
+from collections.abc import Sequence
 
 from ferrule.core.checks import Checked, CheckRun, CheckStatus
 from ferrule.core.problems import Problem
 
 _SIGNS: dict[CheckStatus, str] = {"passed": "✓", "failed": "✗", "stopped": "!", "missing": "?", "skipped": "-"}
+_NAMED = 60
 
 
 def checked(run: CheckRun) -> str:
@@ -64,10 +66,24 @@ def _said(one: Checked, root: str) -> str:
 
 
 def nothing(run: CheckRun) -> str:
-    """Where was looked, where there is nothing to run."""
-    looked = ", ".join(run.looked_in)
-    where = f" in {looked}" if looked else ": nothing here speaks of any (pyproject.toml, package.json, Makefile, …)"
+    """Why there was nothing to run, to a model."""
+    if run.known:
+        return none_of(run)
     return (
-        f"No checks were found{where}. Run them with Bash, if you know how; the user can name them in the setting "
-        "checks.commands."
+        f"No checks were found{looked_in(run.looked_in)}. Run them with Bash, if you know how; the user can name them "
+        "in the setting checks.commands."
     )
+
+
+def none_of(run: CheckRun) -> str:
+    """Why none of the checks that there are was run."""
+    there = ", ".join(run.known[:_NAMED]) + f" and {len(run.known) - _NAMED} more" * (len(run.known) > _NAMED)
+    if run.why_unreviewed:
+        return f"Nothing was run. There are reviews, and they were not done: {run.why_unreviewed}."
+    return f"Nothing was run: there is no such check that runs by default. The checks here are: {there}."
+
+
+def looked_in(files: Sequence[str]) -> str:
+    """Where was looked, as a part of a sentence."""
+    some = ", ".join(files[:_NAMED]) + f" and {len(files) - _NAMED} more" * (len(files) > _NAMED)
+    return f" in {some}" if some else ": nothing here speaks of any (pyproject.toml, package.json, Makefile, …)"
