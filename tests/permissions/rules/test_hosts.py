@@ -149,7 +149,7 @@ def test_every_familys_name_for_fetching_will_do():
 @pytest.mark.parametrize("action", ["allow", "ask", "deny"])
 @pytest.mark.parametrize("written", ["https://evil.example/*", "HTTP://evil.example"])
 def test_an_address_is_no_specifier_and_is_not_passed_over(action, written):
-    with pytest.raises(ConfigError, match="domain:example.org"):
+    with pytest.raises(ConfigError, match=r"domain:example\.org"):
         rule(action, f"WebFetch({written})")
 
 
