@@ -5,7 +5,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ferrule.core.access import Access
 from ferrule.core.call import Call
@@ -17,9 +17,18 @@ from ferrule.support.threads import Threads
 from ferrule.workspace.paths import Jail
 
 if TYPE_CHECKING:
+    from ferrule.core.events import Done
     from ferrule.core.face import Face
 
 S = TypeVar("S")
+
+
+class Watch(Protocol):
+    """Looks at a message from before its first call until after its last."""
+
+    def holds(self, done: "Done") -> bool:
+        """Does it tell of this end itself, later?"""
+
 
 _GUIDANCE_BYTES = 102_400
 """Of all guidance in one reply: files of a workspace must not fill a model's memory."""
@@ -54,6 +63,7 @@ class CallContext:
         "started",
         "touches",
         "tracked",
+        "watch",
     )
 
     def __init__(
@@ -91,6 +101,8 @@ class CallContext:
         """Id and path of the log that the tool asked for."""
         self.kept: int | None = None
         """The size of the log, when the tool says that it is worth keeping."""
+        self.watch: Watch | None = None
+        """Who has something to say of the whole message when its calls are over."""
         self.alive: Callable[[], None] | None = None
         """Starts the time limit anew; set while the body runs."""
         self._jail = jail

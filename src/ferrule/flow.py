@@ -35,7 +35,7 @@ from ferrule.schedule.ticket import Ticket
 from ferrule.workspace.paths import Jail
 
 if TYPE_CHECKING:
-    from ferrule.notices import Notices, Watch
+    from ferrule.notices import Notices
     from ferrule.telling import Hooks, Told
 
 _OURS = ("ferrule.tools.", "ferrule.agent.")
@@ -104,7 +104,7 @@ class Flow:
             prepared = [self.prepare(one.call, one) for one in await self._tell(self.hooks, calls)]
         else:
             prepared = [self.prepare(call) for call in calls]
-        watch = self.notices.begin(_touched(prepared)) if self.notices is not None else None
+        watch = self.notices.begin(_watched(prepared), self.emit) if self.notices is not None else None
         tasks = {
             at: asyncio.create_task(self.perform(ready))
             for at, ready in enumerate(prepared)
@@ -116,12 +116,14 @@ class Flow:
                 await asyncio.wait(tasks.values())
         except asyncio.CancelledError:
             await stop(tasks.values())
+            if watch is not None:
+                watch.give_up()
             raise
         finally:
             self._running.difference_update(tasks.values())
             replies = [self._answer(ready, tasks.get(at)) for at, ready in enumerate(prepared)]
         if watch is not None:
-            replies = await self._noticed(watch, replies)
+            replies = await watch.finish(replies, self._running)
         if self.hooks is None:
             return replies
         # A hook may have had the call made under another name; whoever waits for the answer knows the first one.
@@ -140,17 +142,6 @@ class Flow:
             await stop(task for task in tasks if not task.done())
         pairs = zip(calls, tasks, strict=True)
         return [told(call, task) for call, task in pairs]
-
-    async def _noticed(self, watch: "Watch", replies: list[Reply]) -> list[Reply]:
-        """The replies with what is to be said of the message; whoever stops that has the replies as they are."""
-        task = asyncio.create_task(watch.end(replies))
-        self._running.add(task)
-        try:
-            await asyncio.wait([task])
-        finally:
-            self._running.discard(task)
-            await stop([task])
-        return replies if task.cancelled() or task.exception() is not None else task.result()
 
     def cancel(self) -> None:
         """Stop every running call; each still gets its reply."""
@@ -291,9 +282,11 @@ class Flow:
         failed = reply.status in {"error", "rejected-by-user"} or bool(ctx.exit_code)
         if said := self.repeats.ended(face.tool if face else call.name, call.input, failed=failed):
             reply = msgspec.structs.replace(reply, notes=(*reply.notes, said))
-        self.emit(Done(id=call.id, name=call.name, at=self.clock(), reply=reply))
+        done = Done(id=call.id, name=call.name, at=self.clock(), reply=reply)
+        if ctx.watch is None or not ctx.watch.holds(done):
+            self.emit(done)
         return reply
 
 
-def _touched(prepared: Sequence[Ready | Reply]) -> list[Access]:
-    return [access for ready in prepared if isinstance(ready, Ready) for access in ready.touches]
+def _watched(prepared: Sequence[Ready | Reply]) -> list[CallContext]:
+    return [ready.ctx for ready in prepared if isinstance(ready, Ready)]

@@ -1,10 +1,15 @@
 """What is said of a message as a whole, when all of its calls are over: the errors that its edits have made."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
-from ferrule.core.access import UNKNOWN, Access
+from ferrule.answering import stop
+from ferrule.context import CallContext
+from ferrule.core.access import UNKNOWN
+from ferrule.core.events import Done, Event
 from ferrule.core.reply import Reply
 from ferrule.output.clean import clean
 from ferrule.workspace.languages.noticing import Before, Noticing
@@ -20,15 +25,17 @@ class Notices:
         self._servers = servers
         self._jail = jail
 
-    def begin(self, touches: Sequence[Access]) -> "Watch | None":
+    def begin(self, calls: Sequence[CallContext], emit: Callable[[Event], None]) -> "Watch | None":
         """Look at what the calls are about to write; None where no server runs."""
-        writes = [access for access in touches if access.mode != "read"]
+        writes = [access for ctx in calls for access in ctx.touches if access.mode != "read"]
         paths = [access.key for access in writes if access.kind == "path"]
         before = self._noticing.begin(paths)  # also where nothing is declared: kraken's files are known afterwards
         if before is None:
             return None
-        is_wide = any(access.kind in UNKNOWN for access in writes)
-        return Watch(self, before, is_wide=is_wide)
+        watch = Watch(self, before, emit, is_wide=any(access.kind in UNKNOWN for access in writes))
+        for ctx in calls:
+            ctx.watch = watch
+        return watch
 
     async def end(self, before: Before, tracked: Sequence[str], *, is_wide: bool) -> dict[str, str]:
         """What is new about the files that were changed, by path. `is_wide`: commands may have changed any file."""
@@ -38,15 +45,39 @@ class Notices:
 
 
 class Watch:
-    """One message between its first call and its last."""
+    """One message between its first call and its last. Ends of calls that changed files are told with what is new."""
 
-    def __init__(self, notices: Notices, before: Before, *, is_wide: bool) -> None:
+    def __init__(self, notices: Notices, before: Before, emit: Callable[[Event], None], *, is_wide: bool) -> None:
         self._notices = notices
         self._before = before
+        self._emit = emit
         self._is_wide = is_wide
+        self._held: list[Done] = []
 
-    async def end(self, replies: Sequence[Reply]) -> list[Reply]:
-        """The replies, with what is new about the files that they changed. Each is said once, with the last of them."""
+    def holds(self, done: Done) -> bool:
+        if done.reply.track_files:
+            self._held.append(done)
+        return bool(done.reply.track_files)
+
+    def give_up(self) -> None:
+        """The message was cancelled: nothing more is said of it."""
+        self._tell({})
+
+    async def finish(self, replies: list[Reply], running: set[asyncio.Task[Any]]) -> list[Reply]:
+        """The replies with what is new; whoever stops the task that is put into `running` has them as they are."""
+        task = asyncio.create_task(self._end(replies))
+        running.add(task)
+        try:
+            await asyncio.wait([task])
+        finally:
+            running.discard(task)
+            await stop([task])
+            out = replies if task.cancelled() or task.exception() is not None else task.result()
+            self._tell({id(old): new for old, new in zip(replies, out, strict=True)})
+        return out
+
+    async def _end(self, replies: Sequence[Reply]) -> list[Reply]:
+        """Each new thing is said once, with the last reply that changed its file."""
         out = list(replies)
         tracked = dict.fromkeys(path for reply in replies for path in reply.track_files)
         notes = await self._notices.end(self._before, tuple(tracked), is_wide=self._is_wide)
@@ -55,3 +86,8 @@ class Watch:
             if last is not None:
                 out[last] = msgspec.structs.replace(out[last], notes=(*out[last].notes, clean(note)))
         return out
+
+    def _tell(self, newer: dict[int, Reply]) -> None:
+        held, self._held = self._held, []
+        for done in held:
+            self._emit(msgspec.structs.replace(done, reply=newer.get(id(done.reply), done.reply)))

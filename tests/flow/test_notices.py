@@ -1,12 +1,15 @@
 """New errors after a message's edits: told once, with the reply that made them, where a server runs already."""
 
+import asyncio
 import os
 import sys
 
 import pytest
 
-from ferrule import Call, Engine, Settings
+from ferrule import Call, Done, Engine, Event, Settings
+from ferrule.permissions.modes import ModeConfig
 from ferrule.tool_settings import Lsp
+from ferrule.workspace.languages.noticing import Noticing
 
 GOOD = "def double(value: int) -> int:\n    return value * 2\n"
 USER = "from given import double\n\nNUMBER: int = double(2)\n"
@@ -53,6 +56,24 @@ async def test_a_new_error_is_told_once_with_the_last_edit_of_its_file(project):
     assert said(again[0]) == ""
 
 
+async def test_whoever_listens_is_told_of_the_end_once_and_with_what_is_new(project):
+    told: list[Event] = []
+    async with Engine(project, ask=lambda _: True, on_event=told.append) as engine:
+        await engine.call("get_diagnostics", path="given.py")
+        del told[:]
+        replies = await engine.run(
+            [
+                edit("given.py", "value * 2", "str(value)"),
+                Call("Read", {"path": "user.py"}),
+                Call("Read", {"path": "no"}),
+            ]
+        )
+
+    ended = [event.reply for event in told if isinstance(event, Done)]
+    assert sorted(reply.id for reply in ended) == sorted(reply.id for reply in replies)
+    assert said(next(reply for reply in ended if reply.name == "edit_file"))
+
+
 async def test_an_error_in_another_open_file_is_told_with_the_edit_that_made_it(project):
     async with Engine(project, ask=lambda _: True) as engine:
         await engine.call("get_diagnostics", path="user.py")
@@ -89,8 +110,6 @@ async def test_what_a_command_changed_is_known_to_the_server_afterwards(project)
 
 
 async def test_a_subagents_edits_are_told_of_too(project):
-    from ferrule.permissions.modes import ModeConfig
-
     async with Engine(project, ask=lambda _: True) as engine:
         await engine.call("get_diagnostics", path="given.py")
         branch = engine.branch("child", ModeConfig())
@@ -103,11 +122,8 @@ async def test_a_subagents_edits_are_told_of_too(project):
 
 
 async def test_cancelling_spares_only_the_waiting(project, monkeypatch):
-    import asyncio
-
-    from ferrule.workspace.languages.noticing import Noticing
-
-    async with Engine(project, ask=lambda _: True) as engine:
+    told: list[Event] = []
+    async with Engine(project, ask=lambda _: True, on_event=told.append) as engine:
         await engine.call("get_diagnostics", path="given.py")
         waits = asyncio.Event()
 
@@ -121,5 +137,13 @@ async def test_cancelling_spares_only_the_waiting(project, monkeypatch):
         engine.cancel()
         (reply,) = await asyncio.wait_for(running, 30)
 
+        again = asyncio.create_task(engine.run([edit("given.py", "str(value)", "value")]))
+        waits.clear()
+        await asyncio.wait_for(waits.wait(), 30)
+        again.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(again, 30)
+
     assert reply.status == "done"
-    assert "str(value)" in (project / "given.py").read_text()
+    assert [event.reply.status for event in told if isinstance(event, Done)] == ["done"] * 3
+    assert "return value\n" in (project / "given.py").read_text()
