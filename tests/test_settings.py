@@ -128,6 +128,25 @@ def test_a_mistake_is_an_error_that_names_the_file_and_the_key(tmp_path, text, n
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param('[web.search]\nbackend = "google"', "one of ddgs, brave, tavily, exa and searxng", id="value"),
+        pytest.param('[checks.commands.a]\ncommand = "b"\nkind = "c"', "types, lint, format", id="in-an-entry"),
+        pytest.param("[web]\nrobotz = true", "Did you mean robots?", id="near-name"),
+        pytest.param("[[hooks.PreToolUse]]\ncomand = 'x'", "Did you mean command?", id="in-a-list"),
+        pytest.param("zzz = 1", "There are checks, dialect, dialects", id="no-name-is-near"),
+    ],
+)
+def test_a_mistake_is_told_with_what_would_be_right(tmp_path, text, words):
+    path = tmp_path / "settings.toml"
+    path.write_text(text)
+
+    with pytest.raises(ConfigError) as caught:
+        load_settings(str(path))
+    assert words in str(caught.value)
+
+
 def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path):
     with pytest.raises(ConfigError, match=re.escape(f"Cannot read {tmp_path}: ")):
         load_settings(str(tmp_path))

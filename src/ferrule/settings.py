@@ -253,9 +253,9 @@ def decode_settings(raw: bytes, path: str) -> Settings:
     try:
         return msgspec.toml.decode(raw, type=Settings)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        uses = " It is one of auto, bubblewrap, namespaces, landlock, seatbelt and none."
-        known = uses if "sandbox.use" in str(error) else ""
-        raise ConfigError(f"{path}: {error}.{known}") from error
+        from ferrule.setting_words import explained  # for files that are wrong
+
+        raise ConfigError(f"{path}: {error}.{explained(str(error), Settings)}") from error
 
 
 def managed_path() -> str:
