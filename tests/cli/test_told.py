@@ -4,6 +4,7 @@ import io
 import re
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,9 +42,10 @@ class Screen(io.StringIO):
         return True
 
 
-def call(given_, text="ok", *, thread=T, name="Read", status="done", took=0.0, started=5.0):
+def call(given_, text="ok", *, thread=T, name="Read", status="done", took=0.0, started=5.0, notes=()):
     failure = None if status == "done" else Failure(text)
     reply = Reply(id="c1", name=name, status=status, result=text, error=failure, started=started, ended=5.0 + took)
+    reply = msgspec.structs.replace(reply, notes=notes)
     prepared = Prepared(id="c1", name=name, at=0.0, input=given_, touches=())
     return (
         Called(thread=thread, call=prepared),
@@ -82,6 +84,21 @@ def told(*events, is_live=False, shows_work=True, err=None):
         pytest.param(call({"path": "x"}, "No.", status="rejected-by-user"), "  ⊘ Read x: No.", id="refused"),
         pytest.param(call({}, "No.", status="rejected-by-user", started=0.0), "  ⊘ Read No.", id="never begun"),
         pytest.param(call({"path": "x"}, "Stop.", status="cancelled"), "  ■ Read x: Stop.", id="cancelled"),
+        pytest.param(
+            call({}, "3 checks in 1.1 s: 2 passed, 1 failed.\n✓ ruff", name="Check"),
+            "  ✗ Check 3 checks in 1.1 s: 2 passed, 1 failed",
+            id="checks that failed",
+        ),
+        pytest.param(
+            call({}, "1 check in 0.1 s: 1 passed.\n✓ ruff", name="Check"),
+            "  ✓ Check 1 check in 0.1 s: 1 passed",
+            id="checks that passed",
+        ),
+        pytest.param(
+            call({"path": "a.py"}, name="Edit", notes=("Other.", "New errors after the edit (ty):\n  2:5: Not so.")),
+            "  ✓ Edit a.py\n    New errors after the edit (ty):\n      2:5: Not so.",
+            id="new errors",
+        ),
         pytest.param(call({"limit": 3, "other": "words"}), "  ✓ Read words", id="about anything"),
         pytest.param(call({"path": "\x1b]0;evil\x07a\x1b[2J\u202eb"}), "  ✓ Read ab", id="nothing steers"),
         pytest.param(

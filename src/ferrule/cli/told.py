@@ -20,6 +20,7 @@ from ferrule.agent.events import (
     Warned,
 )
 from ferrule.cli.show import paint, plain
+from ferrule.cli.talk.words import checked, noticed
 from ferrule.core.events import Done, Prepared, Reported
 from ferrule.core.reply import Reply
 from ferrule.output.clean import clean
@@ -120,7 +121,10 @@ class Told:
                 pass
 
     def _done(self, reply: Reply, about: str, inside: str) -> None:
-        mark, colour = _MARKS.get(reply.status, _FAILED)
+        checks = checked(reply)
+        ok = checks is None or checks.ok
+        mark, colour = _MARKS.get(reply.status, _FAILED) if ok else _FAILED
+        about = about if checks is None else checks.words
         name = cut(_first(reply.name), _NAME)
         elapsed = reply.ended - reply.started if reply.started else 0.0  # some were never begun
         took = f"  {seconds(elapsed)}" if elapsed >= 0.1 else ""
@@ -134,6 +138,8 @@ class Told:
         about = cut(about, room)
         line = f"{inside}{self._paint(mark, colour)} {self._paint(name, 'cyan')}{' ' * bool(about)}{about}"
         self._work(f"{line}{why}{self._paint(took, 'dim')}")
+        for row in noticed(reply):
+            self._work(f"{inside}  {self._paint(cut(row, self._width() - len(inside) - 2), 'red')}")
 
     def _began(self, event: ChildBegan) -> None:
         inside = self._inside(event.thread)

@@ -10,7 +10,7 @@ from ferrule.cli.talk.blocks import Blocks
 from ferrule.cli.talk.endings import ended
 from ferrule.cli.talk.line import BLANK, Line, diff_lines, line, sentence
 from ferrule.cli.talk.rows import CallRow, ChildRow, call_done, child_done, live_call
-from ferrule.cli.talk.words import about, changed, seconds, tally, tokens
+from ferrule.cli.talk.words import about, changed, noticed, seconds, tally, tokens
 from ferrule.core import events as calls
 
 _MOST_DIFF_ROWS = 20
@@ -193,6 +193,7 @@ class Lines:
         diff = changed(row.input, event.reply)
         out = self._apart("tool", call_done(row, event.reply, tally(diff)))
         out += [line("  ", *child) for child in row.children]
+        out += [line(("red", f"    {each}")) for each in noticed(event.reply)]
         if event.id in self._shown:
             self._shown.discard(event.id)
             return out

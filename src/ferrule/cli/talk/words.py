@@ -13,6 +13,8 @@ _ABOUT = (
 )  # fmt: skip
 """What says most about a call, by the names of its arguments, the best first."""
 _MOST_CHARS = 200
+_CHECKS = re.compile(r"\d+ checks? in [\d.]+ s: ([^\n]*)\.")
+_WRONG = re.compile(r"\d (failed|stopped|missing)")
 _EXIT = r"<exit_code>(-?\d+)</exit_code>|\bexit(?:ed with)? (?:code|status):? (-?\d+)"
 
 
@@ -66,6 +68,8 @@ def outcome(reply: Reply) -> Outcome:
     if isinstance(result, list):
         return Outcome(True, _count(len(result), "part"))
     text = result if isinstance(result, str) else ""
+    if (checks := checked(reply)) is not None:
+        return checks
     # The end of a long output says how it went; the search must not walk through all of it.
     found = _exit().findall(text[-600:] if len(text) > 1200 else text)
     code = "".join(found[-1]) if found else "0"
@@ -75,6 +79,19 @@ def outcome(reply: Reply) -> Outcome:
     if rows == 1 and len(text.strip()) <= 60 and not found:
         return Outcome(True, _short(text))
     return Outcome(True, _count(rows, "line") if rows else "")
+
+
+def checked(reply: Reply) -> Outcome | None:
+    """How the project's checks went, where it is they that were run: a call that found something wrong did its work."""
+    text = reply.result if reply.ok and isinstance(reply.result, str) else ""
+    found = _CHECKS.match(text)
+    return None if found is None else Outcome(not _WRONG.search(found[1]), found[0].rstrip("."))
+
+
+def noticed(reply: Reply) -> list[str]:
+    """The errors that a language server sees since the call, as rows."""
+    told = [note for note in reply.notes if note.startswith("New errors")]
+    return [row for note in told for row in note.splitlines() if row.strip()]
 
 
 def _of_object(result: Mapping[str, Any]) -> Outcome:
