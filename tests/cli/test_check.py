@@ -10,7 +10,9 @@ import pytest
 from tests.cli.recordings import FERRULE, recording, start, until, written
 
 from ferrule.cli.main import run
+from ferrule.cli.terminal import preview
 from ferrule.models.cues import calls, said
+from ferrule.permissions.asker import Question
 
 CHECKS = '[sandbox]\nuse = "none"\n[checks.commands]\n'
 
@@ -124,7 +126,7 @@ def test_a_folder_chooses_its_own_checks(place: Path, capsys: pytest.CaptureFixt
     settings()
 
     assert run(["check", "--yes", "--path", "api"]) == 0
-    assert run(["check", "--yes", "--path", "nowhere"]) == 1
+    assert run(["check", "--yes", "--path", "nowhere"]) == 2
     assert run(["check", "--list", "--path", ".."]) == 2
 
 
@@ -170,6 +172,106 @@ def test_reviews_are_done_where_a_model_is_named(place: Path, capsys: pytest.Cap
     assert "✗ naming  " in out
     assert "a.py:1: [high] No." in out
     assert run(["check", "--yes", "--model", model, "--no-review"]) == 0
+
+
+def review_of(place: Path, *, name: str = "naming") -> None:
+    folder = place / ".agents" / "checks"
+    folder.mkdir(parents=True)
+    (folder / f"{name}.md").write_text(f"---\nname: {name}\n---\nLook for {name}.\n")
+
+
+@pytest.mark.parametrize("names", [[], ["review"], ["naming"]])
+def test_revisions_say_what_is_reviewed_with_names_and_without(
+    place: Path, names: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings()
+    review_of(place)
+    (place / "a.py").write_text("x = 1\n")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "one"]):
+        git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org", *words]
+        subprocess.run(git, cwd=place, check=True, capture_output=True)
+    (place / "a.py").write_text("x = 2\n")
+    model = f"scripted:{recording(place.parent / 'c.jsonl', said('{}'))}"
+
+    assert run(["check", *names, "--diff", "HEAD...HEAD", "--model", model, "--yes"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("- naming  skipped: Nothing was changed that it is about (HEAD...HEAD).")
+    assert err == ""
+
+
+def test_a_call_with_all_options_is_understood_without_a_note(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "api").mkdir()
+    (place / "api" / "Makefile").write_text("test:\n\t@true\n")
+    settings(one="true")
+
+    for options in ([], ["one"], ["--path", "api"], ["tests", "--path", "api", "--diff", "HEAD", "--no-review"]):
+        assert run(["check", *options, "--yes"]) == 0
+        assert capsys.readouterr().err == ""
+
+
+def test_what_there_is_none_of_is_said_as_it_is(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings(one="true")
+    review_of(place)
+
+    told = []
+    for words in (["build"], ["review"], ["review", "--no-review"]):
+        assert run(["check", *words]) == 2
+        told.append(capsys.readouterr().err)
+    assert told[0].startswith("Nothing was run: there is no such check that runs by default. The checks here are: one,")
+    assert "not done: this session has no model" in told[1]
+    assert "--model" in told[1]
+    assert "the call leaves them out" in told[2]
+    assert not any("Bash" in text or "No checks were found" in text for text in told)
+
+
+@pytest.mark.parametrize("name", ["nope", "file"])
+@pytest.mark.parametrize("more", [[], ["--list"]])
+def test_a_folder_that_is_none_is_wrong_use(
+    place: Path, name: str, more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings()
+    review_of(place)
+    (place / "file").touch()
+
+    assert run(["check", *more, "--path", name]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"{name} is not a folder" in err
+
+
+def test_the_files_that_were_looked_at_are_named_where_nothing_was_found(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "package.json").write_text("{}")
+    (place / "requirements-dev.txt").write_text("requests\n")
+    settings()
+
+    for options in ([], ["--list"]):
+        assert run(["check", *options]) == 2
+        told = capsys.readouterr().err
+        assert "No checks were found in requirements-dev.txt, package.json." in told
+        assert "Bash" not in told
+
+
+def test_a_refusal_ends_each_command_with_its_line(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings(one="touch made")
+
+    assert run(["check"]) == 3
+    assert "\n  touch made\nOn the command line, --yes allows it;" in capsys.readouterr().err
+
+
+def test_a_question_shows_the_commands_and_no_json() -> None:
+    question = Question(
+        kind="call",
+        call_id="1",
+        name="Check",
+        tool="check",
+        summary="Check runs 1 command:\n  make lint",
+        touches=(),
+        input={"only": ["make lint"], "diff": ""},
+    )
+
+    assert preview(question) == []
 
 
 def test_a_review_that_is_wanted_needs_a_model(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from ferrule.core.call import Call
 from ferrule.core.checks import Check
 from ferrule.core.errors import ToolFailure
 from ferrule.core.reply import Reply
+from ferrule.dialects.families.amp.checks_said import looked_in as in_files
 from ferrule.engine import Engine
 from ferrule.output.clean import clean
 from ferrule.workspace.guarded import Guard
@@ -25,7 +26,8 @@ from ferrule.workspace.paths import Jail
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-_NAME = "Check"
+_NAME = "check"
+"""The canonical tool, whose own words every session understands: some of its parameters no family has."""
 _DIALECT = "amp"
 """The one that has the tool."""
 
@@ -65,15 +67,17 @@ def command(
       ferrule check review --diff main...HEAD --model anthropic:claude-opus-5-5
       ferrule check --json --yes --no-review > checks.json
     """
-    values: dict[str, Any] = {"checks": list(names), "path": path, "review": review, "diff": diff}
-    given = {key: value for key, value in values.items() if value not in ([], "", None)}
+    values: dict[str, Any] = {"only": list(names), "path": path, "review": review, "diff": diff}
+    # Words that no family has are always among them: then the call is understood as it is meant, without a note.
+    given = {key: value for key, value in values.items() if value is not None}
     if only_list:
         return finish(_listed(path, session, as_json=as_json))
     show = Show(is_quiet=as_json)
     reply = finish(_run(given, session, show))
     if show.run is None or reply.status != "done":
         click.echo(reply.text, err=True)
-        return exit_code([reply])
+        is_no_folder = reply.error is not None and reply.error.error_code == "not-a-folder"
+        return USAGE if is_no_folder else exit_code([reply])
     if as_json:
         click.echo(msgspec.json.encode(as_data(show.run, reply)))
     else:
@@ -99,20 +103,19 @@ async def _listed(path: str, session: dict[str, Any], *, as_json: bool) -> int:
             for one in others:
                 click.echo(_line(one, width, engine.jail.folder))
         if not checks and not others:
-            click.echo(f"No checks were found{_in(looked_in)}.", err=True)
+            click.echo(f"No checks were found{in_files(looked_in)}.", err=True)
     for warning in warnings:
         click.echo(f"warning: {clean(warning)}", err=True)
     return DONE if checks or others else USAGE
 
 
 def _known(engine: Engine, path: str) -> tuple[list[Check], list[Check], Sequence[str], Sequence[str]]:
-    from ferrule.tools.checks.choice import known
+    from ferrule.tools.checks.choice import as_folder, known
     from ferrule.tools.checks.review import as_check
 
     jail, settings = engine.need(Jail), engine.settings.checks
     try:
-        folder = jail.real(path or ".")
-        jail.place(folder)
+        folder = as_folder(path, jail.real(path or "."), jail, engine.need(Guard))
         found, reviews = known(folder, jail, engine.need(Guard), settings)
     except ToolFailure as error:
         raise click.UsageError(error.message) from error
@@ -128,10 +131,6 @@ def _line(check: Check, width: int, root: str) -> str:
 def _row(check: Check, *, by_default: bool) -> dict[str, Any]:
     names = ("name", "kind", "command", "folder", "source")
     return {**{name: clean(getattr(check, name)) for name in names}, "byDefault": by_default}
-
-
-def _in(looked_in: Sequence[str]) -> str:
-    return f" in {', '.join(looked_in)}" if looked_in else ""
 
 
 async def _run(given: dict[str, Any], session: dict[str, Any], show: Show) -> Reply:

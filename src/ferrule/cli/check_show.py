@@ -13,7 +13,7 @@ from ferrule.cli.show import paint
 from ferrule.core.checks import Check, Checked, CheckRun, CheckWatch
 from ferrule.core.problems import Problem
 from ferrule.core.reply import Reply
-from ferrule.dialects.families.amp.checks_said import blocks, nothing, row, summed_up
+from ferrule.dialects.families.amp.checks_said import blocks, looked_in, none_of, row, summed_up
 from ferrule.output.clean import clean
 from ferrule.permissions.asker import Answer, Asker, Question
 
@@ -107,6 +107,16 @@ class Asking:
 
     async def ask(self, question: Question) -> Answer:
         return await self._show.asked(self._asker, question)
+
+
+def nothing(run: CheckRun) -> str:
+    """Why there was nothing to run, to a person."""
+    if run.why_unreviewed:
+        how = "" if "model" not in run.why_unreviewed else " Name one with --model, or in the setting models.default."
+        return f"{none_of(run)}{how}"
+    if run.known:
+        return none_of(run)
+    return f"No checks were found{looked_in(run.looked_in)}. Name your own in the setting checks.commands."
 
 
 def failed(run: CheckRun) -> bool:

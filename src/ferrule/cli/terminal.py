@@ -184,6 +184,8 @@ def preview(question: Question) -> list[str]:
         lines = list(question.effects)
     elif question.tool == "delete":
         lines = _deleted(next((access.key for access in question.touches if access.kind == "path"), ""))
+    elif question.tool == "check":
+        lines = []  # every command is in the summary
     else:
         lines = _other(question.input)
     return [visible(line)[:200] for line in lines]

@@ -52,6 +52,10 @@ class CheckRun(NamedTuple):
     """The manifests that were read, where no check was found in them."""
     root: str = ""
     """The workspace, from which paths are shown."""
+    known: tuple[str, ...] = ()
+    """Where nothing ran though there are checks: their names. None of them is of the kind that was asked for."""
+    why_unreviewed: str = ""
+    """Where nothing ran and there are reviews: why those were not done, as the end of a sentence."""
 
 
 class CheckWatch:

@@ -37,6 +37,15 @@ def asking(case: Case, decide: Decide) -> list[Access]:
     return [access for access in commands if decide(_alone(case, access)).verdict != "allow"]
 
 
+def apart(case: Case) -> list[Case]:
+    """The call as whoever decides for the user is to see it: the commands of checks each as one of the shell."""
+    commands = [access for access in case.touches if access.kind == "command"]
+    if case.tool != "check" or not commands:
+        return [case]
+    rest = case._replace(touches=tuple(access for access in case.touches if access.kind != "command"))
+    return [*(_alone(case, access) for access in commands), rest]
+
+
 def _alone(case: Case, access: Access) -> Case:
     return case._replace(tool="shell", name=_SHELL, touches=(access,), input={"command": access.key})
 

@@ -89,7 +89,7 @@ class Nobody:
             return {"choose": ABSENT, "plan": UNAPPROVED}.get(question.kind, NO)
         return Answer(
             allow=False,
-            message=f"Nobody can be asked, so this was not allowed: {question.summary}. "
+            message=f"Nobody can be asked, so this was not allowed: {stated(question.summary)}"
             "On the command line, --yes allows it; in a program, ask= answers questions.",
         )
 
@@ -119,6 +119,11 @@ class Listener:
         if isinstance(said, Awaitable):
             said = await said
         return said if isinstance(said, Answer) else Answer(allow=said is True)
+
+
+def stated(summary: str) -> str:
+    """A summary as the end of a sentence that another one follows; several rows end with their line."""
+    return f"{summary}\n" if "\n" in summary else f"{summary}. "
 
 
 def visible(text: str) -> str:

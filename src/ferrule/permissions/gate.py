@@ -10,9 +10,9 @@ import msgspec
 
 from ferrule.core.access import Access, within
 from ferrule.core.errors import Denied, ToolFailure
-from ferrule.permissions.asker import NO, YES, Answer, Asker, Question, visible
+from ferrule.permissions.asker import NO, YES, Answer, Asker, Question, stated, visible
 from ferrule.permissions.case import Case
-from ferrule.permissions.decision import Decision, hooked
+from ferrule.permissions.decision import Decision, hooked, strictest
 from ferrule.permissions.modes import ModeConfig, includes
 from ferrule.permissions.policy import Policy
 from ferrule.workspace.guarded import Guard
@@ -129,7 +129,7 @@ class Gate:
         keys = always.granted(case, self.policy.decide)
         if self._granted.issuperset(keys) and not decision.fixed:
             return True
-        from ferrule.permissions.summary import summary  # for whoever is asked
+        from ferrule.permissions.summary import summary, told  # for whoever is asked
 
         roots = [root.path for root in self._jail.roots]
         question = Question(
@@ -140,7 +140,7 @@ class Gate:
             tool=case.tool,
             summary=summary(case, self._jail),
             touches=case.touches,
-            input=case.input,
+            input=told(case),
             why=visible(decision.why),
             effects=self._effects(case),
             proposals=() if decision.fixed else always.proposals(case, self.policy.decide, roots),
@@ -148,8 +148,9 @@ class Gate:
         answer = await self._ask(question, blocked, *keys)
         if not answer.allow:
             left = "let it out of the sandbox" if question.kind == "outside" else "allow this"
-            said = answer.message or f"The user did not {left}: {question.summary}."
-            raise Denied(f"{said} {decision.why}" if case.hooked[0] == "ask" else said, code="not-allowed")
+            said = f"{answer.message} " if answer.message else f"The user did not {left}: {stated(question.summary)}"
+            said += decision.why * (case.hooked[0] == "ask")
+            raise Denied(said.rstrip(), code="not-allowed")
         self.hold(case)
         return True
 
@@ -179,14 +180,20 @@ class Gate:
         """What the policy says, with the answer of the program that it leaves it to."""
         decision = self.policy.decide(case)
         if decision.delegate:
-            from ferrule.permissions.delegate import delegate  # for whoever has such rules
+            from ferrule.permissions.always import apart  # for whoever has such rules
 
-            roots = [root.path for root in self._jail.roots]
-            said = await delegate(
-                decision.delegate, case.name, case.input, thread_id=self._thread, workspace_roots=roots
-            )
-            decision = decision._replace(verdict=said.action, message=said.message, delegate="")
+            decision = strictest([await self._delegated(one) for one in apart(case)])
         return hooked(decision, case) if case.hooked[0] else decision
+
+    async def _delegated(self, case: Case) -> Decision:
+        decision = self.policy.decide(case)
+        if not decision.delegate:
+            return decision
+        from ferrule.permissions.delegate import delegate  # for whoever has such rules
+
+        roots = [root.path for root in self._jail.roots]
+        said = await delegate(decision.delegate, case.name, case.input, thread_id=self._thread, workspace_roots=roots)
+        return decision._replace(verdict=said.action, message=said.message, delegate="")
 
     async def _let(self, case: Case) -> Decision:
         """The same, with a refusal raised."""
@@ -226,7 +233,8 @@ class Gate:
             try:
                 answer = await self._asker.ask(question)
             except Exception as error:
-                message = f"The question could not be answered ({type(error).__name__}: {error}): {question.summary}."
+                why = f"{type(error).__name__}: {error}"
+                message = f"The question could not be answered ({why}): {stated(question.summary)}".rstrip()
                 raise Denied(message, code="ask-failed") from error
             if answer.allow is not True:
                 return Answer(allow=False, message=answer.message)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ferrule.output.clean import clean, clean_value
-from ferrule.permissions.asker import NO, Answer, Question, visible
+from ferrule.permissions.asker import NO, Answer, Question, stated, visible
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -139,9 +139,9 @@ def _cannot(question: Question, why: str) -> Answer:
         return Answer(allow=False, message=f"Nobody can be asked, because {why}.")
     return Answer(
         allow=False,
-        message=f"Nobody can be asked, because {why}, so this was not allowed: {question.summary}. To let it pass, add "
-        "a rule that allows it, start `ferrule mcp serve` with --permission-mode or --yes, or use a client that "
-        "supports elicitation.",
+        message=f"Nobody can be asked, because {why}, so this was not allowed: {stated(question.summary)}To let it "
+        "pass, add a rule that allows it, start `ferrule mcp serve` with --permission-mode or --yes, or use a client "
+        "that supports elicitation.",
     )
 
 

@@ -274,3 +274,74 @@ async def test_it_is_heard_in_every_dialect(root: Path) -> None:
     for dialect in ("claude", "codex", "gemini"):
         async with Engine(root, dialect=dialect) as engine:
             assert (await engine.call("Check")).ok
+
+
+async def test_a_program_that_a_target_misses_is_named(root: Path) -> None:
+    (root / "Makefile").write_text("lint:\n\t@no-such-linter .\n\ntest:\n\t@cd . && no-such-runner; exit 3\n")
+    async with Session(root) as session:
+        reply = await session.check()
+
+    assert session.statuses == {"make lint": "missing", "make test": "missing"}
+    assert session.of("make lint").why == "no-such-linter is not installed, or not on PATH."
+    assert session.of("make test").why == "no-such-runner is not installed, or not on PATH."
+    assert session.of("make lint").exit_code == 2
+    assert "no-such-linter" in reply.text
+
+
+async def test_a_complaint_is_told_beside_a_program_that_was_not_found(root: Path) -> None:
+    (root / "a.py").write_text("x = 1\n")
+    async with Session(root, {"a": "echo a.py:1: error: wrong; no-such-program; exit 1"}) as session:
+        await session.check()
+
+    checked = session.of("a")
+    assert (checked.status, checked.total_problems) == ("failed", 1)
+    assert checked.why.startswith("no-such-program was not found.")
+
+
+@pytest.mark.parametrize("code", [1, 127])
+async def test_a_long_line_without_an_end_holds_nobody_up(root: Path, code: int) -> None:
+    command = f"head -c 20000000 /dev/zero | tr '\\0' a; exit {code}"
+    async with asyncio.timeout(LIMIT_SECONDS), Session(root, {"a": command}) as session:
+        reply = await session.check()
+
+    assert session.statuses == {"a": "failed"}
+    assert len(reply.text) < 10_000
+
+
+async def test_where_all_passed_no_output_is_kept(root: Path) -> None:
+    async with Session(root, {"a": "echo a", "b": "seq 100000"}) as session:
+        reply = await session.check()
+
+    assert set(session.statuses.values()) == {"passed"}
+    assert reply.output_id is None
+    assert reply.notes == ()
+
+
+async def test_cancelling_leaves_no_log_behind(root: Path, tmp_path: Path) -> None:
+    commands = {"ended": "seq 300000; exit 1", "goes-on": "seq 300000; touch ran; sleep 300"}
+    state = Path(os.environ["FERRULE_STATE"])
+    async with Session(root, commands) as session:
+        running = asyncio.create_task(session.check())
+        await until(lambda: (root / "ran").exists() and session.watched.ends == ["ended"])
+        session.engine.cancel()
+        reply = await running
+        left = [path for path in state.rglob("*") if path.is_file() and path.stat().st_size > 100_000]
+
+    assert reply.status == "cancelled"
+    assert left == []
+
+
+async def test_scripts_run_without_words_of_npm_and_without_waiting_for_a_network(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "package.json").write_text('{"scripts": {"test": "x"}}')
+    npm = tmp_path / "bin" / "npm"
+    npm.parent.mkdir()
+    npm.write_text("#!/bin/sh\nenv | grep npm_config_; exit 1\n")
+    npm.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{npm.parent}{os.pathsep}{os.environ['PATH']}")
+    async with Session(root, {"other": "env | grep npm_config_; exit 1"}) as session:
+        await session.check()
+
+    assert sorted(session.of("npm test").output.split()) == ["npm_config_fetch_retries=0", "npm_config_loglevel=silent"]
+    assert session.of("other").output == "npm_config_fetch_retries=0"

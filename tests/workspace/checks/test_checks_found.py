@@ -97,7 +97,7 @@ PROJECTS = {
     "only unittest": ({"tests/test_x.py": UNITTEST}, {"unittest": "python3 -m unittest discover -s tests"}),
     "unittest in a package": (
         {"tests/__init__.py": "", "tests/test_x.py": UNITTEST, "uv.lock": ""},
-        {"unittest": "uv run --frozen python -m unittest discover -s tests -t ."},
+        {"unittest": "uv run --frozen python -m unittest discover"},
     ),
     "unittest and pytest": ({"tests/test_x.py": UNITTEST, "tests/test_y.py": "import pytest"}, {"pytest": "pytest"}),
     "tests without a name": ({"test_x.py": PYTEST}, {"pytest": "pytest"}),
@@ -114,17 +114,17 @@ PROJECTS = {
             )
         },
         {
-            "npm run typecheck": "npm run typecheck --silent",
-            "npm run lint": "npm run lint --silent",
-            "npm run format:check": "npm run format:check --silent",
-            "npm test": "npm test --silent",
+            "npm run typecheck": "npm run typecheck",
+            "npm run lint": "npm run lint",
+            "npm run format:check": "npm run format:check",
+            "npm test": "npm test",
         },
     ),
     "pnpm by its lock": (
         {"package.json": scripts(lint="biome ci", test="vitest"), "pnpm-lock.yaml": ""},
-        {"pnpm run lint": "pnpm run lint", "pnpm test": "pnpm test --run"},
+        {"pnpm run lint": "pnpm run lint", "pnpm test": "pnpm test"},
     ),
-    "vitest and npm": ({"package.json": scripts(test="vitest")}, {"npm test": "npm test --silent -- --run"}),
+    "vitest and npm": ({"package.json": scripts(test="vitest")}, {"npm test": "npm test"}),
     "yarn by what it says": (
         {"package.json": json.dumps({"packageManager": "yarn@4.1.0", "scripts": {"test": "jest"}}), "bun.lock": ""},
         {"yarn test": "yarn test"},
@@ -133,39 +133,39 @@ PROJECTS = {
     "the placeholder of npm": ({"package.json": scripts(test='echo "Error: no test specified" && exit 1')}, {}),
     "scripts that wait": (
         {"package.json": scripts(test="jest --watch", typecheck="tsc -w", test__unit="jest --ci", lint="nodemon x")},
-        {"npm run test:unit": "npm run test:unit --silent"},
+        {"npm run test:unit": "npm run test:unit"},
     ),
     "scripts that mend": (
         {"package.json": scripts(lint="eslint --fix .", lint__check="eslint .", test="jest -u")},
-        {"npm run lint:check": "npm run lint:check --silent"},
+        {"npm run lint:check": "npm run lint:check"},
     ),
     "types without a script": (
         {"package.json": scripts(test="jest"), "tsconfig.json": "{}"},
-        {"npm test": "npm test --silent", "tsc": "npx --no-install tsc --noEmit --pretty false"},
+        {"npm test": "npm test", "tsc": "tsc --noEmit"},
     ),
     "types of their own": (
         {"tsconfig.json": '{"references": []}', "node_modules/.bin/tsc": "x"},
-        {"tsc": "node_modules/.bin/tsc -b --noEmit --pretty false"},
+        {"tsc": "node_modules/.bin/tsc -b --noEmit"},
     ),
     "types in a lint script": (
         {"package.json": scripts(lint="tsc --noEmit && eslint ."), "tsconfig.json": "{}"},
-        {"npm run lint": "npm run lint --silent"},
+        {"npm run lint": "npm run lint"},
     ),
     "types only in the build": (
         {"package.json": scripts(build="tsc -p .")},
-        {"npm run build": "npm run build --silent"},
+        {"npm run build": "npm run build"},
     ),
     "a script of scripts": (
         {"package.json": scripts(check="npm run lint && npm run test", lint="x", test="y")},
-        {"npm run lint": "npm run lint --silent", "npm test": "npm test --silent"},
+        {"npm run lint": "npm run lint", "npm test": "npm test"},
     ),
     "a script that does more": (
         {"package.json": scripts(check="./check.sh", lint="x")},
-        {"npm run check": "npm run check --silent", "npm run lint": "npm run lint --silent"},
+        {"npm run check": "npm run check", "npm run lint": "npm run lint"},
     ),
     "a script that does more than run scripts": (
         {"package.json": scripts(ci="npm run lint && ./deploy-test.sh", lint="x", test="y")},
-        {"npm run ci": "npm run ci --silent", "npm test": "npm test --silent"},
+        {"npm run ci": "npm run ci", "npm test": "npm test"},
     ),
     "programs that no script runs": (
         {
@@ -174,7 +174,7 @@ PROJECTS = {
             "vitest.config.ts": "",
             "node_modules/.bin/vitest": "x",
         },
-        {"eslint": "npx --no-install eslint .", "vitest": "node_modules/.bin/vitest run"},
+        {"eslint": "eslint .", "vitest": "node_modules/.bin/vitest run"},
     ),
     "rust": (
         {"Cargo.toml": CARGO},
@@ -230,7 +230,7 @@ PROJECTS = {
     "cmake that is not": ({"CMakeLists.txt": ""}, {}),
     "dotnet": (
         {"X.sln": ""},
-        {"dotnet build": "dotnet build --nologo", "dotnet test": "dotnet test --nologo"},
+        {"dotnet build": "dotnet build", "dotnet test": "dotnet test"},
     ),
     "elixir": (
         {"mix.exs": "", ".formatter.exs": ""},
@@ -322,7 +322,7 @@ def test_projects_below_are_found_one_and_two_levels_down(tmp_path):
         },
     )
 
-    assert lines(known.checks) == {"api: pytest": "pytest", "apps/web: npm test": "npm test --silent"}
+    assert lines(known.checks) == {"api: pytest": "pytest", "apps/web: npm test": "npm test"}
     assert [check.folder for check in known.checks] == [str(tmp_path / "api"), str(tmp_path / "apps/web")]
     assert known.checks[0].source == "api/pyproject.toml"
 
@@ -391,7 +391,23 @@ def test_a_check_of_the_settings_stays_in_the_workspace(folder, tmp_path):
     known = found(work, commands={"x": CheckCommand(command="x", folder=folder)})
 
     assert known.checks == ()
-    assert "x of the settings is left out" in known.warnings[0]
+    assert "is not in" in known.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "why"),
+    [
+        pytest.param("\u200b", CheckCommand(command="x"), "it has no name that can be seen", id="name"),
+        pytest.param("x", CheckCommand(command=" "), "it has no command", id="command"),
+        pytest.param("x", CheckCommand(command="x", folder="../up"), "its folder ../up is not in", id="outside"),
+        pytest.param("x", CheckCommand(command="x", folder="gone"), "its folder gone is not there", id="gone"),
+    ],
+)
+def test_a_check_of_the_settings_that_is_left_out_says_why(name, command, why, tmp_path):
+    known = found(tmp_path, commands={name: command})
+
+    assert known.checks == ()
+    assert why in known.warnings[0]
 
 
 def test_what_the_settings_disable_runs_only_when_it_is_named(tmp_path):
@@ -420,11 +436,29 @@ def test_a_target_of_the_root_stands_for_what_it_runs_in_a_folder(tmp_path):
 
 
 def test_files_are_not_read_without_end(tmp_path):
-    files = {f"requirements{number:02}.txt": "x" * MOST_BYTES for number in range(70)}
+    files = {f"requirements{number:02}.txt": "x" * MOST_BYTES for number in range(20)}
 
     known = found(tmp_path, {"setup.py": "", **files})
 
     assert any("the rest is not read" in warning for warning in known.warnings)
+
+
+_LONG = MOST_BYTES - 30_000
+HEAVY = {
+    "one name very often": "test " * 20_000 + ":\n" + "\tpytest\n" * 20_000,
+    "many names": " ".join(f"t{number}" for number in range(3000)) + ":\n" + "\tx\n" * (_LONG // 3),
+    "much that is needed": "test: " + "x " * 50_000 + "\n" + "test: y\n" * 10_000,
+    "calls": "test:\n" + ("\tmake " + "-a " * 1000 + "!\n") * (_LONG // 3008),
+    "variables": "A=$(B)$(B)$(B)\nB=$(A)$(A)$(A)\ntest:\n" + "\t$(A)$(B)$(A)$(B)\n" * (_LONG // 18),
+    "commands": "test:\n" + ("\t" + ";" * 3900 + "\n") * (_LONG // 3902),
+}
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in HEAVY.items()])
+def test_a_makefile_that_is_made_to_be_slow_is_not(text, tmp_path):
+    known = found(tmp_path, {f"p{number}/Makefile": text[:MOST_BYTES] for number in range(4)})
+
+    assert all(check.command == "make test" for check in known.checks)
 
 
 def test_there_are_not_more_checks_than_anybody_reads(tmp_path):
@@ -514,9 +548,7 @@ def test_what_a_file_names_is_never_part_of_a_command_line(name, tmp_path):
     )
 
     told = {*lines([*known.checks, *known.others]).values()}
-    assert told <= {
-        *("npm test --silent", "make test", "task verify", "just lint", "ruff check", "ruff format --check", "mypy")
-    }
+    assert told <= {*("npm test", "make test", "task verify", "just lint", "ruff check", "ruff format --check", "mypy")}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")

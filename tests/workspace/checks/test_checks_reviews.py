@@ -270,6 +270,16 @@ def test_there_are_not_more_reviews_than_anybody_pays_for(scene):
     assert "more than" in found.warnings[0]
 
 
+def test_a_file_that_says_much_without_effect_does_not_flood_anybody(scene):
+    for number in range(3):
+        put(scene.work / ".agents/checks", f"r{number}", **{f"k{key}": "v" for key in range(500)})
+
+    found = scene.found()
+
+    assert len(found.reviews) == 3
+    assert len(found.warnings) == 20
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no such files there")
 def test_a_pipe_in_the_place_of_a_review_holds_nobody_up(scene):
     (scene.work / ".agents/checks").mkdir(parents=True)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ferrule.workspace.checks.files import reader
 from ferrule.workspace.checks.found import Found, find
-from ferrule.workspace.checks.recipes import closure, read_just, read_make, read_task
+from ferrule.workspace.checks.recipes import Recipe, closure, read_just, read_make, read_task
 from ferrule.workspace.checks.targets import does
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail
@@ -193,8 +193,10 @@ def test_a_variable_that_grows_is_not_followed_far():
     assert len(grown["test"].lines[0]) <= 4000
 
 
-def test_a_taskfile_with_anchors_is_not_read():
-    assert read_task("tasks:\n  a: &x {cmds: [y]}\n  test: *x\n") == {}
+def test_a_taskfile_with_anchors_is_not_expanded():
+    recipes = read_task("tasks:\n  a: &x {cmds: [y]}\n  test: *x\n")
+
+    assert recipes == {"a": Recipe(), "test": Recipe()}
 
 
 def test_lines_that_go_on_are_one():
@@ -216,3 +218,16 @@ def test_any_text_can_be_read(read, text):
 def test_a_large_file_is_read_in_one_go(read, piece):
     """Each of these takes milliseconds; what walks back would not come to an end."""
     assert len(read(piece * (200_000 // len(piece)))) <= 2000
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param("x: &x [a]\ny: *x\n", id="anchors"),
+        pytest.param("# " + "x" * 20_000 + "\n", id="long"),
+    ],
+)
+def test_tasks_of_a_file_that_is_not_read_whole_are_known_by_their_names(more):
+    text = f"vars:\n  test: x\n{more}tasks:\n  lint:\n    cmds:\n      - check: x\n  test: pytest\nend:\n  ci: x\n"
+
+    assert list(read_task(text)) == ["lint", "test"]

@@ -3,35 +3,34 @@
 import os
 import re
 import shlex
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ferrule.core.access import Access, within
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Context
+from ferrule.support.beneath import is_regular, read_all
 from ferrule.support.threads import Threads
+from ferrule.tools.checks.repository import environment, settings, top_of
 from ferrule.tools.shell.starting import begin
+from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail
 
 UNCOMMITTED = "uncommitted changes"
-_DIFF = "git --no-pager diff --no-color --no-ext-diff --no-textconv --relative {} --"
+_DIFF = "git --no-pager diff --no-color --no-ext-diff --no-textconv --ignore-submodules=dirty --relative {} --"
 _UNTRACKED = "git ls-files --others --exclude-standard"
 _REVISIONS = r"[\w@][\w./~^@{}+-]*(?:\.\.\.?[\w@][\w./~^@{}+-]*)?"
+_BEFORE = (r"(?m)^--- a/(.*?)\t?$", r"(?m)^(?:rename|copy) from (.*)$")
+_NOW = (
+    r"(?m)^\+\+\+ b/(.*?)\t?$",
+    r"(?m)^--- a/(.*?)\t?$",
+    r"(?m)^rename to (.*)$",
+    r"\Adiff --git a/(.*) b/\1$",
+)
 _MOST_CHARS = 2_000_000
 _SECONDS = 60.0
-_ENVIRONMENT: Mapping[str, str] = MappingProxyType(
-    {
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_CONFIG_COUNT": "3",
-        "GIT_CONFIG_KEY_0": "core.fsmonitor",
-        "GIT_CONFIG_VALUE_0": "false",
-        "GIT_CONFIG_KEY_1": "core.quotePath",
-        "GIT_CONFIG_VALUE_1": "false",
-        "GIT_CONFIG_KEY_2": "diff.noprefix",
-        "GIT_CONFIG_VALUE_2": "false",
-    }
-)
+_MOST_LOOKED_BYTES = 1 << 20
+"""Of a changed file, when it is looked at for what a diff does not show."""
 
 
 class Change(NamedTuple):
@@ -40,7 +39,7 @@ class Change(NamedTuple):
     path: str
     """Absolute."""
     diff: str = ""
-    """Empty for a file that git does not know yet."""
+    """Empty for a file that git does not know yet, and for one that would not be seen whole in it."""
 
 
 class Changes(NamedTuple):
@@ -64,34 +63,30 @@ def lines(about: str) -> tuple[str, str]:
 def looks(about: str, ctx: Context) -> list[Access]:
     """The commands as accesses; none where there is no repository."""
     folder = ctx.need(Jail).folder
-    return [Access.command(line, folder) for line in lines(about)] if _has_repository(folder) else []
+    return [Access.command(line, folder) for line in lines(about)] if top_of(folder) else []
 
 
 async def changes(about: str, ctx: Context) -> Changes:
     """What was changed in the workspace."""
     folder = ctx.need(Jail).folder
-    if not _has_repository(folder):
+    if not (top := top_of(folder)):
         return Changes(why_unknown="The folder is in no git repository.")
     let_in = {(access.key, access.folder) for access in ctx.touches if access.kind == "command"}
     diff, untracked = lines(about)
     if not {(diff, folder), (untracked, folder)} <= let_in:
         return Changes(why_unknown="Git was not let look.")
-    text, why = await _said(diff, folder, ctx)
-    new, _ = await _said(untracked, folder, ctx)
+    said = await ctx.need(Threads).run(settings, top)
+    if said.why_unsafe:
+        return Changes(why_unknown=f"Git was not asked, for {said.why_unsafe}.")
+    env = environment(said.filters)
+    text, why = await _said(diff, folder, env, ctx)
+    new, _ = await _said(untracked, folder, env, ctx)
     if why:
         return Changes(why_unknown=why)
-    return await ctx.need(Threads).run(_changes, text, new, folder)
+    return await ctx.need(Threads).run(_changes, text, new, ctx.need(Jail), ctx.need(Guard))
 
 
-def _has_repository(folder: str) -> bool:
-    while not os.path.lexists(os.path.join(folder, ".git")):
-        if os.path.dirname(folder) == folder:
-            return False
-        folder = os.path.dirname(folder)
-    return True
-
-
-async def _said(line: str, folder: str, ctx: Context) -> tuple[str, str]:
+async def _said(line: str, folder: str, env: Mapping[str, str], ctx: Context) -> tuple[str, str]:
     """What git answers, and why it does not."""
     try:
         begun = await begin(
@@ -101,7 +96,7 @@ async def _said(line: str, folder: str, ctx: Context) -> tuple[str, str]:
             head_chars=_MOST_CHARS,
             tail_chars=0,
             apart=True,
-            env=_ENVIRONMENT,
+            env=env,
             tell=lambda _: None,
         )
     except ToolFailure as failure:
@@ -126,22 +121,49 @@ async def _said(line: str, folder: str, ctx: Context) -> tuple[str, str]:
     return finished.text, ""
 
 
-def _changes(text: str, new: str, folder: str) -> Changes:
+def _changes(text: str, new: str, jail: Jail, guard: Guard) -> Changes:
     found: dict[str, Change] = {}
+    folder = jail.folder
     for part in re.split(r"(?m)^(?=diff --git )", text):
         if (named := _name(part)) is not None:
             path = os.path.join(folder, named)
-            found[path] = Change(path, part)
+            # What it was called before counts as well: lines of it are shown.
+            before = os.path.join(folder, _name(part, _BEFORE) or named)
+            if _may_be_seen(before, guard):
+                found[path] = Change(path, "" if _hides(path, jail) else part)
     for name in new.splitlines():
         if name and not name.startswith('"'):  # a name that git has to quote is nobody's source
             path = os.path.join(folder, name)
             found.setdefault(path, Change(path))
-    return Changes(tuple(found.values()))
+    return Changes(tuple(one for one in found.values() if _may_be_seen(one.path, guard)))
 
 
-def _name(part: str) -> str | None:
+def _may_be_seen(path: str, guard: Guard) -> bool:
+    """Is it no secret? What no tool reads to a model is not shown to a reviewer either, as it is now or as it was."""
+    try:
+        guard.check_read(path)
+    except ToolFailure:
+        return False
+    return True
+
+
+def _hides(path: str, jail: Jail) -> bool:
+    """Has the file returns within its lines? To many languages they end a line, and on a screen they draw over it."""
+    try:
+        with jail.place(jail.real(path)).folder() as folder:
+            descriptor = folder.open(os.path.basename(path))
+            try:
+                raw = read_all(descriptor, _MOST_LOOKED_BYTES) if is_regular(descriptor) else b""
+            finally:
+                os.close(descriptor)
+    except (OSError, ToolFailure):  # it is gone, which is a change as well
+        return False
+    return re.search(rb"\r(?!\n|\Z)", raw) is not None
+
+
+def _name(part: str, patterns: Sequence[str] = _NOW) -> str | None:
     """The file that a part of a diff is about."""
-    for pattern in (r"(?m)^\+\+\+ b/(.*?)\t?$", r"(?m)^--- a/(.*?)\t?$", r"\Adiff --git a/(.*) b/\1$"):
+    for pattern in patterns:
         found = re.search(pattern, part.partition("\n@@")[0] if "^" in pattern else part.partition("\n")[0])
         if found is not None:
             return found[1]

@@ -46,12 +46,13 @@ class RunChecks(Tool[CheckArgs, CheckRun]):
         chosen: Chosen = await ctx.need(Threads).run(choose, args.only, args.path, args.review, ctx)
         for warning in chosen.warnings:
             ctx.note(warning)
-        if chosen.why_unreviewed:
-            ctx.note(f"The reviews of this project were not done: {chosen.why_unreviewed}.")
         board = Board(ctx, len(chosen.checks) + len(chosen.reviews))
+        if chosen.why_unreviewed and board.total and args.review is not False:
+            ctx.note(f"The reviews of this project were not done: {chosen.why_unreviewed}.")
         checked = await Round(ctx, board).run(chosen, args.diff or UNCOMMITTED) if board.total else ()
-        looked_in = () if checked else chosen.looked_in
-        run = CheckRun(tuple(checked), time.monotonic() - began, looked_in, ctx.need(Jail).folder)
+        run = CheckRun(tuple(checked), time.monotonic() - began, root=ctx.need(Jail).folder)
+        if not checked:
+            run = run._replace(looked_in=chosen.looked_in, known=chosen.known, why_unreviewed=chosen.why_unreviewed)
         board.done(run)
         return run
 

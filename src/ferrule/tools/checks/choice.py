@@ -31,16 +31,18 @@ class Chosen(NamedTuple):
     warnings: tuple[str, ...] = ()
     why_unreviewed: str = ""
     """Why reviews that there are will not be done; empty where there are none, or they will be."""
+    known: tuple[str, ...] = ()
+    """The names of all checks and reviews that there are."""
 
 
 def choose(only: Sequence[str], path: str, review: bool | None, ctx: Context) -> Chosen:  # noqa: FBT001 - an argument
     """Read the project's files and choose. Raises `BadArguments` for names that nothing has."""
-    folder = _folder(path, ctx)
+    folder = as_folder(path, ctx.path(path or "."), ctx.need(Jail), ctx.need(Guard))
     found, reviewing = known(folder, ctx.need(Jail), ctx.need(Guard), ctx.need(Settings).checks)
     checks, reviews = found.checks, tuple(reviewing.reviews)
+    root, every = ctx.need(Jail).folder, (*found.checks, *found.others)
+    titles = {one: title(one, root) for one in reviews}
     if only:
-        root, every = ctx.need(Jail).folder, (*found.checks, *found.others)
-        titles = {one: title(one, root) for one in reviews}
         named = _named(only, every, found.checks, titles, ctx)
         checks = tuple(one for one in every if one.name in named)
         reviews = tuple(one for one in reviews if titles[one] in named)
@@ -50,15 +52,15 @@ def choose(only: Sequence[str], path: str, review: bool | None, ctx: Context) ->
         () if why else reviews,
         found.looked_in,
         (*found.warnings, *reviewing.warnings),
-        "" if review is False else why,
+        why,
+        (*(one.name for one in every), *titles.values()),
     )
 
 
-def _folder(path: str, ctx: Context) -> str:
-    jail = ctx.need(Jail)
-    folder = ctx.path(path or ".")
-    jail.place(folder)  # raises for what is outside
-    ctx.need(Guard).check_read(folder)
+def as_folder(path: str, folder: str, jail: Jail, guard: Guard) -> str:
+    """The folder that `path` names, absolute and real; raises for what is none, or not in the workspace."""
+    jail.place(folder)
+    guard.check_read(folder)
     if not os.path.isdir(folder):
         raise ToolFailure(f"{path} is not a folder; name one, or leave it out.", code="not-a-folder", path=folder)
     return folder
@@ -139,6 +141,8 @@ def _unknown(word: str, names: Sequence[str], ctx: Context) -> str:
 
 def _unreviewed(review: bool | None, ctx: Context) -> str:  # noqa: FBT001 - an argument
     """Why reviews are not done; empty where they are."""
-    if review is False or (review is None and not ctx.need(Settings).checks.review):
+    if review is False:
+        return "the call leaves them out"
+    if review is None and not ctx.need(Settings).checks.review:
         return "checks.review is off"
     return "" if subagents(ctx).can_run else "this session has no model for subagents"

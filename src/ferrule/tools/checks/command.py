@@ -27,8 +27,17 @@ TAIL_LINES = 40
 _TAIL_CHARS = 8_000
 _DENIED_CHARS = 4_000
 _NOT_FOUND = 127
-_ENVIRONMENT: Mapping[str, str] = MappingProxyType({"CI": "1", "NO_COLOR": "1"})
-"""Nothing watches, asks or colours. `FORCE_COLOR` is not set: for some programs it means colour whatever it says."""
+_COMPLAINT_LINES = 30
+_COMPLAINT_CHARS = 300
+_ENVIRONMENT: Mapping[str, str] = MappingProxyType(
+    {"CI": "1", "NO_COLOR": "1", "DOTNET_NOLOGO": "1", "npm_config_fetch_retries": "0"}
+)
+"""Nothing watches, asks or colours. `FORCE_COLOR` is not set: for some programs it means colour whatever it says.
+
+What npm has not got at hand it does not get in a sandbox either, and would try for more than a minute.
+"""
+_NPM: Mapping[str, str] = MappingProxyType({**_ENVIRONMENT, "npm_config_loglevel": "silent"})
+"""The same for npm, which tells the script's name before the script and advises people after it."""
 _INSTALL = {
     "go": "https://go.dev/dl",
     "gofmt": "https://go.dev/dl",
@@ -37,7 +46,6 @@ _INSTALL = {
     "cargo-clippy": "rustup component add clippy",
     "cargo-fmt": "rustup component add rustfmt",
     "npm": "https://nodejs.org",
-    "npx": "https://nodejs.org",
     "node": "https://nodejs.org",
     "pnpm": "npm install -g pnpm",
     "yarn": "npm install -g yarn",
@@ -48,6 +56,20 @@ _INSTALL = {
     "uv": "https://docs.astral.sh/uv",
     "pre-commit": "pip install pre-commit",
 }
+_NODE = {
+    "tsc": "typescript",
+    "eslint": "eslint",
+    "biome": "@biomejs/biome",
+    "vitest": "vitest",
+    "jest": "jest",
+    "prettier": "prettier",
+}
+_NOT_THERE = re.compile(
+    r"(?:/\S*/)?(?:sh|bash|dash|ash)(?:\[\d+\])?: (?:line )?(?:\d+: )?([\w.@/+-]+): (?:command )?not found"
+    r"|zsh:(?:\d+:)? command not found: ([\w.@/+-]+)"
+    r"|(?:make|gmake)(?:\[\d+\])?: ([\w.@/+-]+): (?:No such file or directory|Command not found)"
+)
+"""What shells say of a program that is not there, and make, which starts plain ones without a shell."""
 _PACKAGES = ("npm", "pnpm", "yarn", "bun")
 _PYTHON = (
     "ruff",
@@ -92,6 +114,8 @@ def missing(check: Check, program: str = "") -> Checked:
     program = program or check.program
     name = os.path.basename(program)
     install = f"pip install {name}" if name in _PYTHON else _INSTALL.get(name, "")
+    if name in _NODE and program == check.program:
+        install = f"npm install --save-dev {_NODE[name]}"
     if program != check.program and check.program in _PACKAGES:
         install = f"{check.program} install"  # what a script of the project wants is what the project asks for
     how = f" Get it with: {install}." if install else ""
@@ -108,7 +132,7 @@ async def ran(check: Check, ctx: Context) -> Ended:
             cwd=check.folder,
             head_chars=HALF_CHARS,
             tail_chars=HALF_CHARS,
-            env=_ENVIRONMENT,
+            env=_NPM if check.program == "npm" else _ENVIRONMENT,
             tell=lambda _: None,
         )
     except ToolFailure as failure:
@@ -123,7 +147,11 @@ async def ran(check: Check, ctx: Context) -> Ended:
     finished = begun.running.finished()
     ended = Checked(check, "passed", time.monotonic() - began, finished.exit_code)
     if finished.exit_code:
-        ended = await _failed(ended, begun, finished, ctx)
+        try:
+            ended = await _failed(ended, begun, finished, ctx)
+        except BaseException:
+            _forget(begun.log)
+            raise
     _tell_log(check, finished, ctx)
     log = begun.log if begun.log is not None and finished.logged_bytes else ""
     shown = len(ended.output.strip()) >= len(finished.text.strip())
@@ -133,11 +161,15 @@ async def ran(check: Check, ctx: Context) -> Ended:
 async def _failed(ended: Checked, begun: Begun, finished: Finished, ctx: Context) -> Checked:
     assert finished.exit_code is not None
     text, check = finished.text, ended.check
-    if finished.exit_code == _NOT_FOUND and (program := _not_found(text)):
-        lacks = missing(check, program)
-        return lacks._replace(seconds=ended.seconds, exit_code=_NOT_FOUND, output=_tail(text))
-    problems = await ctx.need(Threads).run(_problems, check, text, ctx.need(Jail).folder)
+    problems: tuple[Problem, ...] = ()
+    lacking = _not_found(text)
+    if finished.exit_code != _NOT_FOUND or not lacking:
+        problems = await ctx.need(Threads).run(_problems, check, text, ctx.need(Jail).folder)
+    if lacking and not problems:
+        # make and its like end with a code of their own where a shell of theirs has not found a program.
+        return missing(check, lacking)._replace(seconds=ended.seconds, exit_code=finished.exit_code, output=_tail(text))
     why = ctx.need(Confinement).denied(text[-_DENIED_CHARS:], finished.exit_code)
+    why = f"{lacking} was not found. {why}".rstrip() if lacking else why
     limit = reached(begun.limits, finished.exit_code, text) or ""
     return ended._replace(
         status="failed",
@@ -155,9 +187,12 @@ def _problems(check: Check, text: str, root: str) -> tuple[Problem, ...]:
 
 
 def _not_found(text: str) -> str:
-    """The program that a shell has not found, by the last words of its complaint."""
-    found = re.findall(r"(?m)^.*?([\w.@/+-]+): (?:command )?not found\s*$", text)
-    return str(found[-1]) if found else ""
+    """The program that a shell has not found, by its complaint among the last lines."""
+    for line in reversed(text[-_DENIED_CHARS:].splitlines()[-_COMPLAINT_LINES:]):
+        said = _NOT_THERE.fullmatch(line.rstrip()) if len(line) <= _COMPLAINT_CHARS else None
+        if said is not None:
+            return str(said[1] or said[2] or said[3])
+    return ""
 
 
 def _tail(text: str) -> str:

@@ -146,7 +146,7 @@ def _shown(touched: tuple[Change, ...], root: str) -> Iterator[str]:
 
 def _issues(text: str) -> list[Any] | None:
     """The findings in an answer: in a fence, alone, or somewhere in it. None where there is no such thing."""
-    fenced = re.findall(r"```(?:json)?\s*\n(.*?)```", text, re.DOTALL)
+    fenced = re.findall(r"```(?:json)?[^\S\n]*\n(.*?)```", text, re.DOTALL)
     braced = text[text.find("{") : text.rfind("}") + 1]
     for candidate in (*reversed(fenced), text, braced):
         try:

@@ -97,9 +97,10 @@ class Round:
         return await review_all(chosen.reviews, about, self._ctx, self._board)
 
     async def _keep(self) -> None:
-        """Keep the whole outputs together, under headings, where the outcome does not hold them."""
+        """Keep the whole outputs together, under headings, where something is wrong and not all that was said of it is
+        in the outcome."""
         printed = [ended for ended in self._ended if ended.log]
-        if all(ended.is_whole for ended in printed):
+        if all(ended.is_whole or ended.checked.status == "passed" for ended in printed):
             return
         path = self._ctx.new_log()
         if path is None:

@@ -39,7 +39,7 @@ MOST_CHECKS = 40
 """That run by default; as many again are known."""
 MOST_FOLDERS = 1000
 MOST_LEVELS = 2
-MOST_BYTES_TOGETHER = 16 << 20
+MOST_BYTES_TOGETHER = 4 << 20
 """Of all files that are read for one look."""
 _MOST_OTHERS = 80
 _MOST_LOOKED = 100
@@ -102,8 +102,8 @@ def find(
             found.setdefault(check.name, (check, row.is_default))
     for name, command in (commands or {}).items():
         own = _own(name, command, root)
-        if own is None:
-            warn(f"The check {name} of the settings is left out: it has no name, or its folder is not in {root}.")
+        if isinstance(own, str):
+            warn(f"The check {name!r} of the settings is left out: {own}.")
         else:
             found[own.name] = (own, True)
     checks = [check for check, is_default in found.values() if is_default and not _is_disabled(check.name, disable)]
@@ -168,11 +168,17 @@ def _check(files: Files, row: Row) -> Check:
     )
 
 
-def _own(name: str, command: CheckCommand, root: str) -> Check | None:
-    """A check of the settings; they may name no folder outside."""
+def _own(name: str, command: CheckCommand, root: str) -> Check | str:
+    """A check of the settings, or why it is none; they may name no folder outside."""
     folder = os.path.realpath(os.path.join(root, command.folder))
-    if not within(folder, root) or not shown(name) or not command.command.strip():
-        return None
+    if not shown(name):
+        return "it has no name that can be seen"
+    if not command.command.strip():
+        return "it has no command"
+    if not within(folder, root):
+        return f"its folder {command.folder} is not in {root}"
+    if not os.path.isdir(folder):
+        return f"its folder {command.folder} is not there"
     return Check(shown(name)[:_MOST_NAME_CHARS], command.kind, command.command, folder, "settings", command.shares)
 
 

@@ -49,7 +49,6 @@ _WATCHES = (
     r"(?=\s|$)"
 )
 _MENDS = r"(?:^|\s)(?:--fix|--write|--apply|-u|--update(?:-?snapshots?)?)(?=[\s=]|$)"
-_VITEST = r"(?:npx )?vitest(?: --[\w:=./-]+)*"
 _TYPES = r"(?:^|[\s/&;|])(?:tsc|tsgo|vue-tsc|svelte-check|astro check|flow check)(?=\s|$)"
 _CONFIGURED: tuple[tuple[str, CheckKind, str, str], ...] = (
     ("biome", "lint", "ci --colors=off", r"biome\.jsonc?"),
@@ -148,10 +147,9 @@ def _row(runner: str, kind: CheckKind, name: str, line: str) -> Row | None:
     if _PLACEHOLDER in line or any(re.search(pattern, line) for pattern in (_WATCHES, _MENDS)):
         return None
     words = "test" if name == "test" and runner != "bun" else f"run {shlex.quote(name)}"
-    command = f"{runner} {words}{' --silent' if runner == 'npm' else ''}"
-    # Without a terminal vitest runs once by itself, but not everything that starts it is without one.
-    if re.fullmatch(_VITEST, line.strip()):
-        command += " -- --run" if runner == "npm" else " --run"
+    # In plain words, which is what the policy knows. That npm is silent and that vitest runs once is said by the
+    # environment that checks run in.
+    command = f"{runner} {words}"
     does = (f"{runner} {words}", f"{runner} run {name}", f"{runner} {name}")
     return Row(f"{runner} {words}", kind, command, PACKAGE, runner, "dist" if kind == "build" else "", does)
 
@@ -160,10 +158,13 @@ def _tsc(files: Files) -> Row:
     # A tsconfig.json that only refers to others checks nothing by itself.
     words = "-b --noEmit" if b'"references"' in files.raw("tsconfig.json") else "--noEmit"
     called, program = _called(files, "tsc")
-    return Row("tsc", "types", f"{called} {words} --pretty false", "tsconfig.json", program, does=("tsc",))
+    return Row("tsc", "types", f"{called} {words}", "tsconfig.json", program, does=("tsc",))
 
 
 def _called(files: Files, program: str) -> tuple[str, str]:
-    """How a program of the project is called, and what that needs; nothing is fetched for it."""
-    own = files.own(program, "node_modules/.bin")
-    return (own, own) if own else (f"npx --no-install {program}", "npx")
+    """How a program of the project is called, and what that needs: its own copy, else the one on PATH.
+
+    `npx` is never asked for it: where it finds none it goes to the network, whatever it is told about installing.
+    """
+    called = files.own(program, "node_modules/.bin") or program
+    return called, called

@@ -63,8 +63,8 @@ _NATIVE = (
 )
 _SOLUTIONS = "*.sln *.slnx *.csproj *.fsproj *.vbproj"
 _DOTNET = (
-    Rule(_SOLUTIONS, "dotnet build", "build", "dotnet build --nologo", "dotnet"),
-    Rule(_SOLUTIONS, "dotnet test", "tests", "dotnet test --nologo", "dotnet"),
+    Rule(_SOLUTIONS, "dotnet build", "build", "dotnet build", "dotnet"),
+    Rule(_SOLUTIONS, "dotnet test", "tests", "dotnet test", "dotnet"),
     Rule(_SOLUTIONS, "dotnet format", "format", "dotnet format --verify-no-changes", "dotnet", is_default=False),
 )
 _ELIXIR = (

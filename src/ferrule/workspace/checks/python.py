@@ -67,9 +67,9 @@ def rows(files: Files) -> Iterator[Row]:
     """The checks of the folder."""
     tests = _test_files(files)
     # A folder below that only has tests in it belongs to a project above, or to none.
-    if not files.has(*_MARKS) and (files.shown or not tests):
-        return
     asked = asked_for(files)
+    if not files.has(*_MARKS) and not asked and (files.shown or not tests):
+        return
     found = [*_linters(files, asked), *_types(files, asked), *_tests(files, tests, asked)]
     yield from (row._replace(is_default=row.is_default and not _is_spare(files, row, found)) for row in found)
     for program, source in (("tox", _tox(files)), ("nox", files.has("noxfile.py"))):
@@ -182,7 +182,8 @@ def _unittest(files: Files, source: str) -> Row:
     python, program = run_as(files, "python")
     folder = source.partition("/")[0] if "/" in source else "."
     is_package = folder != "." and os.path.isfile(os.path.join(files.folder, folder, "__init__.py"))
-    words = f"-m unittest discover -s {folder}{' -t .' if is_package else ''}"
+    # A folder of tests that is a package is found from here, under its own name.
+    words = "-m unittest discover" if is_package else f"-m unittest discover -s {folder}"
     return Row("unittest", "tests", f"{python} {words}", source, program, does=("unittest",))
 
 

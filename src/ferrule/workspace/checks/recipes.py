@@ -1,5 +1,6 @@
 """The targets of Makefiles, justfiles and Taskfiles and what each of them would run, read without running anything."""
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -7,9 +8,17 @@ from typing import Any, NamedTuple
 from ferrule.workspace.checks.files import Files
 
 _MOST_TARGETS = 2000
-_MOST_LINES = 2000
+_MOST_LINES = 300
 """Of one target with all that it needs."""
+_MOST_LINES_TOGETHER = 5_000
+"""Of all targets of a file; a line counts for each target that it belongs to."""
 _MOST_LINE_CHARS = 4000
+_MOST_NAMES = 50
+"""Of the targets that one rule is about."""
+_MOST_NEEDS = 200
+"""Of one rule."""
+_MOST_EXPANDED_CHARS = 500_000
+"""Of all lines of a file, with the variables put in."""
 _MOST_ROUNDS = 4
 _ASSIGNMENT = r"(?:export\s+)?([A-Za-z_][\w.-]*)\s*(?::{0,3}|[?+!])=\s*(.*)"
 _VARIABLE = r"\$(?:\(([\w.-]+)\)|\{([\w.-]+)\})"
@@ -57,18 +66,31 @@ class _Book:
     """Targets while they are being read."""
 
     def __init__(self, program: str) -> None:
-        self._program = program
+        self._program = re.compile(rf"[@+-]*(?:{program})(?=\s)")
         self._targets: dict[str, tuple[list[str], list[str]]] = {}
+        self._left = _MOST_LINES_TOGETHER
 
     def add(self, names: Iterable[str], needs: Iterable[str] = (), line: str = "") -> None:
+        if line and self._left <= 0:
+            return
+        line = line[:_MOST_LINE_CHARS]
+        needs = [*itertools.islice(needs, _MOST_NEEDS), *(self._called(line) if line else ())]
         for name in names:
             if name not in self._targets and len(self._targets) >= _MOST_TARGETS:
                 continue
             needed, lines = self._targets.setdefault(name, ([], []))
-            needed += needs
+            if len(needed) < _MOST_LINES:
+                needed += needs
             if line and len(lines) < _MOST_LINES:
-                lines.append(line[:_MOST_LINE_CHARS])
-                needed += _called(line[:_MOST_LINE_CHARS], self._program)
+                lines.append(line)
+                self._left -= 1
+
+    def _called(self, line: str) -> list[str]:
+        """The targets of the same file that a line calls."""
+        call = self._program.match(line)
+        words = line[call.end() :].split() if call else []
+        is_plain = all(re.fullmatch(r"[\w.-]+", word) for word in words)
+        return [word for word in words if not word.startswith("-")][:_MOST_NEEDS] if is_plain else []
 
     def recipes(self) -> dict[str, Recipe]:
         return {
@@ -93,7 +115,8 @@ def read_make(text: str) -> dict[str, Recipe]:
             values[assignment[1]] = assignment[2].partition(" #")[0].strip()
         else:
             names = _rule(book, line)
-    return {name: _expanded(recipe, values) for name, recipe in book.recipes().items()}
+    expand = _Expanding(values)
+    return {name: recipe._replace(lines=expand(recipe.lines)) for name, recipe in book.recipes().items()}
 
 
 def _rule(book: _Book, line: str) -> list[str]:
@@ -104,32 +127,32 @@ def _rule(book: _Book, line: str) -> list[str]:
     needs, _, first = rest.lstrip(":").partition("#")[0].partition(";")
     if re.match(r"\s*[A-Za-z_][\w-]*\s*[:?+]?=", needs):  # a variable that holds for the target
         return []
-    names = [] if "%" in line else [name for name in head.split() if re.fullmatch(r"[A-Za-z][\w.-]*", name)]
+    words = [] if "%" in line else dict.fromkeys(head.split())
+    names = [name for name in itertools.islice(words, _MOST_NAMES) if re.fullmatch(r"[A-Za-z][\w.-]*", name)]
     book.add(names, [need for need in needs.split() if need != "|"], first.strip())
     return names
 
 
-def _called(line: str, program: str) -> list[str]:
-    """The targets of the same file that a line calls."""
-    call = re.match(rf"[@+-]*(?:{program})((?:\s+(?:--?[\w-]+|[\w.-]+))+)\s*$", line)
-    return [word for word in call[1].split() if not word.startswith("-")] if call else []
+class _Expanding:
+    """Puts plain variables into lines, as far as that goes and costs little: they are only looked at."""
 
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+        self._left = _MOST_EXPANDED_CHARS
 
-def _expanded(recipe: Recipe, values: Mapping[str, str]) -> Recipe:
-    """The recipe with plain variables put in, as far as that goes; it is only looked at."""
+    def __call__(self, lines: Iterable[str]) -> tuple[str, ...]:
+        return tuple(map(self._expanded, lines))
 
-    def value(match: re.Match[str]) -> str:
-        return values.get(match[1] or match[2], match[0])
-
-    lines = []
-    for line in recipe.lines:
-        expanded = line
+    def _expanded(self, line: str) -> str:
         for _ in range(_MOST_ROUNDS):
-            if "$" not in expanded or len(expanded) > _MOST_LINE_CHARS:
+            if "$" not in line or len(line) > _MOST_LINE_CHARS or self._left <= 0:
                 break
-            expanded = re.sub(_VARIABLE, value, expanded)
-        lines.append(expanded[:_MOST_LINE_CHARS])
-    return recipe._replace(lines=tuple(lines))
+            line = re.sub(_VARIABLE, self._value, line)
+            self._left -= len(line)
+        return line[:_MOST_LINE_CHARS]
+
+    def _value(self, match: re.Match[str]) -> str:
+        return self._values.get(match[1] or match[2], match[0])[:_MOST_LINE_CHARS]
 
 
 def read_just(text: str) -> dict[str, Recipe]:
@@ -160,6 +183,8 @@ def read_task(text: str) -> dict[str, Recipe]:
     from ferrule.support.frontmatter import front_matter  # it brings in the reader of YAML
 
     content = front_matter(f"---\n{text.removeprefix('---').lstrip()}\n---\n")
+    if content.problem:  # it is long, or has anchors: what its tasks do is not known then, but they are
+        return dict.fromkeys(_task_names(text), Recipe())
     tasks = content.values.get("tasks")
     found: dict[str, Recipe] = {}
     for name, task in list(tasks.items())[:_MOST_TARGETS] if isinstance(tasks, dict) else ():
@@ -169,6 +194,18 @@ def read_task(text: str) -> dict[str, Recipe]:
         lines = tuple(line for one in commands if not one.startswith("\0") for line in one.splitlines())
         found[name] = Recipe(tuple(one.removeprefix("\0") for one in needs), lines[:_MOST_LINES])
     return found
+
+
+def _task_names(text: str) -> Iterator[str]:
+    """The keys one level below `tasks`, by how far they are to the right."""
+    indent, is_below = "", False
+    for line in text.splitlines():
+        if line[:1].strip() and not line.startswith("#"):
+            is_below = line.rstrip() == "tasks:"
+        elif is_below and (key := re.match(r"( {1,8})([A-Za-z][\w-]{0,99}):(?:\s|$)", line)):
+            indent = indent or key[1]
+            if key[1] == indent:
+                yield key[2]
 
 
 def _parts(value: Any) -> Iterator[str]:

@@ -29,6 +29,7 @@ MOST_LEVELS = 6
 _MOST_ENTRIES = 2000
 _MOST_NAME_CHARS = 100
 _MOST_ABOVE = 20
+_MOST_WARNINGS = 20
 _FOLDER = (".agents", "checks")
 _GLOBAL = ((".config", "amp", "checks"), (".config", "agents", "checks"))
 _IMPORTANCES: dict[str, Importance] = {"low": "low", "medium": "medium", "high": "high", "critical": "critical"}
@@ -68,7 +69,8 @@ def find_reviews(jail: Jail, guard: Guard, *, beside: str, home: str) -> Reviews
     warnings: dict[str, None] = {}
 
     def warn(sentence: str) -> None:
-        warnings[shown(sentence)] = None
+        if len(warnings) < _MOST_WARNINGS:
+            warnings[shown(sentence)] = None
 
     found: list[Review] = []
     places = itertools.chain(_below(jail.folder, warn), _above(jail.folder), _own(jail, beside, home))

@@ -33,6 +33,8 @@ _RUN = re.compile(
 )
 _MENDS = re.compile(r"\s(?:--fix|--write|--apply|--watch\w*|-w)(?=[\s=]|$)")
 _ENTERS = re.compile(r"(?:\bcd|\s-C|\s--prefix|\s--directory|\s--cwd)[ =]+([\w./-]+)")
+_MOST_COMMANDS = 50
+"""Of one line."""
 _SAYS = frozenset({"echo", "printf", "true", ":", ""})
 
 
@@ -110,7 +112,7 @@ def does(line: str) -> Iterator[str]:
 
 
 def _commands(line: str) -> Iterator[list[str]]:
-    for part in re.split(r"&&|\|\|?|;", line):
+    for part in re.split(r"&&|\|\|?|;", line, maxsplit=_MOST_COMMANDS)[:_MOST_COMMANDS]:
         left = re.sub(r"^[\s@+(-]+", "", part)
         for _ in range(6):
             shorter = re.sub(r"^[A-Za-z_]\w*=\S*\s+", "", left)
