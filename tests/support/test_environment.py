@@ -84,6 +84,13 @@ def test_the_longest_value_that_a_system_takes_is_looked_at_in_no_time(piece):
     assert "DATA" in quiet_environment({"DATA": piece * (131_072 // len(piece))})
 
 
+@pytest.mark.parametrize("name", ["HOME", "PATH", "TMPDIR"])
+def test_a_folder_that_is_called_like_a_token_stays(name):
+    value = "/home/me/npm_config_of_my_project/bin"
+
+    assert quiet_environment({name: value})[name] == value
+
+
 def test_variables_can_be_kept_but_not_those_that_run_code():
     kept = quiet_environment({"A_TOKEN": "t", "BASH_ENV": "x"}, keep={"A_TOKEN", "BASH_ENV"})
 

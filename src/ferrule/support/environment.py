@@ -84,6 +84,6 @@ def quiet_environment(source: Mapping[str, str], *, keep: Collection[str] = ()) 
 
 
 def _is_secret(name: str, value: str) -> bool:
-    if name in {"PWD", "OLDPWD"}:
-        return False
+    if name in {"HOME", "OLDPWD", "PATH", "PWD", "TMPDIR"}:
+        return False  # folders, whatever they are called; without PATH a shell would use one of its own
     return re.fullmatch(_TELLING, name) is not None or re.search(_SECRETS, value) is not None
