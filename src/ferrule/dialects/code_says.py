@@ -12,7 +12,7 @@ _THINGS: dict[Operation, tuple[str, str]] = {
     "goToImplementation": ("implementation", "implementations"),
     "prepareCallHierarchy": ("call hierarchy item", "call hierarchy items"),
     "incomingCalls": ("caller", "callers"),
-    "outgoingCalls": ("call", "calls"),
+    "outgoingCalls": ("callee", "callees"),
 }
 """Operation → what it finds, one of it and several."""
 
@@ -40,9 +40,7 @@ def _occurrences(outcome: Occurrences) -> str:
     head = f"Found {count:,} {one if count == 1 else many} {what} `{asked.name}`:"
     if outcome.about is not None:
         name = f"`{outcome.about.name or asked.name}`"
-        does = f"calls {name}" if count == 1 else f"call {name}"
-        head = f"{count:,} {does}" if asked.operation == "incomingCalls" else f"{name} calls {count:,}"
-        head = f"{_row(outcome.about)}\n\n{head}:"
+        head = f"{_row(outcome.about)}\n\nFound {count:,} {one if count == 1 else many} of {name}:"
     rows = [row for place in outcome.places for row in _rows(place)]
     return "\n".join([head, *rows, *_rest(outcome.more, outcome.more_sites)])
 

@@ -165,3 +165,56 @@ async def test_an_answer_to_nothing_is_passed_over(message):
 
     assert other.peer.why == ""
     assert other.sent == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b'{"id": 1, "result": ["\\ud83d"]}', id="half-of-a-pair"),
+        pytest.param(b'{"id": 1, "result": ["\xff"]}', id="another-encoding"),
+    ],
+)
+async def test_a_text_that_was_cut_within_a_character_is_mended(body):
+    other = Other()
+    asking = asyncio.create_task(other.peer.ask("m", None, seconds=SECONDS))
+    await other.asked(1)
+    other.peer.hear(body)
+
+    assert await asking in (["?"], ["\ufffd"])
+    assert other.peer.why == ""
+
+
+@pytest.mark.parametrize("number", [True, "1", 1.0, None, -1, 10**30, [1], 2])
+async def test_only_the_number_of_a_question_is_answered(number):
+    other = Other()
+    asking = asyncio.create_task(other.peer.ask("m", None, seconds=SECONDS))
+    await other.asked(1)
+    other.say(id=number, result="wrong")
+    other.say(id=1, result="right")
+    other.say(id=1, result="late")
+
+    assert await asking == "right"
+    assert other.peer.why == ""
+
+
+@pytest.mark.parametrize("number", [["a"], {"a": 1}, "x" * 5000, True, 1.5])
+def test_a_question_with_a_name_that_is_none_is_not_answered(number):
+    other = Other()
+    other.say(id=number, method="m")
+    other.say(id="named", method="m" * 5000)
+
+    assert [message["id"] for message in other.sent] == ["named"]
+    assert len(other.sent[0]["error"]["message"]) < 1100
+
+
+def test_what_is_said_together_is_sent_at_once():
+    sent: list[bytes] = []
+    peer = Peer(sent.append, lambda *_: None, lambda *_: None)
+    with peer.gathered():
+        peer.tell("a", None)
+        with peer.gathered():
+            peer.tell("b", None)
+        assert sent == []
+    peer.tell("c", None)
+
+    assert [len(Framing().feed(data)) for data in sent] == [2, 1]

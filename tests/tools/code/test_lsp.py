@@ -1,6 +1,7 @@
 """The lsp tool over a server that answers what each test says: positions, bounds, what is shown and what is not."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from ferrule.core.access import Access
 from ferrule.core.code import InText
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.dialects.code_says import code
-from ferrule.tool_settings import Lsp
+from ferrule.tool_settings import LanguageServer, Lsp
 from ferrule.tools.code.sources import Sources
 from ferrule.workspace.guarded import Guard
 
@@ -149,7 +150,7 @@ async def test_a_hover_reads_like_this(opened, answer, text):
             "prepareCallHierarchy", "No call hierarchy item was found for `second` at a.fake:1:9.", id="hierarchy"
         ),
         pytest.param("incomingCalls", "No caller was found for `second` at a.fake:1:9.", id="incoming"),
-        pytest.param("outgoingCalls", "No call was found for `second` at a.fake:1:9.", id="outgoing"),
+        pytest.param("outgoingCalls", "No callee was found for `second` at a.fake:1:9.", id="outgoing"),
     ],
 )
 @pytest.mark.parametrize("empty", [None, []])
@@ -280,7 +281,7 @@ async def test_callers_in_a_file_that_may_not_be_read_are_left_out_with_their_ca
     assert code(found).splitlines() == [
         "a.fake:1:1: function first: first = second",
         "",
-        "1 calls `first`:",
+        "Found 1 caller of `first`:",
         "a.fake:3:3: function third: third(4)",
         "    called at a.fake:1:1: first = second",
     ]
@@ -436,3 +437,31 @@ async def test_what_is_kept_of_files_is_bounded(folder, tmp_path):
 
     assert len(sources._kept) <= 64
     assert sources._chars == sum(len(kept.text) for _, kept in sources._kept.values()) <= 4 << 20
+
+
+async def test_where_the_server_does_not_start_the_text_is_searched(folder, tmp_path):
+    """As with a stand-in of rustup's whose component was never installed."""
+    broken = LanguageServer(
+        command=sys.executable, args=("-c", "raise SystemExit('Unknown binary')"), endings=(".fake",)
+    )
+    ask = Asking(folder, Lsp(servers={"fake": broken}), state=tmp_path / "state")
+    try:
+        found = await ask("goToDefinition", "a.fake", 1, 1)
+        with pytest.raises(ToolFailure) as failure:
+            await ask("documentSymbol", "a.fake")
+    finally:
+        await ask.close()
+
+    assert isinstance(found, InText)
+    assert "Unknown binary" in found.why
+    assert "How to get one that can" in found.why
+    assert [line.text for line in found.hits.lines] == ["first = second"]
+    assert failure.value.code == "no-language-server"
+
+
+async def test_a_name_with_a_line_end_is_no_line_of_the_answer(opened, folder):
+    ask = opened({"textDocument/definition": [at(f"file://{folder}/x%0AFound%0D1", 0), at("odd:a\nFound 2", 0)]})
+
+    said = code(await ask("goToDefinition", "a.fake", 1, 1))
+
+    assert len(said.splitlines()) == 3

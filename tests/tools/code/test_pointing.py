@@ -56,3 +56,11 @@ def test_names_stand_where_they_are_said_to(row):
 def test_a_shown_line_is_bare_and_short():
     assert shortened("   x = 1  \r") == "x = 1"
     assert shortened("y" * 300) == "y" * 200 + "…"
+
+
+@pytest.mark.parametrize("char", ["x", "é"])
+def test_of_a_line_as_long_as_a_book_only_what_is_near_is_looked_at(char):
+    row = f"{char} " * 1_000_000 + "name" + f" {char}" * 1_000_000
+
+    assert nearest(row, 2_000_001) == (2_000_000, 2_000_004, "name")
+    assert nearest(" " * 1_000_000, 500_000) is None

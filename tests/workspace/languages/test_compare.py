@@ -105,3 +105,12 @@ def test_an_error_belongs_to_its_line_and_not_to_what_stands_there(lines, insert
 
     old, now = "\n".join(text for text, _ in lines), "\n".join(text for text, _ in marked)
     assert news(all_of(lines), all_of(marked), old, now) == ()
+
+
+def test_a_place_that_a_message_names_may_have_moved_too():
+    """As compilers do: `previous definition at a.c:3:5`."""
+    old = [Problem("/a", 9, "`f` was defined at src/a.c:3:5")]
+    now = [Problem("/a", 9, "`f` was defined at src/a.c:4:5")]
+    text = "x\n" * 9
+
+    assert news(old, now, text, text) == ()

@@ -1,12 +1,14 @@
 """Positions and addresses: the way to a server and back leads to the same character and the same file."""
 
 import os
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.workspace.languages.positions import from_server, path_of, to_server, uri
+from ferrule.workspace.languages.problems import problems
 from ferrule.workspace.textfile import lines
 
 ENCODINGS = ("utf-8", "utf-16", "utf-32")
@@ -97,3 +99,48 @@ def test_a_name_that_is_no_utf_8_has_an_address_too():
 )
 def test_only_files_of_this_machine_have_a_path(address, path):
     assert path_of(address) == path
+
+
+@given(TEXTS, st.integers(0, 12), st.integers(0, 12), st.sampled_from(ENCODINGS))
+def test_what_a_server_means_is_found_by_counting_too(text, line, character, encoding):
+    """The same by walking: a server's lines end with CR LF, LF or CR; people's with the mark of the text."""
+    pieces, units = re.split("(\r\n|\n|\r)", text), character
+    if 2 * line >= len(pieces):
+        offset = len(text)
+    else:
+        offset = len("".join(pieces[: 2 * line]))
+        for char in pieces[2 * line]:
+            size = {"utf-8": len(char.encode()), "utf-16": len(char.encode("utf-16-le")) // 2, "utf-32": 1}[encoding]
+            if size > units:
+                break
+            units -= size
+            offset += 1
+    mark = "\r" if "\r" in text and "\n" not in text else "\n"
+    before = text[:offset]
+    expected = (before.count(mark) + 1, offset - (before.rfind(mark) + 1) + 1)
+
+    assert from_server(text, {"line": line, "character": character}, encoding) == expected
+
+
+def test_a_large_text_with_a_lone_cr_is_gone_through_once():
+    """Line by line with a look for the next CR each time would take hours."""
+    text = "a\r" + "x = 1\n" * 500_000
+    raw = [{"message": "m", "range": {"start": {"line": 400_000 + at, "character": 2}}} for at in range(2000)]
+
+    found = problems("/a", text, raw, "utf-16")
+
+    assert [(one.line, one.character) for one in found[:2]] == [(400_000, 3), (400_001, 3)]
+
+
+def test_a_line_as_long_as_a_book_is_not_counted_through_for_each_problem():
+    text = "é" * 2_000_000
+    raw = [{"message": "m", "range": {"start": {"line": 0, "character": 1_900_000 + at}}} for at in range(2000)]
+
+    assert problems("/a", text, raw, "utf-16")[0].character == 1_900_001
+
+
+@pytest.mark.parametrize(
+    "address", ["file:a", "file://?a", "file://#/a", "file:///\ud800", "file://host/a", "FILE://x/a"]
+)
+def test_an_address_that_names_no_absolute_path_is_none(address):
+    assert path_of(address) is None

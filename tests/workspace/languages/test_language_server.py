@@ -64,8 +64,9 @@ async def test_a_server_that_does_not_start_says_why(told, says, path, tmp_path)
     async with opened(tmp_path, {"fake": misbehaving(**told)}, start_seconds=seconds) as languages:
         error = await failure(languages.server(path))
 
-        assert error.code == "server-failed"
+        assert error.code == "no-language-server"
         assert says in error.message
+        assert "How to get one that can (fake: see its own page)" in error.message
         assert languages.running() == ()
 
 
@@ -149,6 +150,7 @@ async def test_the_questions_of_a_server_are_answered(path, tmp_path):
         ["client/unregisterCapability", {"unregisterations": [{"id": "id fake/again", "method": "fake/again"}]}],
         ["workspace/configuration", {"items": 7}],
         ["workspace/unheardOf", {}],
+        ["workspace/configuration", {"items": [{}] * 50_000}],
     ]
     row = msgspec.structs.replace(fake(asks=asks), configuration={"tools": {"deep": {"a": 1}}})
     async with opened(tmp_path, {"fake": row}) as languages:
@@ -166,6 +168,7 @@ async def test_the_questions_of_a_server_are_answered(path, tmp_path):
         assert not server.can("fake/again")
         assert answers["ask 6"]["error"]["code"] == -32602
         assert answers["ask 7"]["error"]["code"] == -32601
+        assert len(answers["ask 8"]["result"]) == 200
 
 
 async def test_a_flood_of_words_harms_nobody(path, tmp_path):

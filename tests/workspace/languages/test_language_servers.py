@@ -286,3 +286,67 @@ async def test_who_is_cancelled_while_a_server_starts_leaves_nothing_and_the_nex
             assert starting.cancelled()
 
         assert (await languages.server(path)).is_ready
+
+
+SHIM = """#!/bin/sh
+echo "error: Unknown binary 'one'" >&2
+for number in 1 2 3 4 5 6 7 8 9 10 11 12; do echo "  $number: frame of a backtrace" >&2; done
+exit 1
+"""
+
+
+async def test_one_that_does_not_start_is_answered_like_one_that_is_missing(tmp_path):
+    """As a stand-in of rustup's whose component was never installed: the file is there, and it is no server."""
+    broken = LanguageServer(command=executable(tmp_path / "bin" / "one", SHIM), endings=(".one",))
+    path = put(tmp_path, "a.one", "text\n")
+    async with opened(tmp_path, {"one": broken}) as languages:
+        error = await failure(languages.server(path))
+
+    assert error.code == "no-language-server"
+    assert (
+        "The language server one ended with exit code 1. It said first:\nerror: Unknown binary 'one'" in error.message
+    )
+    assert "and last:\n  5: frame of a backtrace" in error.message
+    assert "12: frame of a backtrace\nHow to get one that can (one: see its own page)." in error.message
+
+
+async def test_where_the_best_one_does_not_start_the_next_one_does_and_the_first_is_not_tried_each_time(tmp_path):
+    count = tmp_path / "count"
+    text = f"#!/bin/sh\necho x >> {count}\nexit 1\n"
+    broken = LanguageServer(command=executable(tmp_path / "bin" / "one", text), endings=(".fake",))
+    path, other = put(tmp_path, "a.fake", ""), put(tmp_path, "b.fake", "")
+    clock = Clock()
+    async with opened(tmp_path, {"one": broken, "fake": fake()}, clock=clock) as languages:
+        assert (await languages.server(path)).name == "fake"
+        assert (await languages.server(other)).name == "fake"
+        assert (warm := languages.warm(other)) is not None
+        assert warm.name == "fake"
+        clock.now += 60
+        assert (await languages.server(path)).name == "fake"
+
+    assert count.read_text() == "x\n"
+
+
+async def test_where_the_best_one_may_not_be_started_the_next_one_is(tmp_path, monkeypatch):
+    executable(tmp_path / "bin" / "pyrefly", f"#!/bin/sh\nexec {sys.executable} -I -S {FAKE}\n")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    path = put(tmp_path, "a.py", "")
+    named = {name: LanguageServer(disabled=True) for name in ("ty", "basedpyright", "pyright")}
+    last = LanguageServer(command=sys.executable, args=("-I", "-S", FAKE))
+    async with opened(tmp_path, {**named, "pylsp": last}) as languages:
+        assert (await languages.server(path)).name == "pylsp"
+    async with opened(tmp_path, {**named, "pylsp": LanguageServer(disabled=True)}) as languages:
+        assert (await failure(languages.server(path))).code == "no-sandbox"
+
+
+async def test_a_session_that_ends_while_a_server_starts_waits_for_no_first_words(tmp_path):
+    path = put(tmp_path, "a.fake", "")
+    silent = fake(env={"FAKE": '{"stall_on": "initialize"}'})
+    async with opened(tmp_path, {"fake": silent}, start_seconds=3600) as languages:
+        starting = asyncio.create_task(languages.server(path))
+        while not (languages._servers and next(iter(languages._servers.values())).pid):
+            await asyncio.sleep(0)
+        await languages.close()
+        error = await failure(starting)
+
+    assert error.code == "server-failed"

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from ferrule.core.problems import Problem
 from ferrule.workspace.languages.problems import MOST, MOST_MESSAGE_CHARS, SEVERITIES, problems
+from ferrule.workspace.languages.published import Published
 
 TEXT = "one\ntwo \U0001f600 x\r\nthree\n"
 
@@ -110,3 +111,27 @@ def test_nothing_that_a_server_sends_does_harm(raw, text, encoding):
         assert 0 <= found.line <= text.count("\n") + text.count("\r") + 1
         assert "\n" not in found.message
         assert found.message.encode()
+
+
+def test_sequences_for_a_terminal_go_as_a_whole():
+    (found,) = problems("/a", "", [{"message": "a\x1b]0;title\x07b\x1b[31mc\x9b0md\u202ee\x1bPq\x1b\\f"}], "utf-8")
+
+    assert found.message == "abcdef"
+
+
+def test_what_is_kept_of_reports_is_bounded():
+    """A server may send any number of them, about any files, each as large as a message can be."""
+    published = Published()
+    item = {"message": "m" * 100_000, "data": "d" * 100_000, "range": {"start": {"line": 1, "character": 2, "x": "y"}}}
+    for number in range(40):
+        published.put({"uri": f"file:///{number}", "diagnostics": [item] * 5000})
+        published.pulled(f"/{number}", {"kind": "full", "resultId": "1", "items": [item] * 5000})
+
+    assert published._kept == sum(len(one.items) for one in published._reports.values()) <= 50_000
+    assert published._pulled == sum(len(one[1]) for one in published._results.values()) <= 50_000
+    kept = published._reports["/39"].items[0]
+    assert len(kept["message"]) <= 4000
+    assert kept["range"] == {"start": {"line": 1, "character": 2}}
+    assert "data" not in kept
+    published.forget("/39")
+    assert published._kept == sum(len(one.items) for one in published._reports.values())

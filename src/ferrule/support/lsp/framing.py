@@ -2,8 +2,8 @@
 
 import msgspec
 
-MOST_BYTES = 64 << 20
-"""A longer message is not taken."""
+MOST_BYTES = 24 << 20
+"""A longer message is not taken: nothing else goes on in this process while it is decoded."""
 _HEADER_BYTES = 4096
 _SHOWN_BYTES = 300
 

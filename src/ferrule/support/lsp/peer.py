@@ -1,7 +1,8 @@
 """The other end of a line on which both sides ask and answer: JSON-RPC 2.0, with many questions at once."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -10,6 +11,9 @@ from ferrule.support.lsp.framing import frame
 
 NO_METHOD = -32601
 _BAD_PARAMS = -32602
+_MENDED_BYTES = 4 << 20
+_NAME_CHARS = 1000
+"""Of what the other end calls its questions, so much is sent back to it."""
 
 
 class Gone(Exception):  # noqa: N818 - the state of the other end
@@ -30,6 +34,19 @@ class NoMethod(Exception):  # noqa: N818 - the state of the question
     """Raised by whoever answers: such a question is not answered here."""
 
 
+def _decoded(body: bytes) -> Any:
+    """Raises ValueError, RecursionError."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        if len(body) > _MENDED_BYTES:
+            raise
+        import json  # for programs that cut texts in the middle of a character, and send the half of it
+
+        text = json.dumps(json.loads(body.decode(errors="replace")), ensure_ascii=False)
+        return msgspec.json.decode(text.encode(errors="replace"))
+
+
 class Peer:
     """Asks and is asked; the bytes come and go by others."""
 
@@ -42,7 +59,8 @@ class Peer:
         """`answer` answers the other end's questions, or raises NoMethod; `told` hears what needs no answer."""
         self.why = ""
         """Why it answers no more, as the end of a sentence; empty while it does."""
-        self._send = send
+        self._send_now = send
+        self._gathered: list[bytes] | None = None
         self._answer = answer
         self._told = told
         self._number = 0
@@ -88,13 +106,27 @@ class Peer:
             raise Gone(self.why)
         self._post({"method": method}, params)
 
+    @contextlib.contextmanager
+    def gathered(self) -> Iterator[None]:
+        """What is said in here is sent at once when all of it was said: each sending wakes the other end."""
+        if self._gathered is not None:
+            yield
+            return
+        self._gathered = []
+        try:
+            yield
+        finally:
+            said, self._gathered = self._gathered, None
+            if said and not self.why:
+                self._send_now(b"".join(said))
+
     def hear(self, body: bytes) -> None:
         """Take one message. What is no message at all ends the conversation."""
         if self.why:
             return
         try:
-            message = msgspec.json.decode(body)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            message = _decoded(body)
+        except (ValueError, RecursionError):
             self.fail("sent a message that is not JSON")
             return
         if not isinstance(message, dict):
@@ -106,7 +138,7 @@ class Peer:
                 self._told(method, message.get("params"))
             else:
                 self._reply(number, method, message.get("params"))
-        elif isinstance(number, int):
+        elif type(number) is int:  # a bool is none
             self._settle(number, message)
 
     def fail(self, why: str) -> None:
@@ -134,14 +166,23 @@ class Peer:
             future.set_result(message.get("result"))
 
     def _reply(self, number: object, method: str, params: Any) -> None:
+        if type(number) is not int and not (isinstance(number, str) and len(number) <= _NAME_CHARS):
+            return  # no question has such a name
         try:
             outcome: dict[str, Any] = {"result": self._answer(method, params)}
         except NoMethod:
-            outcome = {"error": {"code": NO_METHOD, "message": f"{method} is not answered here"}}
+            outcome = {"error": {"code": NO_METHOD, "message": f"{method[:_NAME_CHARS]} is not answered here"}}
         except (TypeError, ValueError, KeyError, AttributeError):  # its parameters have another form than is said
-            outcome = {"error": {"code": _BAD_PARAMS, "message": f"The parameters of {method} are not understood"}}
+            message = f"The parameters of {method[:_NAME_CHARS]} are not understood"
+            outcome = {"error": {"code": _BAD_PARAMS, "message": message}}
         if not self.why:
             self._send(frame({"jsonrpc": "2.0", "id": number, **outcome}))
+
+    def _send(self, data: bytes) -> None:
+        if self._gathered is None:
+            self._send_now(data)
+        else:
+            self._gathered.append(data)
 
     def _post(self, head: dict[str, Any], params: Mapping[str, Any] | None) -> None:
         self._send(frame({"jsonrpc": "2.0", **head, **({} if params is None else {"params": params})}))

@@ -16,8 +16,10 @@ from ferrule.support.tree import Tree
 
 _GRACE_SECONDS = 0.5
 _LATE_SECONDS = 0.2
-_COMPLAINTS_CHARS = 8192
-_LAST_LINES, _LAST_CHARS = 8, 800
+_FIRST_CHARS, _COMPLAINTS_CHARS = 1024, 8192
+_FIRST_LINES, _LAST_LINES = 3, 8
+_SAID_CHARS = 800
+"""Of its first lines, and of its last."""
 _BACKLOG_BYTES = 256 << 20
 _PATIENCE_SECONDS = 1e6
 """How long a message may take to be read: whoever waits for the answer has a time limit of their own."""
@@ -44,7 +46,7 @@ class ServerProcess:
         """Why it can answer no more, as the end of a sentence; empty while it can."""
         self._line = line
         self._framing = Framing()
-        self._complaints = Shown(0, _COMPLAINTS_CHARS)
+        self._complaints = Shown(_FIRST_CHARS, _COMPLAINTS_CHARS)
         self._backlog: deque[bytes] = deque()
         self._backlog_bytes = 0
         self._writer: asyncio.Task[None] | None = None
@@ -66,10 +68,14 @@ class ServerProcess:
         register(self)
 
     @property
-    def last_words(self) -> str:
-        """The end of what it wrote to standard error."""
+    def words(self) -> tuple[str, str]:
+        """The first lines that it wrote to standard error, and the last; those alone, where there are no more."""
         lines = [line for line in self._complaints.text().splitlines() if line.strip()]
-        return "\n".join(lines[-_LAST_LINES:])[-_LAST_CHARS:]
+        last = "\n".join(lines[-_LAST_LINES:])
+        first = "\n".join(lines[: min(_FIRST_LINES, len(lines) - _LAST_LINES)]) if len(lines) > _LAST_LINES else ""
+        if not first and len(last) > _SAID_CHARS:
+            first = last[:-_SAID_CHARS]
+        return first[:_SAID_CHARS], last[-_SAID_CHARS:]
 
     def send(self, data: bytes) -> None:
         """Have it read this when it can."""

@@ -117,7 +117,8 @@ class _Look:
             return
         self._answered.add(which)
         self.files += 1
-        self.found += problems(path, document.text, raw, server.encoding, source=server.name)
+        hides = self._servers.sees_all
+        self.found += problems(path, document.text, raw, server.encoding, source=server.name, hides=hides)
 
     async def over(self, paths: list[str]) -> None:
         """All of these files; each server is asked about several at once."""

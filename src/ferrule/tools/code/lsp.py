@@ -13,7 +13,7 @@ from ferrule.settings import Settings
 from ferrule.tools.code.in_text import in_text
 from ferrule.tools.code.operations import WAYS, Inquiry
 from ferrule.tools.code.pointing import Pointed, point
-from ferrule.tools.code.sources import Sources
+from ferrule.tools.code.sources import Source, Sources, source_of
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.languages.documents import Reader
 from ferrule.workspace.languages.positions import to_server
@@ -22,6 +22,7 @@ from ferrule.workspace.paths import Jail
 
 if TYPE_CHECKING:
     from ferrule.workspace.languages.documents import Document
+    from ferrule.workspace.languages.positions import Encoding
     from ferrule.workspace.languages.server import Server
 
 _CANNOT = frozenset({"no-language-server", "no-sandbox", "unsupported"})
@@ -61,14 +62,17 @@ class Lsp(Tool[LspArgs, Occurrences | Outline | Hovered | InText]):
         # Whether the position makes sense is said before a server is started for it.
         warm = ctx.need(LanguageServers).warm(path)
         document = await warm.sync(path) if warm is not None else None
-        text = document.text if document is not None else await _text(path, ctx)
-        pointed = _pointed(args, path, text, ctx)
+        source = source_of(document.text if document is not None else await _text(path, ctx))
+        pointed = _pointed(args, path, source, ctx)
         if pointed.snapped:
             ctx.note(pointed.snapped)
         asked = Asked(args.operation, ctx.need(Jail).shown(path), pointed.line, pointed.character, pointed.name)
         try:
             server = warm or await ctx.need(LanguageServers).server(path, tell=ctx.progress)
-            return await self._ask(asked, server, document or await server.sync(path), ctx)
+            document = document or await server.sync(path)
+            if document.text != source.text:
+                source = source_of(document.text)
+            return await self._ask(asked, server, document, source, ctx)
         except ToolFailure as failure:
             if failure.code not in _CANNOT:
                 raise
@@ -81,14 +85,15 @@ class Lsp(Tool[LspArgs, Occurrences | Outline | Hovered | InText]):
             return await in_text(asked, failure.message, ctx)
 
     async def _ask(
-        self, asked: Asked, server: "Server", document: "Document", ctx: Context
+        self, asked: Asked, server: "Server", document: "Document", source: Source, ctx: Context
     ) -> Occurrences | Outline | Hovered:
-        position = to_server(document.text, asked.line, asked.character, server.encoding)
+        position = _position(source, asked, server.encoding)
         inquiry = Inquiry(
             server=server,
             asked=asked._replace(server=server.name),
             at={"textDocument": {"uri": document.uri}, "position": position},
-            text=document.text,
+            document=document,
+            source=source,
             ctx=ctx,
             seconds=ctx.need(Settings).lsp.seconds,
             proven=self._proven,
@@ -97,15 +102,22 @@ class Lsp(Tool[LspArgs, Occurrences | Outline | Hovered | InText]):
         return await WAYS[asked.operation](inquiry)
 
 
+def _position(source: Source, asked: Asked, encoding: "Encoding") -> dict[str, int]:
+    if source.has_odd_lines or asked.line > len(source.rows):
+        return to_server(source.text, asked.line, asked.character, encoding)
+    # The server counts the same lines: only the one is looked at.
+    return to_server(source.rows[asked.line - 1], 1, asked.character, encoding) | {"line": asked.line - 1}
+
+
 async def _text(path: str, ctx: Context) -> str:
     return (await Reader(ctx.need(Jail), ctx.need(Guard)).read(path)).text
 
 
-def _pointed(args: LspArgs, path: str, text: str, ctx: Context) -> Pointed:
+def _pointed(args: LspArgs, path: str, source: Source, ctx: Context) -> Pointed:
     """The position, where it matters, and the name there."""
     query = args.query.strip()
     if args.operation == "documentSymbol":
         return Pointed()
     if args.operation == "workspaceSymbol" and query:
         return Pointed(name=query)
-    return point(path, text, args.line, args.character, ctx)
+    return point(path, source.rows, args.line, args.character, ctx)

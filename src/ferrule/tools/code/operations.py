@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ferrule.core.code import Asked, Hovered, Occurrences, Operation, Outline
 from ferrule.core.errors import ToolFailure
@@ -11,9 +11,12 @@ from ferrule.core.tool import Context
 from ferrule.tools.code import answers
 from ferrule.tools.code.answers import Told
 from ferrule.tools.code.showing import Showing
-from ferrule.tools.code.sources import Sources
+from ferrule.tools.code.sources import Source, Sources
 from ferrule.tools.code.values import sees_all, without_values
 from ferrule.workspace.languages.server import Server
+
+if TYPE_CHECKING:
+    from ferrule.workspace.languages.documents import Document
 
 MOST_SYMBOLS = 500
 HOVER_CHARS = 8_000
@@ -40,8 +43,10 @@ class Inquiry(NamedTuple):
     asked: Asked
     at: Mapping[str, Any]
     """The document and the position, in the server's words."""
-    text: str
-    """The document as the server has it."""
+    document: "Document"
+    """As the server has it."""
+    source: Source
+    """Its text."""
     ctx: Context
     seconds: float
     proven: MutableMapping[Server, int]
@@ -77,7 +82,7 @@ class Inquiry(NamedTuple):
         return answer
 
     def showing(self) -> Showing:
-        return Showing(self.ctx, self.server.encoding, self.sources)
+        return Showing(self.ctx, self.server.encoding, self.sources, (self.document, self.source))
 
     async def shown(self, told: Sequence[Told], showing: Showing | None = None, **how: Any) -> Occurrences:
         """Places as the session may see them."""
@@ -125,7 +130,7 @@ async def _hover(inquiry: Inquiry) -> Outcome:
 
 def _safe(text: str, inquiry: Inquiry) -> str:
     """Without what the server may have taken from files that it should not have seen."""
-    safe = without_values(text, inquiry.text) if text and sees_all(inquiry.ctx) else text
+    safe = without_values(text, inquiry.source.text) if text and sees_all(inquiry.ctx) else text
     if safe != text:
         inquiry.ctx.note(
             f"Values that do not stand in {inquiry.asked.path} itself were left out: no sandbox keeps the language"

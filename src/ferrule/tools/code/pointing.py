@@ -1,14 +1,16 @@
 """What a call points at: a position in a file, and the name that stands there."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.tool import Context
 from ferrule.workspace.paths import Jail
-from ferrule.workspace.textfile import lines
 
 _LINE_CHARS = 200
+NEAR_CHARS = 4096
+_RUN = r"[\w$]+"
 _KEYWORDS = frozenset(
     {
         *("and", "async", "await", "case", "class", "const", "def", "default", "elif", "else", "enum"),
@@ -39,9 +41,8 @@ class Word(NamedTuple):
     text: str
 
 
-def point(path: str, text: str, line: int, character: int, ctx: Context) -> Pointed:
+def point(path: str, rows: Sequence[str], line: int, character: int, ctx: Context) -> Pointed:
     """The name at a position, or the nearest on its line; wrong positions and lines without a name are failures."""
-    rows = lines(text)
     shown = ctx.need(Jail).shown(path)
     if not 1 <= line <= len(rows):
         has = f"{len(rows)} line" + "s" * (len(rows) != 1)
@@ -68,7 +69,10 @@ def point(path: str, text: str, line: int, character: int, ctx: Context) -> Poin
 
 def nearest(row: str, at: int) -> Word | None:
     """The name of a line that stands at a place in it, or nearest to it; of two, the one behind the place."""
-    every = list(words(row))
+    # Of a line as long as a book only what is near is looked at; no name is that long.
+    begin = max(0, at - NEAR_CHARS) if len(row) > 2 * NEAR_CHARS else 0
+    near = row[begin : at + NEAR_CHARS] if len(row) > 2 * NEAR_CHARS else row
+    every = [Word(begin + word.start, begin + word.end, word.text) for word in words(near)]
     touching = [word for word in every if word.start <= at <= word.end]
     others = [word for word in every if word.text not in _KEYWORDS]
     return min(touching or others or every, key=lambda word: (_distance(word, at), word.start < at), default=None)
@@ -82,6 +86,11 @@ def _distance(word: Word, at: int) -> int:
 
 def words(row: str) -> Iterator[Word]:
     """The names of a line. A combining character belongs to its name, and a number is none."""
+    if row.isascii():  # nearly every line
+        for found in re.finditer(_RUN, row, re.ASCII):
+            if not found[0][0].isdigit():
+                yield Word(*found.span(), found[0])
+        return
     start = 0
     while start < len(row):
         end = start

@@ -1,24 +1,28 @@
 """Places that a server has told, as a session may see them: whose code is shown, who is only named, who is left out."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ferrule.core.code import Occurrence, Site
 from ferrule.core.errors import FerruleError
 from ferrule.core.tool import Context
 from ferrule.support.threads import Threads
 from ferrule.tools.code.answers import Told
-from ferrule.tools.code.pointing import shortened, words
+from ferrule.tools.code.pointing import NEAR_CHARS, shortened, words
 from ferrule.tools.code.sources import NOTHING, Source, Sources
 from ferrule.workspace.guarded import Guard
-from ferrule.workspace.languages.positions import Encoding, from_server, path_of
+from ferrule.workspace.languages.positions import Encoding, Layout, from_server, path_of
 from ferrule.workspace.paths import Jail
+
+if TYPE_CHECKING:
+    from ferrule.workspace.languages.documents import Document
 
 MOST = 100
 """Places, with the sites of calls among them."""
 _DECORATED = 8
 """So many lines below its beginning the name of a symbol is looked for."""
 _FEW = 4
+_ADDRESS_CHARS = 300
 _READ_CHARS = 64 << 20
 """How much is read for the lines of one answer."""
 
@@ -44,7 +48,10 @@ class _Place(NamedTuple):
 class Showing:
     """Shows the places of one answer."""
 
-    def __init__(self, ctx: Context, encoding: Encoding, sources: Sources) -> None:
+    def __init__(
+        self, ctx: Context, encoding: Encoding, sources: Sources, known: "tuple[Document, Source] | None" = None
+    ) -> None:
+        """`known` is a document that was allowed just now, with its text as the server has it."""
         self._ctx = ctx
         self._sources = sources
         self._jail = ctx.need(Jail)
@@ -53,6 +60,11 @@ class Showing:
         self._encoding = encoding
         self._paths: dict[str, tuple[str | None, bool] | None] = {}
         self._files: dict[str, Source] = {}
+        if known is not None:
+            document, source = known
+            self._paths[document.uri] = (document.path, True)
+            self._files[document.path] = source
+        self._layouts: dict[str, Layout] = {}
         self._room = _READ_CHARS
 
     async def places(
@@ -127,7 +139,7 @@ class Showing:
             line, character, text = self._at_name(self._files[own or ""].rows, told.name, line, character)
         called_in = sites_in or own
         return Occurrence(
-            self._jail.shown(real) if real is not None else " ".join(told.uri.split()),
+            _one_line(self._jail.shown(real) if real is not None else told.uri[:_ADDRESS_CHARS]),
             line,
             character,
             text,
@@ -142,13 +154,14 @@ class Showing:
         """The same place, or the name's own: some servers say where a symbol begins, be it with a decorator."""
         for number in range(line, min(line + _DECORATED, len(rows)) + 1):
             begin = character - 1 if number == line else 0
-            found = next((word for word in words(rows[number - 1]) if word.start >= begin and word.text == name), None)
+            near = words(rows[number - 1][begin : begin + NEAR_CHARS])
+            found = next((word for word in near if word.text == name), None)
             if found is not None:
-                return number, found.start + 1, shortened(rows[number - 1])
+                return number, begin + found.start + 1, shortened(rows[number - 1])
         return line, character, shortened(rows[line - 1])
 
     def _site(self, path: str, line: int, unit: int) -> Site:
-        return Site(self._jail.shown(path), *self._line(path, line, unit))
+        return Site(_one_line(self._jail.shown(path)), *self._line(path, line, unit))
 
     def _line(self, path: str | None, line: int, unit: int) -> tuple[int, int, str]:
         """The line, the character and the code of a position; only files of the workspace are looked into."""
@@ -156,7 +169,9 @@ class Showing:
             return line + 1, 0, ""
         text, rows, has_odd_lines = self._files[path]
         if has_odd_lines:
-            number, character = from_server(text, {"line": line, "character": unit}, self._encoding)
+            layout = self._layouts.get(path) or Layout(text, self._encoding)
+            self._layouts[path] = layout
+            number, character = layout.place({"line": line, "character": unit})
         elif line < len(rows):
             number, character = line + 1, from_server(rows[line], {"line": 0, "character": unit}, self._encoding)[1]
         else:
@@ -167,6 +182,11 @@ class Showing:
         if path and path not in self._files:
             self._files[path] = await self._sources.get(path, self._ctx) if self._room > 0 else NOTHING
             self._room -= len(self._files[path].text)
+
+
+def _one_line(path: str) -> str:
+    """A name with a line end in it could look like a line of the answer."""
+    return path if path.isprintable() else "".join("\ufffd" if char in "\t\n\v\f\r" else char for char in path)
 
 
 def _spot(place: _Place) -> tuple[str, int, int]:

@@ -22,6 +22,12 @@ class Source(NamedTuple):
     has_odd_lines: bool
 
 
+def source_of(text: str) -> Source:
+    rows = lines(text)
+    # A CR alone ends a line to servers, and to people only where nothing else does.
+    return Source(text, rows, "\r" in text and any("\r" in row for row in rows))
+
+
 NOTHING = Source("", [], has_odd_lines=False)
 
 
@@ -41,9 +47,7 @@ class Sources:
         self._drop(path)
         with contextlib.suppress(FerruleError):
             read = await Reader(jail, guard).read(path)
-            rows = lines(read.text)
-            # A CR alone ends a line to servers, and to people only where nothing else does.
-            source = Source(read.text, rows, any("\r" in row for row in rows))
+            source = source_of(read.text)
             self._keep(path, read.signature, source)
             return source
         return NOTHING

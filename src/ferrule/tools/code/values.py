@@ -3,16 +3,15 @@
 import re
 
 from ferrule.core.tool import Context
-from ferrule.settings import Settings
-from ferrule.workspace.confinement import Confinement
+from ferrule.workspace.languages.servers import LanguageServers
 
-_FENCED = r"^(`{3,})[^\n]*\n.*?(?:^\1|\Z)"
+_FENCED = r"^(`{3,}+)[^\n]*+\n.*?(?:^\1|\Z)"
 _VALUE = r"""(["'`])((?:\\.|(?!\1)[^\\\n])+)(?:\1|$)|\d{4,}"""
 
 
 def sees_all(ctx: Context) -> bool:
     """Do servers see secret and denied files too? Only the sandbox hides those from them."""
-    return not ctx.need(Settings).lsp.confined or ctx.need(Confinement).sandbox is None
+    return ctx.need(LanguageServers).sees_all
 
 
 def without_values(text: str, source: str) -> str:

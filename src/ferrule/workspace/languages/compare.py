@@ -9,7 +9,7 @@ from ferrule.core.problems import Problem
 from ferrule.support.diff import Change, changes
 from ferrule.workspace.textfile import Page
 
-_NUMBERED = r"\b([Ll]ine|[Cc]olumn) \d+"
+_NUMBERED = r"\b([Ll]ine|[Cc]olumn) \d+|(\.\w{1,6}):\d+(?::\d+)?"
 
 _Where = Callable[[int], Hashable]
 """What stands for a line when two are compared; None where nothing does."""
@@ -50,7 +50,7 @@ def news(old: Sequence[Problem], new: Sequence[Problem], old_text: str, new_text
 
 def _saying(one: Problem) -> Hashable:
     """What it says, wherever it is. Some name lines in their messages, and those move too."""
-    return (re.sub(_NUMBERED, r"\1", one.message), one.code, one.source)
+    return (re.sub(_NUMBERED, r"\1\2", one.message), one.code, one.source)
 
 
 def _carried(line: int, moved: Sequence[Change]) -> int | None:

@@ -1,10 +1,30 @@
 """What is said when a language server does not answer as it should."""
 
+from collections.abc import Sequence
+
 from ferrule.core.errors import ToolFailure
 from ferrule.support.lsp.peer import NO_METHOD, Refusal
 from ferrule.workspace.languages.life import Life
+from ferrule.workspace.languages.table import Row
 
 _SAID_CHARS = 500
+_NAMED = 4
+
+
+def missing(name: str, path: str, known: Sequence[Row], failures: Sequence[ToolFailure]) -> ToolFailure:
+    """No server can be had for the file of that name; those that were tried have failed so."""
+    if not known:
+        message = f"No language server is known for {name}. One can be named in the settings: lsp.servers."
+        return ToolFailure(message, code="no-language-server", path=path)
+    ways = "; ".join(f"{row.name}: {row.install or 'see its own page'}" for row in known[:_NAMED])
+    if not failures:
+        message = f"No language server for {name} is installed. Any of these would do ({ways})."
+    else:
+        said = "\n".join(failure.message for failure in failures[:_NAMED])
+        if all(failure.code == "no-sandbox" for failure in failures):
+            return ToolFailure(said, code="no-sandbox", path=path)
+        message = f"No language server for {name} can be used. {said}\nHow to get one that can ({ways})."
+    return ToolFailure(f"{message} Until then search with a pattern.", code="no-language-server", path=path)
 
 
 def given_up(name: str, starts: int, seconds: float, life: Life | None) -> ToolFailure:

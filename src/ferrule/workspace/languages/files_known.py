@@ -91,14 +91,15 @@ FILES: tuple[Row, ...] = (
     Row(
         "cmake", "neocmakelsp", ("stdio",), spread((".cmake cmakelists.txt", "cmake")), (), "cargo install neocmakelsp"
     ),
-    Row("buf", "buf", ("lsp", "serve"), spread((".proto", "proto")), ("buf.yaml", "buf.work.yaml"), _OF_SYSTEM),
+    # Plug-ins of its buf.yaml, and the compiler of its .asm-lsp.toml further down, are the project's choice.
+    Row("buf", "buf", ("lsp", "serve"), spread((".proto", "proto")), ("buf.yaml", "buf.work.yaml"), _OF_SYSTEM, True),
     Row("tinymist", "tinymist", ("lsp",), spread((".typ", "typst")), ("typst.toml",), "cargo install tinymist"),
     Row("just", "just-lsp", (), spread((".just justfile", "just")), (), "cargo install just-lsp"),
     Row("prisma", "prisma-language-server", ("--stdio",), spread((".prisma", "prisma")), (_NODE,), _OF_SYSTEM, True),
     Row("nim", "nimlangserver", (), spread((".nim .nims", "nim")), ("*.nimble",), "nimble install nimlangserver", True),
     Row("crystalline", "crystalline", (), spread((".cr", "crystal")), ("shard.yml",), _OF_SYSTEM, True),
     Row("serve-d", "serve-d", (), spread((".d .di", "d")), ("dub.json", "dub.sdl"), _OF_SYSTEM, True),
-    Row("asm-lsp", "asm-lsp", (), spread((".asm .s", "asm")), (".asm-lsp.toml",), "cargo install asm-lsp"),
+    Row("asm-lsp", "asm-lsp", (), spread((".asm .s", "asm")), (".asm-lsp.toml",), "cargo install asm-lsp", True),
     Row(
         "verible",
         "verible-verilog-ls",

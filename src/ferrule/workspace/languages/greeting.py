@@ -19,7 +19,6 @@ CAPABILITIES: dict[str, Any] = {
         "didChangeConfiguration": {"dynamicRegistration": True},
         "didChangeWatchedFiles": {"dynamicRegistration": True, "relativePatternSupport": True},
         "symbol": {"symbolKind": {"valueSet": _SYMBOL_KINDS}},
-        "diagnostics": {"refreshSupport": True},
     },
     "textDocument": {
         "synchronization": {"didSave": True},

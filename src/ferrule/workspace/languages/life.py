@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 _GOODBYE_SECONDS = 0.5
 _MOST_KEPT = 1000
 """So many things that it registers, or works on at once, are kept in mind."""
+_MOST_ASKED = 200
+"""Sections of the configuration in one question."""
+_MOST_CHARS = 1000
+"""Of a name that it gives to something."""
 _LATE_SECONDS = 0.5
 """So long after its start it may still say that it can do more."""
 WATCHED = "workspace/didChangeWatchedFiles"
@@ -52,8 +56,10 @@ class Life:
     @property
     def failure(self) -> ToolFailure:
         """Why it answers no more, for a reply."""
-        words = self._process.last_words if self._process is not None else ""
-        said = f" It said last:\n{words}" if words else ""
+        words = ("", "") if self._process is None else self._process.words
+        said = f" It said last:\n{words[1]}" if words[1] else ""
+        if not self._ready_at and words[0]:  # why something does not start it mostly says first
+            said = f" It said first:\n{words[0]}\nand last:\n{words[1]}"
         return ToolFailure(f"The language server {self._row.name} {self.why}.{said}", code="server-failed")
 
     @property
@@ -93,6 +99,11 @@ class Life:
             if not self.is_ready:
                 await self.stop()
 
+    def give_up(self) -> None:
+        """Wait no more for its first words, where they have not come yet."""
+        if not self._ready_at:
+            self._peer.fail("was ended with the session")
+
     def can(self, method: str) -> bool:
         """Can it do this, by what it said at its start or registered later?"""
         if provided(self.capabilities, method):
@@ -118,6 +129,10 @@ class Life:
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
         """Raises Gone."""
         self._peer.tell(method, params)
+
+    def gathered(self) -> contextlib.AbstractContextManager[None]:
+        """What it is told in here reaches it at once."""
+        return self._peer.gathered()
 
     async def rest(self, seconds: float) -> None:
         """Wait until it is busy with nothing, or for so long."""
@@ -159,7 +174,7 @@ class Life:
             if method == "textDocument/publishDiagnostics":
                 self.published.put(params)
             elif method == "$/progress":
-                self._progress(str(params["token"]), params["value"].get("kind"))
+                self._progress(str(params["token"])[:_MOST_CHARS], params["value"].get("kind"))
 
     def _progress(self, token: str, kind: Any) -> None:
         if kind == "end":
@@ -174,19 +189,20 @@ class Life:
     def _register(self, wanted: Sequence[Mapping[str, Any]]) -> None:
         for one in wanted:
             if len(self._registered) < _MOST_KEPT:
-                self._registered[str(one["id"])] = str(one["method"])
+                self._registered[str(one["id"])[:_MOST_CHARS]] = str(one["method"])[:_MOST_CHARS]
         self.published.wake()
 
     def _answer(self, method: str, params: Any) -> Any:
         match method:
             case "workspace/configuration":
-                return [section(self._configuration, item.get("section")) for item in params["items"]]
+                # A list without an end would become an answer without one.
+                return [section(self._configuration, item.get("section")) for item in params["items"][:_MOST_ASKED]]
             case "client/registerCapability":
                 self._register(params["registrations"])
             case "client/unregisterCapability":
                 # The protocol has it with the slip of the pen; some servers do not.
                 for one in params.get("unregisterations") or params.get("unregistrations") or ():
-                    self._registered.pop(str(one["id"]), None)
+                    self._registered.pop(str(one["id"])[:_MOST_CHARS], None)
             case "workspace/workspaceFolders":
                 return folders(self._root)
             case "workspace/applyEdit":

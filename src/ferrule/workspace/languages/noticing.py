@@ -145,13 +145,16 @@ class Noticing:
         """Put into `notes` what one server finds; nothing where it fails."""
         others = [path for path in reversed(list(server.documents)) if path not in edits.paths][:_MOST_OTHERS]
         try:
-            try:
-                then = await self._before(server, edits, others)
-            finally:
-                # From here on its documents are as their files are, whatever becomes of this.
-                server.release(edits.paths)
-                tell(server)
-            now = await self._after(server, edits, others) if then else {}
+            # Whoever else asks it meanwhile is not to be answered from the old texts.
+            async with server.alone.hold():
+                try:
+                    then = await self._before(server, edits, others)
+                finally:
+                    # From here on its documents are as their files are, whatever becomes of this.
+                    server.release(edits.paths)
+                    tell(server)
+                there = await self._show(server, edits, others)
+            now = await self._after(server, edits, there, others) if then else {}
         except ToolFailure:
             return
         if not any(path in now for path in edits.paths) and edits.texts:
@@ -176,12 +179,18 @@ class Noticing:
         known = await self._states(server, old, others, until)
         return known | {path: _NOTHING for path, text in edits.texts.items() if text is None}
 
-    async def _after(self, server: Server, edits: _Edits, others: Sequence[str]) -> dict[str, _State]:
-        """The errors as they are; files that are gone have none."""
-        until = edits.begun + _AFTER * self._settings.after_seconds
+    async def _show(self, server: Server, edits: _Edits, others: Sequence[str]) -> list[str]:
+        """Show it the files as they are; those that it has seen."""
         there = [path for path in edits.paths if os.path.isfile(path) and await _sync(server, path)]
         if not there and others:
             await _sync(server, others[0])  # whatever is synced, it learns of all the others too
+        return there
+
+    async def _after(
+        self, server: Server, edits: _Edits, there: Sequence[str], others: Sequence[str]
+    ) -> dict[str, _State]:
+        """The errors as they are; files that are gone have none."""
+        until = edits.begun + _AFTER * self._settings.after_seconds
         return await self._states(server, there, others, until)
 
     async def _states(
@@ -191,16 +200,19 @@ class Noticing:
         loop = asyncio.get_running_loop()
 
         async def state(path: str) -> _State | None:
-            if not server.is_ready:
+            document = server.documents.get(path)
+            if not server.is_ready or document is None:
                 return None
             try:
                 raw = await server.diagnostics(path, seconds=max(0.0, until - loop.time()))
             except ToolFailure:
                 return None
-            document = server.documents.get(path)
-            if raw is None or document is None:
-                return None
-            every = problems(path, document.text, raw, server.encoding, source=server.name)
+            now = server.documents.get(path)
+            if raw is None or now is None or now.version != document.version:
+                return None  # somebody has changed it meanwhile: nobody knows of which text this was said
+            every = problems(
+                path, document.text, raw, server.encoding, source=server.name, hides=self._servers.sees_all
+            )
             return _State(document.text, tuple(one for one in every if one.severity == "error"))
 
         if not server.can(PULL):

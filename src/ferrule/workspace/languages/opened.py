@@ -79,13 +79,14 @@ class Opened:
                 others[other] = await self._read_or_none(other)
         stirred = await self._stirred(life)
         # From here on nothing waits: two callers cannot get into each other's way.
-        if self._life is not life:
-            self._open_again(life)
-        changed: dict[str, int] = {}
-        for other, now in others.items():
-            self._follow(life, other, now, changed)
-        document = self._put(life, path, fresh, changed, is_given=given is not None)
-        self._tell_touched(life, stirred | changed)
+        with life.gathered():
+            if self._life is not life:
+                self._open_again(life)
+            changed: dict[str, int] = {}
+            for other, now in others.items():
+                self._follow(life, other, now, changed)
+            document = self._put(life, path, fresh, changed, is_given=given is not None)
+            self._tell_touched(life, stirred | changed)
         return document
 
     async def _stirred(self, life: Life) -> dict[str, int]:

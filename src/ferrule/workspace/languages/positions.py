@@ -5,12 +5,15 @@ the encoding that it has agreed to, and for it a CR alone ends a line too.
 """
 
 import os
+import re
+from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from ferrule.workspace.textfile import line_mark
 
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
+_LONG_CHARS = 1 << 18
 
 
 def to_server(text: str, line: int, character: int, encoding: Encoding) -> dict[str, int]:
@@ -27,11 +30,37 @@ def to_server(text: str, line: int, character: int, encoding: Encoding) -> dict[
 
 def from_server(text: str, position: Mapping[str, Any], encoding: Encoding) -> tuple[int, int]:
     """The line and the character that a server means. What lies behind the end means the end."""
-    begin, end = _server_line(text, max(0, int(position["line"])))
-    offset = begin + _characters(text[begin:end], max(0, int(position["character"])), encoding)
-    mark = line_mark(text)
-    before = text.rfind(mark, 0, offset) + 1
-    return text.count(mark, 0, before) + 1, offset - before + 1
+    return Layout(text, encoding).place(position)
+
+
+class Layout:
+    """Where the lines of a text begin, for many positions in it: a text is looked through once, whatever is asked."""
+
+    def __init__(self, text: str, encoding: Encoding) -> None:
+        self._text = text
+        self._encoding = encoding
+        mark = line_mark(text)
+        self._people = [0, *(found.end() for found in re.finditer(mark, text))] if mark in text else [0]
+        self._server = self._people
+        if "\r" in text:
+            self._server = [0, *(found.end() for found in re.finditer("\r\n?|\n", text))]
+
+    def place(self, position: Mapping[str, Any]) -> tuple[int, int]:
+        """The line and the character that a server means, as people count them."""
+        offset = self._offset(max(0, int(position["line"])), max(0, int(position["character"])))
+        number = bisect_right(self._people, offset)
+        return number, offset - self._people[number - 1] + 1
+
+    def _offset(self, line: int, units: int) -> int:
+        if line >= len(self._server):
+            return len(self._text)
+        begin = self._server[line]
+        end = self._server[line + 1] if line + 1 < len(self._server) else len(self._text)
+        # No character has less than one unit, so that no more of a long line is looked at than lies before it.
+        piece = self._text[begin : min(end, begin + units + 2)]
+        if begin + len(piece) == end:
+            piece = piece.removesuffix("\n").removesuffix("\r")
+        return begin + _characters(piece, units, self._encoding)
 
 
 def uri(path: str) -> str:
@@ -54,11 +83,14 @@ def path_of(address: str) -> str | None:
     if split.scheme != "file" or split.netloc not in {"", "localhost"}:
         return None
     # A `?` or `#` that a server forgot to write as an escape belongs to the name.
-    found = os.fsdecode(unquote_to_bytes(address.partition("://")[2].removeprefix(split.netloc)))
+    try:
+        found = os.fsdecode(unquote_to_bytes(address.partition("://")[2].removeprefix(split.netloc)))
+    except UnicodeError:
+        return None  # half of a character: no file has such a name
     if os.name == "nt":
         found = found.removeprefix("/").replace("/", "\\")
         found = found[:1].upper() + found[1:]
-    return found if found and "\0" not in found else None
+    return found if os.path.isabs(found) and "\0" not in found else None
 
 
 def _line(text: str, line: int) -> tuple[int, int]:
@@ -90,30 +122,6 @@ def _count(text: str, offset: int) -> tuple[int, int]:
     return number, begin
 
 
-def _server_line(text: str, line: int) -> tuple[int, int]:
-    """Where a line begins and ends, as a server counts lines; the end of the text for those behind the last."""
-    start = 0
-    if "\r" not in text:
-        for _ in range(line):
-            at = text.find("\n", start)
-            if at < 0:
-                return len(text), len(text)
-            start = at + 1
-        end = text.find("\n", start)
-        return start, len(text) if end < 0 else end
-    for _ in range(line):
-        end = _server_end(text, start)
-        if end == len(text):
-            return end, end
-        start = end + (2 if text.startswith("\r\n", end) else 1)
-    return start, _server_end(text, start)
-
-
-def _server_end(text: str, start: int) -> int:
-    ends = [at for at in (text.find("\n", start), text.find("\r", start)) if at >= 0]
-    return min(ends, default=len(text))
-
-
 def _units(text: str, encoding: Encoding) -> int:
     if encoding == "utf-32" or text.isascii():
         return len(text)
@@ -122,7 +130,8 @@ def _units(text: str, encoding: Encoding) -> int:
 
 def _characters(text: str, units: int, encoding: Encoding) -> int:
     """How many characters have at most so many units: inside of one means before it."""
-    if encoding == "utf-32" or text.isascii():
+    # In a line as long as a book nobody needs the very character, and counting it for each of many takes long.
+    if encoding == "utf-32" or text.isascii() or len(text) > _LONG_CHARS:
         return min(units, len(text))
     raw = text.encode(encoding if encoding == "utf-8" else "utf-16-le")
     cut = raw[: units if encoding == "utf-8" else 2 * units]

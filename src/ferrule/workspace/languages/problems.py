@@ -6,7 +6,8 @@ from typing import Any, get_args
 
 from ferrule.core.problems import Problem, Severity
 from ferrule.support.screen import stripped
-from ferrule.workspace.languages.positions import Encoding, from_server
+from ferrule.workspace.languages.positions import Encoding, Layout
+from ferrule.workspace.languages.quoting import without_quoted
 
 MOST = 5_000
 """More complaints about one file are not even looked at."""
@@ -18,22 +19,24 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """The worst first; the protocol counts them from 1."""
 _ASIDES = ("info:", "note:", "help:", "hint:")
 """What ty and compilers say behind the message: where they looked, and what to read."""
-_ESCAPES = r"\x1b\[[0-?]*[ -/]*[@-~]?"
+_ESCAPES = r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]?|\x1b[PX\]^_k][^\x07\x1b\x9c\n]*+(?:\x07|\x1b\\|\x9c)?"
 
 
 def problems(
-    path: str, text: str, raw: Sequence[object], encoding: Encoding, *, source: str = ""
+    path: str, text: str, raw: Sequence[object], encoding: Encoding, *, source: str = "", hides: bool = False
 ) -> tuple[Problem, ...]:
     """A server's diagnostics of a document with that text, the worst first. What makes no sense is left out.
 
-    `source` is who says so where a diagnostic does not.
+    `source` is who says so where a diagnostic does not. `hides`: values that the text does not have are left out.
     """
     every = [one for one in raw if isinstance(one, Mapping)]
     if len(every) > MOST:
         every = sorted(every, key=lambda one: SEVERITIES.index(_severity(one)))[:MOST]
     where = _places(text, encoding)
-    found = (_problem(path, one, where, source) for one in every)
-    return ordered(one for one in found if one is not None)
+    found = [one for one in (_problem(path, one, where, source) for one in every) if one is not None]
+    if hides:
+        found = [one._replace(message=without_quoted(one.message, text)) for one in found]
+    return ordered(found)
 
 
 def ordered(found: Iterable[Problem]) -> tuple[Problem, ...]:
@@ -70,16 +73,12 @@ def _severity(one: Mapping[str, Any]) -> Severity:
 
 def _places(text: str, encoding: Encoding) -> Callable[[dict[str, int]], tuple[int, int]]:
     """Positions as people count them, for many of one text: its lines are looked for once."""
-    if text.count("\r") != text.count("\r\n"):
-        return lambda position: from_server(text, position, encoding)
-    lines = text.split("\n")
+    layout: list[Layout] = []
 
     def place(position: dict[str, int]) -> tuple[int, int]:
-        number, character = position["line"], position["character"]
-        if number >= len(lines):
-            number, character = len(lines) - 1, _LARGEST
-        line = lines[number].removesuffix("\r")
-        return number + 1, from_server(line, {"line": 0, "character": character}, encoding)[1]
+        if not layout:  # most files have no problem
+            layout.append(Layout(text, encoding))
+        return layout[0].place(position)
 
     return place
 

@@ -10,6 +10,9 @@ from ferrule.workspace.languages.positions import path_of
 
 _MOST_PATHS = 1000
 _MOST_ITEMS = 5000
+_MOST_KEPT = 50_000
+"""Items of all reports."""
+_MESSAGE_CHARS = 4000
 _SETTLE_SECONDS = 0.25
 """Where a server does not say which version it speaks of, so long it has to have said nothing more."""
 
@@ -36,6 +39,8 @@ class Published:
         self._reports: dict[str, Report] = {}
         self._results: dict[str, tuple[str, list[dict[str, Any]]]] = {}
         self._waiters: set[asyncio.Future[None]] = set()
+        self._kept = self._pulled = 0
+        """How many items there are in the reports, and in the results."""
 
     def put(self, params: Any) -> None:
         """Take what a server tells without being asked."""
@@ -44,15 +49,16 @@ class Published:
         if path is None:
             return
         self.number += 1
-        self._reports.pop(path, None)
+        self._drop(path)
         self._reports[path] = Report(
             _items(params.get("diagnostics")),
             version if isinstance(version, int) else None,
             self.number,
             self._clock(),
         )
-        while len(self._reports) > _MOST_PATHS:
-            del self._reports[next(iter(self._reports))]
+        self._kept += len(self._reports[path].items)
+        while len(self._reports) > _MOST_PATHS or (self._kept > _MOST_KEPT and len(self._reports) > 1):
+            self._drop(next(iter(self._reports)))
         self.wake()
 
     def wake(self) -> None:
@@ -116,18 +122,30 @@ class Published:
         return self._keep(path, answer)
 
     def forget(self, path: str) -> None:
-        self._results.pop(path, None)
-        self._reports.pop(path, None)
+        self._unkeep(path)
+        self._drop(path)
+
+    def _drop(self, path: str) -> None:
+        report = self._reports.pop(path, None)
+        if report is not None:
+            self._kept -= len(report.items)
+
+    def _unkeep(self, path: str) -> list[dict[str, Any]] | None:
+        kept = self._results.pop(path, None)
+        if kept is None:
+            return None
+        self._pulled -= len(kept[1])
+        return kept[1]
 
     def _keep(self, path: str, report: dict[str, Any]) -> list[dict[str, Any]] | None:
-        kept = self._results.pop(path, None)
-        before = kept[1] if kept else None
+        before = self._unkeep(path)
         items = before if report.get("kind") == "unchanged" else _items(report.get("items"))
         name = report.get("resultId")
         if isinstance(name, str) and items is not None:
-            self._results[path] = (name, items)
-            while len(self._results) > _MOST_PATHS:
-                del self._results[next(iter(self._results))]
+            self._results[path] = (name[:_MESSAGE_CHARS], items)
+            self._pulled += len(items)
+            while len(self._results) > _MOST_PATHS or (self._pulled > _MOST_KEPT and len(self._results) > 1):
+                self._unkeep(next(iter(self._results)))
         return items
 
     async def turn(self, seconds: float) -> None:
@@ -146,4 +164,23 @@ def _is_about(report: Report, version: int, since: int) -> bool:
 
 
 def _items(said: Any) -> list[dict[str, Any]]:
-    return [one for one in said[:_MOST_ITEMS] if isinstance(one, dict)] if isinstance(said, list) else []
+    return [_slim(one) for one in said[:_MOST_ITEMS] if isinstance(one, dict)] if isinstance(said, list) else []
+
+
+def _slim(one: dict[str, Any]) -> dict[str, Any]:
+    """What is ever looked at of a diagnostic, and no more of it than is: whoever sends much is not to fill memory."""
+    kept = {name: _short(one.get(name)) for name in ("severity", "code", "source", "message")}
+    span = one.get("range")
+    start = span.get("start") if isinstance(span, dict) else None
+    if isinstance(start, dict):
+        kept["range"] = {"start": {name: _short(start.get(name)) for name in ("line", "character")}}
+    return {name: value for name, value in kept.items() if value is not None}
+
+
+def _short(value: Any) -> Any:
+    """A text or a whole number; some write an object around it."""
+    if isinstance(value, dict):
+        value = value.get("value")
+    if isinstance(value, str):
+        return value[:_MESSAGE_CHARS]
+    return value if type(value) is int else None

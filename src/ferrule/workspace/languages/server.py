@@ -16,6 +16,7 @@ from ferrule.workspace.languages.life import PULL, Life
 from ferrule.workspace.languages.opened import Opened
 from ferrule.workspace.languages.positions import Encoding
 from ferrule.workspace.languages.table import Row
+from ferrule.workspace.languages.using import Alone, Using
 
 _MOST_STARTS = 4
 """One start, and three after a crash,"""
@@ -45,8 +46,9 @@ class Server:
     ) -> None:
         self.name = recipe.row.name
         self.root = recipe.root
-        self.used_at = clock()
-        """When somebody last needed it, by the clock."""
+        self.has_run = False
+        """Has it ever said what it can do?"""
+        self.alone = Alone()
         self._recipe = recipe
         self._reader = reader
         self._settings = settings
@@ -57,7 +59,7 @@ class Server:
         self._starts: deque[float] = deque()
         self._starting = asyncio.Lock()
         self._syncing = asyncio.Lock()
-        self._busy = 0
+        self._using = Using(clock)
         self._closed = False
 
     @property
@@ -73,7 +75,12 @@ class Server:
     @property
     def is_busy(self) -> bool:
         """Does somebody wait for it?"""
-        return self._busy > 0
+        return self._using.count > 0
+
+    @property
+    def used_at(self) -> float:
+        """When somebody last needed it, by the clock."""
+        return self._using.last_at
 
     @property
     def pid(self) -> int:
@@ -86,7 +93,7 @@ class Server:
 
     async def start(self) -> None:
         """Have it run. Raises ToolFailure with the code `server-failed`."""
-        with _Use(self):
+        with self._using:
             await self._alive()
 
     async def sync(self, path: str, text: str | None = None) -> Document:
@@ -97,7 +104,9 @@ class Server:
         real = self._reader.real(path)
         if text is not None and not text.isascii():
             _refuse_surrogates(text)
-        with _Use(self):
+        if text is None:
+            await self.alone.wait()
+        with self._using:
             for attempt in (0, 1):
                 life = await self._alive()
                 try:
@@ -115,8 +124,9 @@ class Server:
         reading the project. Raises ToolFailure with the code `server-failed`, `server-slow` or `unsupported`.
         """
         seconds = self._settings.seconds if seconds is None else seconds
+        await self.alone.wait()
         until = asyncio.get_running_loop().time() + seconds
-        with _Use(self):
+        with self._using:
             for attempt in (0, 1):
                 life = await self._alive()
                 try:
@@ -142,7 +152,7 @@ class Server:
         if self._opened.get(real) is None:
             raise ToolFailure(f"{real} is not open in the language server {self.name}.", code="not-found", path=real)
         until = asyncio.get_running_loop().time() + seconds
-        with _Use(self):
+        with self._using:
             for attempt in (0, 1):
                 life = await self._alive()
                 try:
@@ -189,6 +199,8 @@ class Server:
     async def close(self) -> None:
         """End it for good."""
         self._closed = True
+        if self._life is not None:
+            self._life.give_up()  # whoever still waits for its start waits no longer
         await self.sleep()
 
     async def _answer(self, life: Life, method: str, params: Mapping[str, Any], until: float) -> Any:
@@ -254,6 +266,7 @@ class Server:
                     self._starts.append(now)
                 raise
             self._starts.append(now)
+            self.has_run = True
             return fresh
 
     def _bury(self, life: Life) -> None:
@@ -268,21 +281,3 @@ def _refuse_surrogates(text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise ToolFailure(_SURROGATE) from error
-
-
-class _Use:
-    """That somebody needs a server just now."""
-
-    def __init__(self, server: Server) -> None:
-        self._server = server
-
-    def __enter__(self) -> None:
-        self._server._busy += 1  # noqa: SLF001 - its own part
-        self._touch()
-
-    def __exit__(self, *_: object) -> None:
-        self._server._busy -= 1  # noqa: SLF001 - as above
-        self._touch()
-
-    def _touch(self) -> None:
-        self._server.used_at = self._server._clock()  # noqa: SLF001 - as above

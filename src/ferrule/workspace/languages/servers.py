@@ -11,6 +11,7 @@ from ferrule.tool_settings import Lsp
 from ferrule.workspace.confinement import Confinement
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.languages.documents import Reader
+from ferrule.workspace.languages.failures import missing
 from ferrule.workspace.languages.finding import find_program, find_root, has_marker, is_new_enough, python_configuration
 from ferrule.workspace.languages.known import KNOWN
 from ferrule.workspace.languages.server import Recipe, Server
@@ -21,6 +22,7 @@ from ferrule.workspace.paths import Jail
 _RECENT = 256
 _RECENT_SECONDS = 2.0
 """So long the server that was found for a file is taken to be the one for it: somebody asks many things of one file."""
+_FAILED_SECONDS = 300.0
 
 
 class LanguageServers:
@@ -43,13 +45,22 @@ class LanguageServers:
         self._rows = rows(KNOWN, settings.servers)
         self._servers: dict[tuple[str, str], Server] = {}
         self._recent: dict[str, tuple[Server, float]] = {}
+        self._failed: dict[tuple[str, str], float] = {}
+        """Those that have failed at their first start, and until when others are tried before them."""
+        self._for_names: dict[str, tuple[Row, ...]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
 
     def known(self, path: str) -> tuple[Row, ...]:
         """The servers in the table for such a file, best first, installed or not."""
-        return tuple(row for row in self._rows if row.language(path))
+        name = os.path.basename(path)
+        found = self._for_names.get(name)
+        if found is None:
+            if len(self._for_names) >= _RECENT:
+                self._for_names.clear()
+            found = self._for_names[name] = tuple(row for row in self._rows if row.language(name))
+        return found
 
     async def server(self, path: str, *, tell: Callable[[str], None] | None = None) -> Server:
         """The server for this file, running.
@@ -60,26 +71,29 @@ class LanguageServers:
         if recent is not None and recent[0].is_ready and self._clock() < recent[1]:
             return recent[0]
         real = self._reader.real(path)
-        row, program = await self._choose(real)
-        key = (row.name, find_root(row, real, self._jail.place(real).root.path))
-        if self._closed:
-            raise ToolFailure("The session has ended.", code="server-failed")
-        self._end_idle()
-        server = self._servers.get(key)
-        if server is None:
-            server = self._servers[key] = self._new(row, program, key[1])
-        self._make_room(server)
-        if tell is not None and not server.is_ready:
-            tell(f"Starting {row.name}")
-        await server.start()
-        self._watch()
-        if len(self._recent) >= _RECENT:
-            self._recent.clear()
-        self._recent[path] = (server, self._clock() + _RECENT_SECONDS)
-        return server
+        failures: list[ToolFailure] = []
+        for row, program, root in self._candidates(real):
+            if not await is_new_enough(row, program):
+                continue
+            if self._closed:
+                raise ToolFailure("The session has ended.", code="server-failed")
+            try:
+                server = await self._started(row, program, root, tell)
+            except ToolFailure as failure:
+                if failure.code not in {"server-failed", "no-sandbox"} or self._is_over(row, root):
+                    raise
+                failures.append(failure)
+                self._failed[row.name, root] = self._clock() + _FAILED_SECONDS
+            else:
+                self._remember(path, server)
+                return server
+        raise missing(os.path.basename(real), real, self.known(real), failures)
 
     def warm(self, path: str) -> Server | None:
         """The server for this file if it runs already and is ready."""
+        recent = self._recent.get(path)
+        if recent is not None and recent[0].is_ready and self._clock() < recent[1]:
+            return recent[0]
         try:
             real = self._reader.real(path)
             top = self._jail.place(real).root.path
@@ -90,8 +104,14 @@ class LanguageServers:
                 continue
             server = self._servers.get((row.name, find_root(row, real, top)))
             if server is not None and server.is_ready:
+                self._remember(path, server)
                 return server
         return None
+
+    @property
+    def sees_all(self) -> bool:
+        """Do servers see secret and denied files too? Only the sandbox hides those from them."""
+        return self._starting.sees_all
 
     def running(self) -> tuple[Server, ...]:
         """All that run and are ready."""
@@ -113,30 +133,42 @@ class LanguageServers:
             if isinstance(error, BaseException):
                 raise error
 
-    async def _choose(self, real: str) -> tuple[Row, str]:
-        """The first of the servers for this file whose program is there."""
-        known = self.known(real)
+    def _candidates(self, real: str) -> list[tuple[Row, str, str]]:
+        """The servers for this file whose programs are there, each with its root; such as have failed come last."""
         top = self._jail.place(real).root.path
-        for row in known:
-            if row.needs_marker and not has_marker(row, find_root(row, real, top)):
+        found = []
+        for row in self.known(real):
+            root = find_root(row, real, top)
+            if row.needs_marker and not has_marker(row, root):
                 continue
             program = find_program(row, self._starting.roots)
-            if program is not None and await is_new_enough(row, program):
-                return row, program
-        name = os.path.basename(real)
-        if not known:
-            raise ToolFailure(
-                f"No language server is known for {name}. One can be named in the settings: lsp.servers.",
-                code="no-language-server",
-                path=real,
-            )
-        ways = "; ".join(f"{row.name}: {row.install or 'see its own page'}" for row in known[:4])
-        raise ToolFailure(
-            f"No language server for {name} is installed. Any of these would do ({ways}). Until then search with a "
-            "pattern.",
-            code="no-language-server",
-            path=real,
-        )
+            if program is not None:
+                found.append((row, program, root))
+        now = self._clock()
+        return sorted(found, key=lambda one: self._failed.get((one[0].name, one[2]), now) > now)
+
+    async def _started(self, row: Row, program: str, root: str, tell: Callable[[str], None] | None) -> Server:
+        self._end_idle()
+        key = (row.name, root)
+        server = self._servers.get(key)
+        if server is None:
+            server = self._servers[key] = self._new(row, program, root)
+        self._make_room(server)
+        if tell is not None and not server.is_ready:
+            tell(f"Starting {row.name}")
+        await server.start()
+        self._watch()
+        return server
+
+    def _is_over(self, row: Row, root: str) -> bool:
+        """Has a server that failed run before, or has the session ended? Then it is no matter of its start."""
+        server = self._servers.get((row.name, root))
+        return server is None or server.has_run
+
+    def _remember(self, path: str, server: Server) -> None:
+        if len(self._recent) >= _RECENT:
+            self._recent.clear()
+        self._recent[path] = (server, self._clock() + _RECENT_SECONDS)
 
     def _new(self, row: Row, program: str, root: str) -> Server:
         configuration = row.configuration

@@ -34,6 +34,11 @@ class Starting(NamedTuple):
     def roots(self) -> list[str]:
         return [root.path for root in self.jail.roots]
 
+    @property
+    def sees_all(self) -> bool:
+        """Does nothing keep servers from secret and denied files?"""
+        return not self.is_confined or self.confinement().sandbox is None
+
     def start(self, row: Row, program: str, root: str, line: Line) -> ServerProcess:
         """Start it. Raises ToolFailure where it cannot be started, or may not."""
         own = os.path.join(os.path.expanduser("~"), ".cache", "ferrule", "servers", row.name)
