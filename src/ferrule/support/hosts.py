@@ -59,12 +59,14 @@ def target(authority: str, *, port: int | None = None) -> Target:
     if "@" in authority:
         # It is not repeated: what stands before the sign may be a password.
         raise Bad("The name of a host has no user's name and no password before it.")
-    if found is None:
+    if found is None and re.search(r"[^:]:[0-9]{6,}\Z", authority) is None:
         raise Bad(f"{authority[:_LONGEST]!r} is not the name of a host.")
-    written = found["port"]
+    written = found["port"] if found is not None else ""
     number = int(written) if written else port
-    if number is None or not 0 < number < 1 << 16:
+    if number is None:
         raise Bad(f"{authority[:_LONGEST]!r} has no port.")
+    if found is None or not 0 < number < 1 << 16:
+        raise Bad(f"{authority[:_LONGEST]!r} has a port that there is not: they are 1 to 65535.")
     host, address = _host(found["six"] or found["host"], six=found["six"] is not None)
     return Target(host, number, address)
 
@@ -152,6 +154,8 @@ def _entry(line: str) -> Entry:
     name = text.removeprefix("*.")
     if "*" in name:
         raise Bad(f"{line!r} in the list of hosts: a star stands only before the first dot, as in *.example.org.")
+    if "/" in name and "@" not in name:
+        raise Bad(f"{line[:_LONGEST]!r} in the list of hosts: an entry is `host` or `host:port`, as localhost:8000.")
     bare = ":" in name and not name.startswith("[") and name.count(":") > 1
     found = target(f"[{name}]" if bare else name, port=PORTS[0])
     if below and found.address is not None:

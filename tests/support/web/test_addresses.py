@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from ferrule.support.hosts import leads_inside
+from ferrule.support.web.address import parsed
 from ferrule.support.web.errors import WebError
 from ferrule.support.web.web import Got, Redirected
 
@@ -362,8 +363,10 @@ async def test_an_address_that_leads_inside_is_refused(host, scheme):
 
     error = await refused(f"{scheme}://{host}/", sites)
 
+    address = parsed(f"{scheme}://{host}/").target.address
     assert (error.code, sites.ways) == ("private-address", [])
-    assert "web.private_hosts" in error.message
+    assert address is not None
+    assert (f'add "{address}" to web.private_hosts' in error.message) is not bool(leads_inside(address, private=True))
 
 
 @pytest.mark.parametrize("host", rows(NEVER))
@@ -373,6 +376,125 @@ async def test_some_addresses_are_refused_even_where_the_user_allows_them(host):
     error = await refused(f"http://{host}:8080/", sites, private_hosts=[f"{host}:8080"])
 
     assert (error.code, sites.ways) == ("private-address", [])
+    assert "web.private_hosts" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("url", "private", "entry"),
+    [
+        pytest.param("http://localhost:8000/", ("localhost",), "localhost:8000", id="another-port"),
+        pytest.param("http://localhost:8000/", (), "localhost:8000", id="a-port"),
+        pytest.param("http://localhost/", (), "localhost", id="the-usual-port"),
+        pytest.param("https://localhost/", (), "localhost", id="the-usual-port-of-https"),
+        pytest.param("http://[::1]:8000/", (), "[::1]:8000", id="six"),
+        pytest.param("http://[::1]/", (), "::1", id="six-at-the-usual-port"),
+        pytest.param("http://inner.example:81/", ("*.inner.example",), "inner.example:81", id="a-name"),
+        pytest.param("http://metadata.example/", (), "", id="a-name-for-metadata"),
+        pytest.param("http://half.example/", (), "", id="a-name-that-is-never-all-allowed"),
+    ],
+)
+async def test_a_refusal_names_the_entry_that_would_help(url, private, entry):
+    names = Names({"metadata.example": ("169.254.169.254",), "half.example": ("10.0.0.1", "169.254.169.254")})
+
+    error = await refused(url, Sites(), names=names, private_hosts=private)
+
+    if not entry:
+        assert "web.private_hosts" not in error.message
+        return
+    assert error.message.endswith(f'Where it is meant, the user can add "{entry}" to web.private_hosts.')
+    page = await stubbed(Sites(), names, private_hosts=(*private, entry)).get(url)
+    assert page.address == url  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        pytest.param("http://localhost:99999/", "'localhost:99999' has a port that there is not", id="port"),
+        pytest.param("http://localhost:123456/", "'localhost:123456' has a port that there is not", id="long-port"),
+        pytest.param("http://localhost:0/", "'localhost:0' has a port that there is not: they are 1 to 65535.", id="0"),
+        pytest.param("http://exa mple.com", "in or before its host, where none can be; leave it out.", id="blank"),
+        pytest.param(" http://example.com", "in or before its host, where none can be; leave it out.", id="before"),
+        pytest.param("http://example.com/a b", "in it; write it with a percent sign, as %20.", id="blank-in-path"),
+        pytest.param("http://example.com?a b://c", "write it with a percent sign, as %20.", id="blank-in-question"),
+        pytest.param("example.com", "http://. Write 'https://example.com' if that is meant.", id="no-scheme"),
+        pytest.param("example.com:8443/a?b", "Write 'https://example.com:8443/a?b' if that is meant.", id="port-path"),
+        pytest.param("//example.com/a", "Write 'https://example.com/a' if that is meant.", id="slashes"),
+        pytest.param("localhost:8000", "Write 'https://localhost:8000' if that is meant.", id="localhost"),
+        pytest.param("example", "begins with https:// or http://.", id="a-word"),
+        pytest.param("mailto:me@example.com", "begins with https:// or http://.", id="mail"),
+        pytest.param("javascript:alert(1)", "begins with https:// or http://.", id="javascript"),
+    ],
+)
+async def test_what_is_wrong_with_an_address_is_said_as_it_is(url, said):
+    error = await refused(url, Sites())
+
+    assert error.code == "bad-address"
+    assert said in error.message
+    assert error.message.endswith(said) or "port" in said
+
+
+@pytest.mark.parametrize(
+    ("start", "places", "said"),
+    [
+        pytest.param(
+            "http://localhost:8080/meta",
+            ("http://169.254.169.254/latest/",),
+            "http://localhost:8080/meta redirects to https://169.254.169.254/latest/: 169.254.169.254 is not fetched"
+            " from, because 169.254.169.254 is a link-local, metadata or group address.",
+            id="metadata",
+        ),
+        pytest.param(
+            "http://localhost:8080/pub",
+            ("https://nowhere.example/",),
+            "http://localhost:8080/pub redirects to https://nowhere.example/: There is no host nowhere.example, or its"
+            " name cannot be looked up from here.",
+            id="no-such-host",
+        ),
+        pytest.param(
+            "http://localhost:8080/",
+            ("/b", "http://localhost:9090/c"),
+            "http://localhost:8080/b redirects to http://localhost:9090/c: localhost:9090 is not fetched from, because"
+            ' ::1 is a private or reserved address. Where it is meant, the user can add "localhost:9090" to'
+            " web.private_hosts.",
+            id="from-ones-own-to-a-private-one",
+        ),
+        pytest.param(
+            "https://public.example/",
+            ("https://inner.example/",),
+            "https://public.example/ redirects to https://inner.example/: inner.example is not fetched from, because"
+            " 10.0.0.5 is a private or reserved address.",
+            id="from-outside-no-setting-helps",
+        ),
+        pytest.param(
+            "https://public.example/",
+            ("file:///etc/passwd",),
+            "https://public.example/ redirects to an address that is not fetched. 'file:///etc/passwd' is not a page of"
+            " the web: only https and http are fetched, not file.",
+            id="no-page",
+        ),
+    ],
+)
+@pytest.mark.parametrize("across", [True, False])
+async def test_a_failure_behind_a_redirect_says_who_redirected_there(start, places, said, across):
+    web = stubbed(Sites(*map(redirect, places)), private_hosts=("localhost:8080",))
+
+    if across:
+        with pytest.raises(WebError) as caught:
+            await web.get(start)
+        assert caught.value.message == said
+        return
+    found: Any = ""
+    try:
+        found = await web.get(start, across=False)
+    except WebError as error:
+        found = error.message
+    assert found == said or isinstance(found, Redirected)
+
+
+async def test_a_long_address_behind_a_redirect_is_cut():
+    error = await refused("https://public.example/", Sites(redirect("https://nowhere.example/" + "a" * 5000)))
+
+    assert len(error.message) < 600
 
 
 @pytest.mark.parametrize(("found", "code"), rows(ANSWERS))

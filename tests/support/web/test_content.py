@@ -120,6 +120,11 @@ PDF, PNG, TEXT = written("hello"), png(2, 2), b"one\ntwo\n"
         pytest.param(b"\0" * 100, "text/html", "binary", id="zeros-as-html"),
         pytest.param(b"\x1f\x8b\x08\0\0\0\0\0", "", "binary", id="gzip"),
         pytest.param(b"", "", "text", id="nothing"),
+        pytest.param(b"", "text/plain", "text", id="nothing-told"),
+        pytest.param("\x1b[1mone\x07 two \u202e".encode() + b"x" * 24, "text/plain", "text", id="text-with-controls"),
+        pytest.param("\x1b[1mone\x07 two \u202e".encode() + b"x" * 24, "", "binary", id="the-same-untold"),
+        pytest.param(b"a\0b\x01c\x02" * 10, "text/plain", "binary", id="more-controls-than-text"),
+        pytest.param(b"\x01\x02\x03\x04", "text/plain", "binary", id="nothing-but-controls"),
     ],
 )
 def test_what_a_page_is_is_told_by_its_bytes_and_its_server(raw, media_type, kind):
@@ -205,6 +210,8 @@ async def test_a_picture_is_a_picture():
     [
         pytest.param(b"\0\1\2\3" * 50, "video/mp4", "200 bytes of the type video/mp4", id="video"),
         pytest.param(b"\0\1\2\3" * 50, "", "of a type that the server does not tell", id="untold"),
+        pytest.param(b"\0\1\2\3" * 50, "text/plain", "is said to be text/plain, but its 200 bytes", id="no-text"),
+        pytest.param(b"\0\1\2\3" * 50, "a/b", "ask the user for it, or .* where commands may use", id="what-to-do"),
         pytest.param(b"%PDF-1.7 and no more", "application/pdf", "damaged", id="damaged-pdf"),
         pytest.param(png(60_000, 60_000), "image/png", "60000 x 60000 pixels", id="huge-picture"),
         pytest.param(PNG[:20], "image/png", "cut off", id="cut-picture"),

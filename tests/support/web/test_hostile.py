@@ -255,6 +255,14 @@ async def test_a_server_that_stalls_is_left(sent):
     assert "web.seconds" in error.message
 
 
+async def test_a_limit_that_is_not_that_of_the_settings_is_said_by_its_own_name():
+    async with asked(lambda exchange: exchange.gone()) as (web, server):
+        with pytest.raises(WebError) as caught:
+            await web.get(server.url, seconds=SHORT_SECONDS, limit_said="2 s (timeout)")
+
+    assert caught.value.message.endswith("/ took longer than 2 s (timeout).")
+
+
 async def test_the_beginning_of_a_text_that_drips_is_given_and_marked():
     kinds = ["text/html", "application/json", "image/svg+xml", ""]
 

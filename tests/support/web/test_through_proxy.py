@@ -204,7 +204,7 @@ async def test_a_proxy_that_does_not_let_it_through_is_named(said):
         assert "web.proxy" in caught.value.message
 
 
-async def test_a_proxy_that_is_not_there_and_one_that_stalls():
+async def test_a_proxy_that_stalls_is_given_up():
     async with serving() as middle:
         middle.play(Exchange.gone)
         stalled = Web(Allowances(proxy=middle.url, robots=False, seconds=0.2), resolver=unknown)
@@ -212,12 +212,59 @@ async def test_a_proxy_that_is_not_there_and_one_that_stalls():
             await stalled.get("https://public.example/")
         assert caught.value.code == "timed-out"
         await middle.left()
-    gone = Web(Allowances(proxy=middle.url, robots=False), resolver=unknown)
+
+
+@pytest.mark.parametrize("robots", [True, False])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_a_proxy_that_is_not_there_is_named_and_not_the_site(robots, scheme, host):
+    async with serving() as middle:
+        port = middle.url.rpartition(":")[2]
+    web = Web(Allowances(proxy=f"{scheme}://me:secret@{host}:{port}", robots=robots), resolver=unknown)
 
     with pytest.raises(WebError) as caught:
-        await gone.get("https://public.example/")
+        await web.get("https://public.example/")
 
-    assert caught.value.code == "unreachable"
+    said = f"The proxy {host}:{port} (setting web.proxy) cannot be reached: connection refused."
+    assert (caught.value.message, caught.value.code) == (said, "unreachable")
+
+
+async def test_the_name_of_a_proxy_that_nobody_knows_is_said_to_be_none():
+    web = Web(Allowances(proxy="http://me:secret@proxy.invalid:3128", robots=False), resolver=unknown)
+
+    with pytest.raises(WebError) as caught:
+        await web.get("https://public.example/")
+
+    assert caught.value.message == (
+        "The proxy proxy.invalid:3128 (setting web.proxy) cannot be reached: there is no such host."
+    )
+
+
+async def test_a_proxy_whose_certificate_is_not_in_order_is_named_and_not_the_site(tmp_path):
+    _, context = certificate(tmp_path, "other.example")
+
+    async with between(None, context, tls=ssl.create_default_context()) as (web, middle, _):
+        with pytest.raises(WebError) as caught:
+            await web.get("https://public.example/a")
+
+    assert caught.value.code == "tls"
+    assert caught.value.message.startswith(f"The certificate of the proxy {middle.url[8:]} (setting web.proxy) cannot")
+
+
+async def test_a_proxy_that_cannot_be_secured_is_named_and_not_the_site():
+    async def plain(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(plain, "127.0.0.1", 0) as middle:
+        port = middle.sockets[0].getsockname()[1]
+        web = Web(Allowances(proxy=f"https://127.0.0.1:{port}", robots=False), resolver=unknown)
+        with pytest.raises(WebError) as caught:
+            await web.get("https://public.example/a")
+
+    assert caught.value.code == "tls"
+    assert "(setting web.proxy)" in caught.value.message
+    assert "public.example" not in caught.value.message
 
 
 async def test_the_proxy_of_the_environment_is_nobodys_business(monkeypatch):

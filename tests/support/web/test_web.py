@@ -448,6 +448,17 @@ async def test_a_setting_that_cannot_be_used_is_said_to_be_so(allowed, code):
     assert "secret" not in caught.value.message
 
 
+@pytest.mark.parametrize("entry", ["http://localhost:8000/", "https://wiki", "wiki/a"])
+async def test_an_address_in_the_place_of_a_host_is_said_to_be_none(entry):
+    with pytest.raises(WebError) as caught:
+        await stubbed(Sites(), private_hosts=(entry,)).get(URL)
+
+    assert caught.value.message == (
+        f"The setting web.private_hosts cannot be used: '{entry}' in the list of hosts: an entry is `host` or"
+        " `host:port`, as localhost:8000."
+    )
+
+
 async def test_no_limit_of_time_is_a_limit_too():
     found = await stubbed(Sites(page("hello")), seconds=math.inf, cache_seconds=math.inf).get("https://public.example/")
 

@@ -49,6 +49,8 @@ class Pages:
         hosts = tuple(f"{name}:{self.port}" for name in NAMES)
 
         async def names(host: str, port: int) -> list[str]:
+            if host.startswith("nowhere."):
+                raise OSError("no such name")
             return ["127.0.0.1"]
 
         return Web(Allowances(private_hosts=hosts, **allowed), resolver=names)

@@ -1,6 +1,8 @@
 """Pages through the whole flow, from a server on this machine: what each family reads, limits, redirects and rules."""
 
+import asyncio
 import base64
+import contextlib
 import errno
 from typing import Any
 
@@ -9,9 +11,10 @@ from tests.support.test_document import written
 from tests.support.test_picture import png
 from tests.tools.web.pages import Answered, Pages, Site, moved, opened, page
 
-from ferrule import Call, Engine, Settings
+from ferrule import Call, Engine, Question, Settings
 from ferrule.settings import Permissions
 from ferrule.support.web.content import Converter
+from ferrule.tool_settings import Web as WebSettings
 from ferrule.tools.web import keeping
 
 HOME = "<html><head><title>Home</title></head><body><main><h1>Hello</h1><p>See <a href='/b'>b</a>.</p></main></body>"
@@ -40,6 +43,11 @@ def site(pages: Pages) -> Site:
         "two.example/away": moved(pages.at("/", "three.example")),
         "two.example/circle": moved(pages.at("/circle", "one.example")),
         "/empty": page(""),
+        "/controls": page("\x1b[1mone\x07 two \u202ethree" + "." * 20, "text/plain"),
+        "/to-metadata": moved("http://169.254.169.254/latest/"),
+        "/to-nowhere": moved("http://nowhere.example/"),
+        "/to-inner": moved("http://inner.example:81/a"),
+        "/to-missing": moved("/missing"),
         "/long": page("".join(f"<p>line {number}</p>" for number in range(60_000))),
         "/one-line": page("ü" * 200_000, "text/plain; charset=utf-8"),
     }
@@ -65,8 +73,8 @@ def site(pages: Pages) -> Site:
             {"prompt": "Compare {/text} with <{/octets}> and {/zip}!"},
             '<page address="{/text}" title="">\none\n  two\n</page>\n\n<page address="{/octets}" title="">\none\n'
             "</page>\n\n{/zip} could not be read: {/zip} is not a"
-            " text, a picture or a PDF but 204 bytes of the type application/zip. If it is needed, download it with a"
-            " command and look at it with a program for it.",
+            " text, a picture or a PDF but 204 bytes of the type application/zip. If it is needed, ask the user for it,"
+            " or download it with a command where commands may use the network.",
             id="gemini-several",
         ),
         pytest.param("opencode", "webfetch", {"url": "{/}", "format": "markdown"}, HOME_TEXT, id="opencode"),
@@ -114,6 +122,26 @@ def put(value: Any, pages: Pages) -> Any:
         pytest.param("/missing", "http-error", "answers with the status 404 Not Found. It says: # Not here", id="404"),
         pytest.param("/broken", "http-error", "answers with the status 500 Internal Server Error.", id="500"),
         pytest.param("/zip", "unreadable", "204 bytes of the type application/zip", id="binary"),
+        pytest.param(
+            "/to-metadata",
+            "private-address",
+            "/to-metadata redirects to https://169.254.169.254/latest/: 169.254.169.254 is not fetched from",
+            id="to-metadata",
+        ),
+        pytest.param(
+            "/to-nowhere",
+            "no-such-host",
+            "/to-nowhere redirects to https://nowhere.example/: There is no host nowhere.example",
+            id="to-nowhere",
+        ),
+        pytest.param(
+            "/to-inner",
+            "private-address",
+            "/to-inner redirects to http://inner.example:81/a: inner.example:81 is not fetched from, because 127.0.0.1"
+            ' is a private or reserved address. Where it is meant, the user can add "inner.example:81" to',
+            id="to-a-private-one",
+        ),
+        pytest.param("/to-missing", "http-error", "/missing, which answers with the status 404", id="to-404"),
     ],
 )
 async def test_a_page_that_cannot_be_read_is_a_failure_with_the_reason(tmp_path, path, code, said):
@@ -349,6 +377,90 @@ async def test_a_page_is_remembered_unless_a_fresh_one_is_wanted(tmp_path):
             assert (await engine.call("read_web_page", url=pages.at("/"), forceRefetch=again)).ok
 
         assert pages.asked == ["one.example/"] * 2
+
+
+async def test_what_steers_a_screen_is_taken_out_of_a_text(tmp_path):
+    async with opened(tmp_path, site, dialect="opencode") as (engine, pages):
+        reply = await engine.call("webfetch", url=pages.at("/controls"), format="text")
+
+    assert reply.error is None
+    assert "one" in reply.text
+    assert not {"\x1b", "\x07", "\u202e"} & set(reply.text)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "name", "values", "said"),
+    [
+        pytest.param("opencode", "webfetch", {"format": "text", "timeout": 0.2}, "0.2 s (timeout).", id="the-call-s"),
+        pytest.param("opencode", "webfetch", {"format": "text"}, "0.3 s (setting web.seconds).", id="the-settings"),
+        pytest.param("amp", "read_web_page", {}, "0.3 s (setting web.seconds).", id="without-such-a-parameter"),
+    ],
+)
+async def test_a_page_that_takes_too_long_names_the_limit_that_it_has_passed(tmp_path, dialect, name, values, said):
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while await reader.read(1000):
+                pass
+        writer.close()
+
+    async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
+        host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        settings = Settings(web=WebSettings(seconds=0.3, private_hosts=(host,)))
+        async with Engine(tmp_path, dialect=dialect, settings=settings) as engine:
+            reply = await engine.call(name, url=f"http://{host}/", **values)
+
+    assert reply.error is not None
+    assert reply.error.error_code == "timed-out"
+    assert reply.error.message.endswith(f"took longer than {said}")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "name", "values", "summary"),
+    [
+        pytest.param(
+            "claude",
+            "WebFetch",
+            {"url": "https://one.example/a?b=c\u00a0", "prompt": "x"},
+            "WebFetch: look at https://one.example/a?b=c",
+            id="claude",
+        ),
+        pytest.param(
+            "amp",
+            "read_web_page",
+            {"url": "https://one.example/" + "a" * 1000},
+            f"read_web_page: look at https://one.example/{'a' * 280}… (720 more characters)",
+            id="long",
+        ),
+        pytest.param(
+            "gemini",
+            "web_fetch",
+            {"prompt": "Read https://one.example/a and https://two.example/b"},
+            "web_fetch: look at 2 pages of one.example, two.example: https://one.example/a, https://two.example/b",
+            id="several",
+        ),
+    ],
+)
+async def test_whoever_is_asked_sees_the_address_and_what_the_caller_has_given(
+    tmp_path, dialect, name, values, summary
+):
+    asked: list[Question] = []
+
+    def ask(question: Question) -> bool:
+        asked.append(question)
+        return False
+
+    settings = rules(ask=("WebFetch",))
+    async with Engine(tmp_path, dialect=dialect, settings=settings, ask=ask) as engine:
+        await engine.call(name, **values)
+    async with Engine(tmp_path, dialect=dialect, settings=settings) as engine:
+        refused = await engine.call(name, **values)
+
+    (question,) = asked
+    assert question.summary == summary
+    assert "across" not in question.input
+    assert question.input["url"].startswith("https://one.example/a")
+    assert refused.error is not None
+    assert f"this was not allowed: {summary}. " in refused.error.message
 
 
 async def test_no_time_is_no_time(tmp_path):

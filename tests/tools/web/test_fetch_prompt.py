@@ -104,6 +104,16 @@ async def test_without_anybody_who_runs_models_the_page_itself_is_given_with_a_n
     assert reply.notes == ("This is the page itself and not an answer to the prompt: no model can be asked here.",)
 
 
+async def test_a_note_calls_the_prompt_what_the_session_calls_it(tmp_path):
+    async with opened(tmp_path, site, settings=small()) as (engine, pages):
+        unasked = await engine.call("read_web_page", url=pages.at("/"), objective="How many legs?")
+    async with opened(tmp_path, site, settings=small(), subagents=Crew(_refused)) as (engine, pages):
+        unanswered = await engine.call("read_web_page", url=pages.at("/"), objective="How many legs?")
+
+    assert unasked.notes[0].startswith("This is the page itself and not an answer to the objective: ")
+    assert "gave no answer to the objective." in unanswered.notes[0]
+
+
 @pytest.mark.parametrize(
     ("models", "model"),
     [

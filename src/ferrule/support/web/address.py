@@ -50,7 +50,9 @@ def parsed(text: str) -> Url:
     _refuse_unreadable(text)
     found = _whole().fullmatch(text)
     if found is None:
-        raise WebError(f"{_shown(text)} is not an address that begins with https:// or http://.", "bad-address")
+        raise WebError(
+            f"{_shown(text)} is not an address that begins with https:// or http://.{_offer(text)}", "bad-address"
+        )
     scheme = found["scheme"].lower()
     if scheme not in _PORTS:
         raise WebError(
@@ -113,14 +115,29 @@ def _without_www(url: Url) -> Url:
 def _refuse_unreadable(text: str) -> None:
     if len(text) > _MOST_CHARACTERS:
         raise WebError(f"The address is longer than {_MOST_CHARACTERS} characters.", "bad-address")
-    if not text.isprintable() or any(character.isspace() for character in text):
+    if _is_unreadable(text):
+        host, where = _host().match(text), "in it; write it with a percent sign, as %20"
+        if host is not None and _is_unreadable(host[0]):
+            where = "in or before its host, where none can be; leave it out"
         raise WebError(
-            f"{_shown(text)} has a blank, a control character or an invisible character in it; "
-            "write it with a percent sign, as %20.",
-            "bad-address",
+            f"{_shown(text)} has a blank, a control character or an invisible character {where}.", "bad-address"
         )
     if "\\" in text:
         raise WebError(f"{_shown(text)} has a backslash in it, which programs read in two ways.", "bad-address")
+
+
+def _is_unreadable(text: str) -> bool:
+    return not text.isprintable() or any(character.isspace() for character in text)
+
+
+def _offer(text: str) -> str:
+    """What may be meant by the name of a host alone."""
+    whole = f"https://{text.lstrip('/')}"
+    try:
+        host = parsed(whole).target.host
+    except WebError:
+        return ""
+    return f" Write {_shown(whole)} if that is meant." if "." in host or host == "localhost" else ""
 
 
 def _path(path: str, question: str) -> str:
@@ -159,6 +176,11 @@ def _whole() -> re.Pattern[str]:
     return re.compile(
         r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<path>[^?#]*)(?P<question>\?[^#]*)?(?:#.*)?"
     )
+
+
+@functools.cache
+def _host() -> re.Pattern[str]:
+    return re.compile(r"[^/?#]*://[^/?#]*")
 
 
 @functools.cache

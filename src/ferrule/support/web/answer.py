@@ -45,3 +45,5 @@ class Redirected(NamedTuple):
     url: str
     to: str
     status: int
+    is_private: bool = False
+    """Is the host that redirects one of the user's own network?"""

@@ -67,11 +67,7 @@ class Converter:
         """What the bytes of the page at `address` hold. Raises: Unreadable."""
         kind = judged(raw, media_type)
         if kind == "binary":
-            what = f"of the type {media_type}" if media_type else "of a type that the server does not tell"
-            raise Unreadable(
-                f"{address} is not a text, a picture or a PDF but {len(raw):,} bytes {what}. "
-                "If it is needed, download it with a command and look at it with a program for it."
-            )
+            raise _binary(address, media_type, len(raw))
         if kind == "picture":
             return await _picture(raw)
         if kind == "document":
@@ -102,6 +98,18 @@ class Converter:
             note = "The page is given as plain text: its parts lie too deep in each other for Markdown."
             return await _plain(given, page, note)
         return given._replace(text=turned.text)
+
+
+def _binary(address: str, media_type: str, size: int) -> Unreadable:
+    if media_type.startswith("text/"):
+        what = f"{address} is said to be {media_type}, but its {size:,} bytes are no text, no picture and no PDF."
+    else:
+        kind = f"of the type {media_type}" if media_type else "of a type that the server does not tell"
+        what = f"{address} is not a text, a picture or a PDF but {size:,} bytes {kind}."
+    return Unreadable(
+        f"{what} If it is needed, ask the user for it, or download it with a command where commands may use the "
+        "network."
+    )
 
 
 async def _plain(given: Content, page: str, note: str) -> Content:

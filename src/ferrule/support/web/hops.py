@@ -5,7 +5,8 @@ into a network of one's own, not even to a host that may be asked for there, and
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ferrule.support.hosts import Address, Target
@@ -73,6 +74,8 @@ class Turned(NamedTuple):
 
     to: Url
     status: int
+    is_private: bool = False
+    """Does it come from a host of the user's own network?"""
 
 
 class Journey:
@@ -92,17 +95,20 @@ class Journey:
         """Raises WebError."""
         first = here = self._settled(url)
         seen: set[Url] = set()
+        before: Way | None = None
         while True:
             seen.add(here)
-            way, turned = await self._stop(here)
+            with _told(before, here):
+                way, turned = await self._stop(here)
             if turned is None:
                 assert self.landed is not None
                 return self.landed
             to = self._settled(turned.to)
             self._refuse(way, to)
             if not self._may_follow(first, to):
-                self._roads.reach.judge_literal(to, self._terms.own)
-                return Turned(to, turned.status)
+                with _told(way, to):
+                    self._roads.reach.judge_literal(to, self._terms.own)
+                return Turned(to, turned.status, way.is_private)
             if to in seen:
                 raise WebError(
                     f"{first} redirects in a circle. It may want cookies, which are not kept.", "too-many-redirects"
@@ -111,7 +117,7 @@ class Journey:
                 raise WebError(
                     f"{first} redirects more than {self._terms.hops} times (setting web.hops).", "too-many-redirects"
                 )
-            here = to
+            here, before = to, way
 
     def _settled(self, url: Url) -> Url:
         return url if self._terms.own is not None else self._roads.reach.settled(url)
@@ -161,7 +167,7 @@ class Journey:
                 references = set(headers.get_list("location"))
                 if len(references) != 1:
                     raise WebError(f"{way.url} redirects to several addresses at once.", "bad-answer")
-                return Turned(joined(way.url, references.pop()), answer.status_code)
+                return Turned(_redirected(way.url, references.pop()), answer.status_code)
             body = Body(str(way.url), most_bytes=self._terms.most_bytes, tell=self._terms.tell, clock=self._roads.clock)
             self.landed = Landed(way.url, answer.status_code, headers, body)
             assert isinstance(answer.stream, httpx2.AsyncByteStream)
@@ -194,3 +200,21 @@ class Journey:
             return httpx2.Request(self._terms.method, str(url), headers=headers, content=self._terms.data)
         except (httpx2.InvalidURL, ValueError, TypeError) as error:
             raise WebError(f"{url} cannot be asked for: {str(error)[:200]!a}.", "bad-address") from error
+
+
+@contextlib.contextmanager
+def _told(before: Way | None, here: Url) -> Iterator[None]:
+    """Whoever reads of a failure has asked for another address than the one that it is about."""
+    try:
+        yield
+    except WebError as error:
+        if before is None:
+            raise
+        raise error.after(str(before.url), str(here), is_own=before.is_private) from error
+
+
+def _redirected(url: Url, reference: str) -> Url:
+    try:
+        return joined(url, reference)
+    except WebError as error:
+        raise WebError(f"{url} redirects to an address that is not fetched. {error.message}", error.code) from error

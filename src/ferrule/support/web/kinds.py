@@ -55,6 +55,10 @@ _OTHER_NAMES = {
 }
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\f\r\x1b\b")
 _MOST_CONTROLS = 0.02
+_MOST_CONTROLS_TOLD = 0.1
+"""The same of what the server says is text."""
+_FEW_CONTROLS = 3
+"""So many may be in such a text, however short it is, but no more than a quarter of it."""
 
 
 def judged(raw: bytes, media_type: str) -> Kind:
@@ -101,7 +105,10 @@ def _is_text(head: bytes, *, lenient: bool) -> bool:
         return True
     if b"\0" in head and not lenient:
         return False
-    return sum(byte in _CONTROLS for byte in head) <= len(head) * _MOST_CONTROLS
+    found = sum(byte in _CONTROLS for byte in head)
+    if lenient:
+        return found <= max(min(_FEW_CONTROLS, len(head) // 4), len(head) * _MOST_CONTROLS_TOLD)
+    return found <= len(head) * _MOST_CONTROLS
 
 
 def _is_page(head: bytes) -> bool:

@@ -1,6 +1,7 @@
 """A proxy that the user has set: it is told a host and passes on what it cannot read."""
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -73,6 +74,28 @@ def proxy(url: str) -> Proxy | None:
     if parts.scheme not in {"http", "https"} or parts.path not in {"", "/"} or parts.query:
         raise _unusable()
     return Proxy(where.host, where.port, parts.scheme == "https", _credentials(parts.username, parts.password))
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, and all that it came from; several at once where several addresses were tried."""
+    waiting: list[BaseException] = [error]
+    while waiting:
+        one = waiting.pop(0)
+        yield one
+        waiting += one.exceptions if isinstance(one, BaseExceptionGroup) else ()
+        waiting += [one.__cause__] if one.__cause__ is not None else []
+
+
+def unreached(error: BaseException) -> str:
+    """Why no connection came about."""
+    from socket import gaierror  # whoever has a proxy that is not there pays for it
+
+    every = list(causes(error))
+    if any(isinstance(one, gaierror) for one in every):
+        return "there is no such host"
+    if any(isinstance(one, ConnectionRefusedError) for one in every):
+        return "connection refused"
+    return "nobody answers there"
 
 
 def _unusable() -> WebError:

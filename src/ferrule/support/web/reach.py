@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from itertools import zip_longest
 from typing import NamedTuple
 
-from ferrule.support.hosts import Address, Bad, Target, entries, leads_inside
+from ferrule.support.hosts import PORTS, Address, Bad, Target, entries, leads_inside
 from ferrule.support.sandbox.proxy import Resolver
 from ferrule.support.web.address import Url, upgraded
 from ferrule.support.web.errors import WebError
@@ -72,22 +72,21 @@ class Reach:
         if not private and where.port in _OTHER_PORTS:
             raise WebError(f"{url} is not fetched: port {where.port} is for other services.", "bad-address")
         if where.address is not None:
-            _judge(url, where.address, private=private)
+            _judge(url, (where.address,), private=private)
             return Way(url, (where.address,), private)
         if self._is_proxied:
             if not private and _is_inner(where.host):
-                raise _inside(url, f"{where.host} is no public name")
+                raise _inside(url, f"{where.host} is no public name", can_be_named=True)
             return Way(url, (), private)
         found = known.get(where.host) or await self._looked_up(where)
-        for address in found:
-            _judge(url, address, private=private)
+        _judge(url, found, private=private)
         known[where.host] = found
         return Way(url, _in_turns(found), private)
 
     def judge_literal(self, url: Url, own: Target | None = None) -> None:
         """Raises WebError for an address in the place of a name that leads inside. Nothing is looked up."""
         if url.target.address is not None:
-            _judge(url, url.target.address, private=self.is_private(url.target, own))
+            _judge(url, (url.target.address,), private=self.is_private(url.target, own))
 
     async def _looked_up(self, where: Target) -> tuple[Address, ...]:
         try:
@@ -102,18 +101,29 @@ class Reach:
         return found
 
 
-def _judge(url: Url, address: Address, *, private: bool) -> None:
-    scope = getattr(address, "scope_id", None)
-    why = f"{address} is for one network card only" if scope else leads_inside(address, private=private)
+def _judge(url: Url, addresses: Sequence[Address], *, private: bool) -> None:
+    never = _first(addresses, private=True)
+    why = never or _first(addresses, private=private)
     if why:
-        raise _inside(url, why)
+        raise _inside(url, why, can_be_named=not never)
 
 
-def _inside(url: Url, why: str) -> WebError:
+def _first(addresses: Sequence[Address], *, private: bool) -> str:
+    """Why one of them is not connected to; nothing where all may be."""
+    for address in addresses:
+        scope = getattr(address, "scope_id", None)
+        why = f"{address} is for one network card only" if scope else leads_inside(address, private=private)
+        if why:
+            return why
+    return ""
+
+
+def _inside(url: Url, why: str, *, can_be_named: bool) -> WebError:
+    entry = url.target.host if url.target.port in PORTS else str(url.target)
     return WebError(
-        f"{url.authority} is not fetched from, because {why}. A host of one's own network is named by the user in the "
-        "setting web.private_hosts.",
+        f"{url.authority} is not fetched from, because {why}.",
         "private-address",
+        remedy=f'Where it is meant, the user can add "{entry}" to web.private_hosts.' * can_be_named,
     )
 
 

@@ -13,8 +13,9 @@ from typing import Any
 import httpcore2
 import httpx2
 
+from ferrule.support.hosts import Target
 from ferrule.support.web.errors import CutOff, WebError
-from ferrule.support.web.proxy import Proxy
+from ferrule.support.web.proxy import Proxy, causes, unreached
 from ferrule.support.web.reach import Way
 
 _HEAD_BYTES = 1 << 18
@@ -135,20 +136,29 @@ class _Roads(httpcore2.AsyncNetworkBackend):
         where = self._way.url.target
         assert (host, port) == (where.host, where.port)
         if self._proxy is not None:
-            stream = await self._open(self._proxy.host, self._proxy.port, timeout)
-            try:
-                if self._proxy.is_secured:
-                    stream = await stream.start_tls(self._tls(), self._proxy.host, timeout)
-                await self._proxy.tunnel(stream, where)
-            except BaseException:
-                await stream.aclose()
-                raise
-            return stream
+            with _between(self._proxy, self._meter):
+                return await self._tunnelled(self._proxy, where, timeout)
         *others, last = self._way.addresses
         for address in others:
             with contextlib.suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout):
                 return await self._open(str(address), port, _EACH_SECONDS)
         return await self._open(str(last), port, timeout)
+
+    async def _tunnelled(
+        self,
+        proxy: Proxy,
+        where: Target,
+        timeout: float | None,  # noqa: ASYNC109 - as above
+    ) -> "_Counted":
+        stream = await self._open(proxy.host, proxy.port, timeout)
+        try:
+            if proxy.is_secured:
+                stream = await stream.start_tls(self._tls(), proxy.host, timeout)
+            await proxy.tunnel(stream, where)
+        except BaseException:
+            await stream.aclose()
+            raise
+        return stream
 
     async def _open(self, host: str, port: int, seconds: float | None) -> "_Counted":
         return _Counted(await self._inner.connect_tcp(host, port, timeout=seconds), self._meter)
@@ -209,18 +219,36 @@ def _said(name: str, meter: Meter) -> Iterator[None]:
         raise WebError(f"{name} cannot be asked like this: {str(error)[:200]!a}.", "bad-address") from error
 
 
-def _network(name: str, meter: Meter, error: Exception) -> WebError:
-    cause: BaseException | None = error
-    while cause is not None:
+@contextlib.contextmanager
+def _between(proxy: Proxy, meter: Meter) -> Iterator[None]:
+    """What fails on the way to the proxy and in it says nothing about the site behind."""
+    name = f"{proxy} (setting web.proxy)"
+    try:
+        yield
+    except (httpcore2.NetworkError, httpcore2.TimeoutException, OSError, EOFError) as error:
+        if (insecure := _insecure(name, meter, error)) is not None:
+            raise insecure from error
+        reason = "it broke the connection off" if isinstance(error, httpcore2.ReadError) else unreached(error)
+        raise WebError(f"T{name[1:]} cannot be reached: {reason}.", "unreachable") from error
+
+
+def _insecure(name: str, meter: Meter, error: Exception) -> WebError | None:
+    """What is said of a connection that could not be secured; None where it is about something else."""
+    for cause in causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             text = cause.verify_message or "it is not valid"
             return WebError(f"The certificate of {name} cannot be trusted: {text.rstrip('.')}.", "tls")
         if isinstance(cause, ssl.SSLError):
             text = (cause.reason or "no reason given").lower().replace("_", " ")
             return WebError(f"The connection to {name} could not be secured: {text}.", "tls")
-        cause = cause.__cause__
     if meter.is_securing:
-        return WebError(f"{name} closed the connection while it was being secured.", "tls")
+        return WebError(f"{name[0].upper()}{name[1:]} closed the connection while it was being secured.", "tls")
+    return None
+
+
+def _network(name: str, meter: Meter, error: Exception) -> WebError:
+    if (insecure := _insecure(name, meter, error)) is not None:
+        return insecure
     if isinstance(error, httpcore2.ReadError):
         return CutOff(f"The connection to {name} broke off before the end.")
     return WebError(

@@ -64,12 +64,13 @@ class Web:
         fresh: bool = False,
         accept: str = "",
         seconds: float | None = None,
+        limit_said: str = "",
         tell: Tell | None = None,
     ) -> Got | Redirected:
         """The page at an address, whatever its status. Raises WebError.
 
         With `across`, redirects to other hosts are followed; else they are what comes back. With `fresh`, it is fetched
-        even where it is remembered.
+        even where it is remembered. `limit_said` names the limit where `seconds` are not those of the settings.
         """
         wanted = self._roads().reach.settled(parsed(url))
         key = (wanted, across, accept)
@@ -85,13 +86,16 @@ class Web:
         )
 
         async def work() -> Got | Redirected:
-            page = await self._fetch(wanted, terms, limit_seconds, with_robots=self._allowances.robots)
+            page = await self._fetch(
+                wanted, terms, limit_seconds, with_robots=self._allowances.robots, limit_said=limit_said
+            )
             if isinstance(page, Got):
                 self._memory.put(key, page)
             return page
 
         # Who has a little less time left than another one shares with it all the same.
-        page = await self._run((key, fresh, math.ceil(min(limit_seconds, _LONGEST_SECONDS))), work)
+        time_left = math.ceil(min(limit_seconds, _LONGEST_SECONDS))
+        page = await self._run((key, fresh, time_left, limit_said), work)
         return page._replace(url=url)
 
     async def ask(
@@ -146,7 +150,9 @@ class Web:
         if self._is_closed:
             raise WebError("The session has ended; nothing is fetched any more.", "unreachable")
 
-    async def _fetch(self, url: Url, terms: Terms, seconds: float, *, with_robots: bool) -> Got | Redirected:
+    async def _fetch(
+        self, url: Url, terms: Terms, seconds: float, *, with_robots: bool, limit_said: str = ""
+    ) -> Got | Redirected:
         journey: Journey | None = None
         try:
             async with asyncio.timeout(seconds) as limit:
@@ -156,7 +162,7 @@ class Web:
                 journey = Journey(roads, terms, limit, {})
                 landed = await journey.go(url)
         except TimeoutError:
-            limit_said = f"{_rounded(seconds)} s (setting web.seconds)"
+            limit_said = limit_said or f"{_rounded(seconds)} s (setting web.seconds)"
             why = f"The page was not complete after {limit_said}; this is what had come by then."
             page = _partial(journey, why)
             if page is None:
@@ -169,7 +175,7 @@ class Web:
             return page
         if isinstance(landed, Landed):
             return _got(landed)
-        return Redirected(str(url), str(landed.to), landed.status)
+        return Redirected(str(url), str(landed.to), landed.status, landed.is_private)
 
     async def _check(self, roads: Roads, limit: asyncio.Timeout, way: Way) -> None:
         if way.is_private:

@@ -11,7 +11,7 @@ from ferrule.core.outcomes import Picture
 from ferrule.core.tool import Context, Tool
 from ferrule.core.web import Fetched, Missed, Moved, Page, PageKind, Shown
 from ferrule.settings import Settings
-from ferrule.support.web.address import Url, parsed, same_site
+from ferrule.support.web.address import Url, parsed, same_site, upgraded
 from ferrule.support.web.answer import Got, Redirected
 from ferrule.support.web.content import Content, Converter, Form, Unreadable
 from ferrule.support.web.errors import WebError
@@ -99,7 +99,7 @@ async def _one(url: str, args: WebFetchArgs, ctx: Context) -> Page | Shown | Mov
         if isinstance(got, Redirected):
             return Moved(url, got.to, got.status)
         if got.status >= _FAILED:
-            raise ToolFailure(_complaint(got), code="http-error")
+            raise ToolFailure(_complaint(url, got), code="http-error")
         content = await ctx.need(Converter).convert(
             got.body, address=got.address, media_type=got.media_type, charset=got.charset, form=args.form
         )
@@ -134,12 +134,21 @@ async def _reached(url: str, args: WebFetchArgs, ctx: Context) -> Got | Redirect
     """The page, after redirects; each that leads to another host is judged like an address that was asked for."""
     web, settings = ctx.need(Web), ctx.need(Settings).web
     limit_seconds = min(args.seconds or settings.seconds, max(MOST_SECONDS, settings.seconds))
+    limit_said = _limit_said(args, limit_seconds, ctx)
     until = time.monotonic() + limit_seconds
     here, seen = url, {str(_parsed(url))}
+    before: Redirected | None = None
     while True:
         ctx.progress(f"Fetching {here}")
         left = max(0.001, until - time.monotonic())
-        got = await web.get(here, across=False, fresh=args.fresh, seconds=left, tell=ctx.progress)
+        try:
+            got = await web.get(
+                here, across=False, fresh=args.fresh, seconds=left, limit_said=limit_said, tell=ctx.progress
+            )
+        except WebError as error:
+            if before is None:
+                raise
+            raise error.after(before.url, here, is_own=before.is_private) from error
         if isinstance(got, Got):
             return got
         # With `www.` or without is one site to whoever was asked; a rule may still deny one of its names.
@@ -150,7 +159,15 @@ async def _reached(url: str, args: WebFetchArgs, ctx: Context) -> Got | Redirect
         if got.to in seen or len(seen) > settings.hops:
             raise WebError(f"{url} redirects in a circle, or more than {settings.hops} times.", "too-many-redirects")
         seen.add(got.to)
-        here = got.to
+        here, before = got.to, got
+
+
+def _limit_said(args: WebFetchArgs, limit_seconds: float, ctx: Context) -> str:
+    """The limit, and whose it is."""
+    if args.seconds is None:
+        return f"{limit_seconds:g} s (setting web.seconds)"
+    name = ctx.param("seconds")
+    return f"{limit_seconds:g} s ({name}{', at the most' * (args.seconds > limit_seconds)})"
 
 
 def _verdict(address: str, url: str, ctx: Context) -> Verdict:
@@ -167,13 +184,15 @@ def _verdict(address: str, url: str, ctx: Context) -> Verdict:
     return word.verdict
 
 
-def _complaint(got: Got) -> str:
+def _complaint(url: str, got: Got) -> str:
     """What is said of a page that is an error: its status, and the first that it says itself."""
     from http import HTTPStatus  # for pages that are errors
 
     names = {status.value: status.phrase for status in HTTPStatus}
     named = f" {names[got.status]}" if got.status in names else ""
-    head = f"{got.address} answers with the status {got.status}{named}."
+    asked = _parsed(url)
+    came = "" if got.address in {str(asked), str(upgraded(asked))} else f"{url} redirects to "
+    head = f"{came}{got.address}{', which' * bool(came)} answers with the status {got.status}{named}."
     kind = judged(got.body, got.media_type)
     if kind in {"binary", "picture", "document"} or not got.body:
         return head

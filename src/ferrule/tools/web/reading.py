@@ -24,7 +24,7 @@ async def answered(fetched: Fetched, ctx: Context) -> Fetched:
     model, runs = _model(ctx.need(Settings)), subagents(ctx)
     if not model or not runs.can_run:
         ctx.note(
-            "This is the page itself and not an answer to the prompt: "
+            f"This is the page itself and not an answer to the {ctx.param('prompt')}: "
             + ("there is no small model (setting models.small)." if not model else "no model can be asked here.")
         )
         return fetched
@@ -48,7 +48,7 @@ def _model(settings: Settings) -> str:
 
 
 def _unanswered(fetched: Fetched, why: str, ctx: Context) -> Fetched:
-    ctx.note(f"This is the page itself: the small model gave no answer to the prompt. {why}")
+    ctx.note(f"This is the page itself: the small model gave no answer to the {ctx.param('prompt')}. {why}")
     return fetched
 
 

@@ -39,13 +39,13 @@ class WebSearch(Tool[WebSearchArgs, Searched]):
 
     def access(self, args: WebSearchArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - the settings say it
         try:
-            return tuple(map(Access.host, hosts(_backend(ctx.need(Settings)))))
+            return tuple(map(Access.host, hosts(chosen_backend(ctx.need(Settings)))))
         except WebError as error:
             raise ToolFailure(error.message, code=error.code) from error
 
     async def run(self, args: WebSearchArgs, ctx: Context) -> Searched:
         settings = ctx.need(Settings)
-        backend, wanted, domains = _backend(settings), _results(args, settings, ctx), _domains(args, ctx)
+        backend, wanted, domains = chosen_backend(settings), _results(args, settings, ctx), _domains(args, ctx)
         found: list[tuple[Result, ...]] = []
         missed: list[WebError] = []
         # One after the other: what costs nothing mostly allows one search a second.
@@ -66,7 +66,8 @@ class WebSearch(Tool[WebSearchArgs, Searched]):
         return Searched(args.query.strip(), links, backend.name)
 
 
-def _backend(settings: Settings) -> Backend:
+def chosen_backend(settings: Settings) -> Backend:
+    """The back end that the user has set up, with its key."""
     chosen = settings.web.search
     name = chosen.key_env or (APIS[chosen.backend].key_env if chosen.backend in APIS else "")
     key = os.environ.get(name, "") if name else ""

@@ -5,6 +5,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from ferrule.support.web.answer import Allowances, Got
 from ferrule.support.web.errors import WebError
 from ferrule.support.web.search.api import Backend
-from ferrule.support.web.search.backends import APIS, hosts, search
+from ferrule.support.web.search.backends import APIS, complaint, hosts, search
 from ferrule.support.web.search.domains import Domains, each
 from ferrule.support.web.search.result import Query, Result
 from ferrule.support.web.web import Web
@@ -86,6 +87,17 @@ async def test_blocked_domains_are_asked_for_and_kept_out(web, server, spoken: S
 
     spoken.check(server.asked[0], "words", 50, [], ["example.org", "example.com"])
     assert [result.url for result in found] == [OTHER[1]]
+
+
+@pytest.mark.parametrize("spoken", EACH)
+async def test_no_more_is_blocked_than_was_asked_for(web, server, spoken: Spoken):
+    server.play(spoken.play([GUIDE, OTHER, THIRD]))
+    domains = Domains(blocked=tuple(each(("*.example.org", "example.com"))))
+
+    found = await search(web, spoken.at(server.url), Query("words", 8, domains))
+
+    spoken.check(server.asked[0], "words", 16, [], ["example.com"])
+    assert [result.url for result in found] == [OTHER[1], THIRD[1]]
 
 
 @pytest.mark.parametrize("spoken", EACH)
@@ -228,6 +240,17 @@ async def test_a_failing_server_is_said_by_its_status(web, server, spoken: Spoke
     assert f"answers with status {status}. Try again later" in error.message
 
 
+@pytest.mark.parametrize("spoken", EACH)
+async def test_where_there_is_nothing_the_address_is_what_to_look_at(web, server, spoken: Spoken):
+    server.play(saying(404, {"detail": "Not Found"}))
+
+    error = await failing(web, spoken.at(server.url + "/wrong"))
+
+    assert error.code == "bad-address"
+    assert "answers with status 404: there is no search. Check web.search.url, which must lead to" in error.message
+    assert "plainer query" not in error.message
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -235,6 +258,7 @@ async def test_a_failing_server_is_said_by_its_status(web, server, spoken: Spoke
         pytest.param({"error": {"detail": "Unable to <b>validate</b>"}}, ": Unable to validate. Try", id="brave"),
         pytest.param({"detail": [{"msg": "field required"}]}, ": field required. Try", id="list"),
         pytest.param({"detail": f"bad {KEY}"}, "status 422. Try", id="with-the-key"),
+        pytest.param({"detail": f"bad {KEY[:3]}<b></b>{KEY[3:]}"}, ": bad [key]. Try", id="with-the-key-in-parts"),
         pytest.param({"error": ["x" * 30_000]}, "status 422. Try", id="long"),
         pytest.param([[[[["deep"]]]]], "status 422. Try", id="deep"),
         pytest.param([], "status 422. Try", id="empty"),
@@ -326,6 +350,52 @@ async def test_a_redirect_to_another_host_takes_no_key_along(web, server, spoken
         await failing(web, spoken.at(server.url))
 
         assert other.asked == []
+
+
+@pytest.mark.parametrize("spoken", KEYED)
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param("https://evil.example/?key={key}", id="question"),
+        pytest.param("https://{key}.evil.example/", id="host"),
+        pytest.param("https://evil.example/{KEY}", id="capitals"),
+        pytest.param("https://evil.example/{hex}", id="percent-signs"),
+        pytest.param("ftp://evil.example/{key}", id="no-page"),
+    ],
+)
+async def test_a_back_end_that_echoes_the_key_does_not_get_it_into_a_message(web, server, spoken: Spoken, place):
+    coded = "".join(f"%{ord(char):02x}" for char in KEY)
+    server.play(saying(302, b"", location=place.format(key=KEY, KEY=KEY.upper(), hex=coded)))
+
+    error = await failing(web, spoken.at(server.url))
+
+    assert KEY not in unquote(error.message).lower()
+    assert error.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("backend", "said"),
+    [
+        pytest.param(Backend("ddgs"), "", id="ddgs"),
+        pytest.param(Backend("brave", key=KEY), "", id="with-a-key"),
+        pytest.param(Backend("searxng", "http://localhost:8888"), "", id="with-an-address"),
+        pytest.param(Backend("brave"), "the environment variable BRAVE_API_KEY has none", id="no-key"),
+        pytest.param(Backend("exa", key_env="OTHER"), "the environment variable OTHER has none", id="other-variable"),
+        pytest.param(Backend("exa", key="ä" * 9), "has characters that no key has", id="no-such-key"),
+        pytest.param(Backend("searxng"), "Set web.search.url to its address", id="no-address"),
+        pytest.param(Backend("searxng", "localhost:8888"), "must be of the form https://", id="no-scheme"),
+        pytest.param(Backend("searxng", "http://localhost:99999"), "web.search.url does not fit.", id="no-such-port"),
+        pytest.param(Backend("tavily", "http://example.org", key=KEY), "Use https://.", id="in-the-clear"),
+        pytest.param(Backend("bing"), "there are ddgs, brave, tavily, exa, searxng.", id="no-such-back-end"),
+    ],
+)
+def test_what_is_wrong_with_the_settings_shows_without_a_network(backend, said):
+    found = complaint(backend)
+
+    assert bool(found) is bool(said)
+    assert said in found
+    assert not found or found.startswith("The web cannot be searched: ")
+    assert KEY not in found
 
 
 @pytest.mark.parametrize("spoken", EACH)

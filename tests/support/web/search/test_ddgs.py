@@ -112,6 +112,29 @@ async def test_without_a_network_it_says_so(played):
     assert "secret" not in raised.value.message
 
 
+async def test_the_library_s_own_variable_for_a_proxy_is_nobody_s_business(played, monkeypatch):
+    monkeypatch.setenv("DDGS_PROXY", played.url)
+
+    with contextlib.suppress(WebError):
+        await ddgs.searched(Backend("ddgs", seconds=5), Query("guide", 8), verify=False)
+
+    assert played.asked == []
+
+
+@pytest.mark.parametrize("name", ["DDGS_PROXY", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"])
+async def test_the_proxy_of_the_settings_goes_before_that_of_the_environment(played, monkeypatch, name):
+    played.pages["www.mojeek.com"] = (200, mojeek(*ROWS))
+    monkeypatch.setenv(name, "http://127.0.0.1:1")
+
+    assert len(await found(played, Query("guide", 8))) == 2
+
+
+def test_a_package_that_is_missing_shows_beforehand(monkeypatch):
+    assert ddgs.complaint() == ""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "pip install 'ferrule[web]'" in ddgs.complaint()
+
+
 async def test_engines_that_say_nothing_are_given_up(played):
     played.stall = asyncio.Event()
 

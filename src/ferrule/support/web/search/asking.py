@@ -8,7 +8,7 @@ import msgspec
 from ferrule.support.hosts import Bad, Target, leads_inside, target
 from ferrule.support.web.errors import WebError
 from ferrule.support.web.search.api import INSTEAD, Api, Backend, Odd
-from ferrule.support.web.search.failing import failed, odd, refusal, unreached
+from ferrule.support.web.search.failing import failed, odd, refusal, unreached, without_key
 from ferrule.support.web.search.result import Query, Result, Row, tidied
 
 if TYPE_CHECKING:
@@ -19,10 +19,17 @@ _FILTERED = 2
 
 
 async def asked(web: "Web", api: Api, backend: Backend, query: Query) -> tuple[Result, ...]:
-    """The results of one query. Raises `WebError`."""
+    """The results of one query. Raises `WebError`, without the key in it whoever has said what."""
+    try:
+        return await _asked(web, api, backend, query)
+    except WebError as error:
+        raise without_key(error, backend.key.strip()) from None
+
+
+async def _asked(web: "Web", api: Api, backend: Backend, query: Query) -> tuple[Result, ...]:
     url, host = place(api, backend)
     wanted = query.results * (_FILTERED if query.domains else 1)
-    sent = api.ask(query._replace(results=min(wanted, api.most)), _key(api, backend))
+    sent = api.ask(query._replace(results=min(wanted, api.most)), key(api, backend))
     if sent.parameters:
         from urllib.parse import urlencode  # for the back ends that are asked by their address
 
@@ -79,23 +86,23 @@ def _is_near(host: Target) -> bool:
     return bool(leads_inside(host.address)) and not leads_inside(host.address, private=True)
 
 
-def _key(api: Api, backend: Backend) -> str:
-    """The key as it is sent; nothing where none is needed."""
+def key(api: Api, backend: Backend) -> str:
+    """The key as it is sent; nothing where none is needed. Raises `WebError`."""
     if not api.key_env:
         return ""
-    name, key = api.variable(backend), backend.key.strip()
-    if not key:
+    name, found = api.variable(backend), backend.key.strip()
+    if not found:
         raise failed(
             f"{api.title} needs a key, and the environment variable {name} has none. Put one there, name another"
             f" variable with web.search.key_env, or {INSTEAD}.",
             "no-key",
         )
-    if not key.isascii() or not key.isprintable():
+    if not found.isascii() or not found.isprintable():
         raise failed(
             f"what is in {name} has characters that no key has. Set it to a key for {api.title}, or {INSTEAD}.",
             "wrong-key",
         )
-    return key
+    return found
 
 
 def _rows(body: bytes, api: Api, host: Target) -> list[Row]:

@@ -50,10 +50,11 @@ def _text(words: str, most: int, backend: Backend, verify: bool | str) -> Sequen
         import ddgs  # only who searches without a key pays for it, on a thread
         from ddgs import exceptions
     except ImportError as error:
-        said = f"the package ddgs is not installed. Install it with `pip install 'ferrule[web]'`, or {_OTHERS}."
-        raise failed(said, "no-package") from error
+        raise _missing() from error
     each = max(0.1, min(_EACH_SECONDS, backend.seconds / _ENGINES_IN_TURN))
     library = ddgs.DDGS(proxy=backend.proxy or None, timeout=each, verify=verify)  # type: ignore[arg-type]  # a fraction does
+    # Without one it takes that of a variable of its own, which no user of this program knows of.
+    library._proxy = backend.proxy or None  # noqa: SLF001 - there is no other way to say none
     try:
         found = library.text(words, max_results=most, backend=",".join(ENGINES))
     except exceptions.TimeoutException as error:
@@ -69,8 +70,21 @@ def _text(words: str, most: int, backend: Backend, verify: bool | str) -> Sequen
             raise _failed(said, "bad-answer") from error
         # What follows the kind of error has the whole address in it, with the query.
         kind = plain(str(error).partition(":")[0], 40)
-        raise _failed(f"the search engines could not be reached ({kind}).", "unreachable") from error
+        through = " through the proxy of the setting web.proxy" * bool(backend.proxy)
+        raise _failed(f"the search engines could not be reached{through} ({kind}).", "unreachable") from error
     return [(row["title"], row["href"], row["body"], "") for row in found]
+
+
+def complaint() -> str:
+    """Why it cannot be used; empty where it can. Nothing of it is loaded."""
+    from importlib.util import find_spec  # for whoever looks at the settings
+
+    return "" if find_spec("ddgs") is not None else _missing().message
+
+
+def _missing() -> WebError:
+    said = f"the package ddgs is not installed. Install it with `pip install 'ferrule[web]'`, or {_OTHERS}."
+    return failed(said, "no-package")
 
 
 def _guarded(work: Callable[[], T]) -> T:

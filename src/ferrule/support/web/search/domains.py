@@ -41,7 +41,7 @@ class Domains(NamedTuple):
 
     def names(self) -> tuple[list[str], list[str]]:
         """Both lists as names of hosts, for back ends that filter themselves."""
-        return [domain.host for domain in self.allowed], [domain.host for domain in self.blocked]
+        return [domain.host for domain in self.allowed], [domain.host for domain in self._shut()]
 
     def worded(self, text: str, most_chars: int) -> str:
         """The query with `site:` terms, for back ends that know no other way; as many as there is room for.
@@ -54,10 +54,14 @@ class Domains(NamedTuple):
                 wanted.append(f"site:{domain.host}")
         if wanted:
             return f"{text} ({' OR '.join(wanted)})" if len(wanted) > 1 else f"{text} {wanted[0]}"
-        for domain in self.blocked:
+        for domain in self._shut():
             longer = f"{text} -site:{domain.host}"
             text = longer if len(longer) <= most_chars else text
         return text
+
+    def _shut(self) -> list[Domain]:
+        """The blocked ones that a back end can be told: for it a host is always blocked with all below it."""
+        return [domain for domain in self.blocked if not domain.below]
 
     def __bool__(self) -> bool:
         return bool(self.allowed or self.blocked)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 _UNREACHED = ("no-such-host", "unreachable")
 _QUOTA = (402, 429, 432, 433)
 """Too many, or more than is paid for; the last two are Tavily's."""
+_NOTHING_THERE = 404
+_LEAST_KEY_CHARS = 4
+"""What is shorter stands in any sentence."""
 _REASON_BYTES = 20_000
 _REASON_DEPTH = 3
 
@@ -24,6 +27,20 @@ _REASON_DEPTH = 3
 def failed(said: str, code: Code) -> WebError:
     """All of these begin in the same way."""
     return WebError(f"The web cannot be searched: {said}", code)
+
+
+def without_key(error: WebError, key: str) -> WebError:
+    """The same without the key: a back end may have echoed it, in another spelling too."""
+    if len(key) < _LEAST_KEY_CHARS:
+        return error
+    from urllib.parse import quote, unquote  # for searches that fail
+
+    said = error.message
+    for form in (key, quote(key), quote(key, safe=""), repr(key)[1:-1]):
+        said = re.sub(re.escape(form), "[key]", said, flags=re.IGNORECASE)
+    if key.casefold() in unquote(said).casefold():
+        return failed("the back end has answered with the key. Check web.search.url.", error.code)
+    return error if said == error.message else WebError(said, error.code)
 
 
 def unreached(error: WebError, host: Target) -> WebError:
@@ -57,6 +74,10 @@ def refusal(got: "Got", api: Api, backend: Backend, host: Target) -> WebError | 
     said = f"{api.title} at {host.host} answers with status {got.status}"
     if got.status >= 500:
         return failed(f"{said}. Try again later, or set web.search.backend to another one.", "bad-answer")
+    if got.status == _NOTHING_THERE:
+        return failed(
+            f"{said}: there is no search. Check web.search.url, which must lead to {api.title}.", "bad-address"
+        )
     if got.status >= 400:
         said += _reason(got.body, backend.key)
         return failed(f"{said}. Try a shorter and plainer query; if that is no help, check web.search.url.", "refused")
