@@ -294,6 +294,15 @@ def test_doctor_says_what_would_only_fail_when_a_page_is_fetched(wrong, workspac
     assert f"web.{wrong.split()[0]}" in capsys.readouterr().out
 
 
+def test_doctor_notes_that_the_web_cannot_be_searched(workspace, capsys, tmp_path, monkeypatch):
+    path = tmp_path / "keyless.toml"
+    path.write_text('[web.search]\nbackend = "brave"\nkey_env = "NO_SUCH_KEY"\n')
+    monkeypatch.setenv("FERRULE_SETTINGS", str(path))
+
+    assert run(["doctor"]) == 0
+    assert "NO_SUCH_KEY" in capsys.readouterr().out
+
+
 def test_doctor_says_what_is_wrong_with_settings(workspace, capsys, tmp_path, monkeypatch):
     path = tmp_path / "wrong.toml"
     path.write_text("[limits]\nsecond = 3\n")

@@ -140,8 +140,13 @@ def _web() -> Iterator[Finding]:
     from ferrule.support.hosts import entries
     from ferrule.support.web.errors import WebError
     from ferrule.support.web.proxy import proxy
+    from ferrule.support.web.search.backends import complaint
+    from ferrule.tools.web.search import chosen_backend
 
-    web = load_settings().web
+    settings = load_settings()
+    web = settings.web
+    if said := complaint(chosen_backend(settings)):
+        yield Finding(good=None, subject="web", text=said)
     try:
         entries(web.private_hosts)
         proxy(web.proxy)
