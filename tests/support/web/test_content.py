@@ -427,6 +427,19 @@ async def test_closing_ends_the_child_also_while_it_starts():
     assert "the session is over" in late.notes[0]
 
 
+async def test_closing_ends_the_child_also_while_a_page_starts_it():
+    async with asyncio.timeout(WAIT_SECONDS):
+        opened = Converter()
+        reading = asyncio.create_task(opened.convert(b"<h1>x</h1>", address=HERE, media_type="text/html"))
+        while not opened._warm._turn.locked():
+            await asyncio.sleep(0)
+        await opened.close()
+        late = await reading
+
+    assert opened._warm.pid is None
+    assert "the session is over" in late.notes[0]
+
+
 async def test_a_child_that_was_begun_early_is_the_one_that_is_used():
     async with converter() as (opened, child):
         opened.begin()

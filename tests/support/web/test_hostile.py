@@ -100,7 +100,7 @@ async def test_a_page_that_is_missing_is_a_page_with_that_status(status):
 async def test_what_is_sent_says_who_asks_and_nothing_else():
     async with asked(says("HTTP/1.1 200 OK\nset-cookie: a=b\ncontent-length: 0")) as (web, server):
         await web.get(server.url + "/a?b=c#d", fresh=True)
-        page = await web.get(server.url + "/a?b=c#d", fresh=True, accept="text/html")
+        page = await web.get(server.url + "/a?b=c#d", fresh=True)
 
         first, second = server.asked
         assert (first.method, first.path) == ("GET", "/a?b=c")
@@ -108,7 +108,7 @@ async def test_what_is_sent_says_who_asks_and_nothing_else():
         assert first.headers["host"] == server.url[7:]
         assert first.headers["user-agent"].startswith("Ferrule/")
         assert first.headers["accept-encoding"] == "gzip, deflate"
-        assert second.headers["accept"] == "text/html"
+        assert first.headers["accept"].startswith("text/markdown, text/html;")
         assert "cookie" not in second.headers
         assert "set-cookie" not in page.headers  # type: ignore[union-attr]
 

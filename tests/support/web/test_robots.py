@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.web import robots
+from ferrule.support.web import address, robots
 from ferrule.support.web.errors import CutOff, WebError
-from ferrule.support.web.robots import parsed
+from ferrule.support.web.reach import Way
+from ferrule.support.web.robots import Robots, parsed
 
 from .stubs import Names, Sites, page, redirect, stubbed
 
@@ -233,7 +234,32 @@ async def test_a_site_is_asked_once_for_many_pages_and_again_after_a_while():
     await web.get(f"{URL}/much-later")
 
     assert (asked, sites.urls.count("https://public.example/robots.txt")) == (1, 2)
-    assert web._robots._asking == {}
+    assert web._robots._asking._running == {}
+
+
+@pytest.mark.parametrize("leaving", [pytest.param(0, id="who-asked"), pytest.param(1, id="who-waits")])
+async def test_a_site_is_asked_once_also_where_somebody_gives_up(leaving):
+    asked: list[str] = []
+    gate = asyncio.Event()
+
+    async def fetch(file: Way) -> tuple[int, bytes]:
+        asked.append(str(file.url))
+        await gate.wait()
+        return 200, b""
+
+    sites, way = Robots(lambda: 0.0), Way(address.parsed(URL), (), is_private=False)
+    async with asyncio.timeout(30):
+        tasks = [asyncio.create_task(sites.check(way, fetch)) for _ in range(2)]
+        while not asked:
+            await asyncio.sleep(0)
+        tasks[leaving].cancel()
+        await asyncio.wait([tasks[leaving]])
+        late = asyncio.create_task(sites.check(way, fetch))
+        await asyncio.sleep(0)
+        gate.set()
+        await asyncio.gather(tasks[1 - leaving], late)
+
+    assert asked == ["https://public.example/robots.txt"]
 
 
 async def test_a_failure_is_believed_for_a_short_while_only():

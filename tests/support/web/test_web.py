@@ -74,7 +74,6 @@ async def test_a_page_is_remembered_for_a_while():
         pytest.param(httpx2.Response(404), {}, id="missing"),
         pytest.param(httpx2.Response(500), {}, id="failed"),
         pytest.param(page(), {"fresh": True}, id="asked-for-anew"),
-        pytest.param(page(), {"accept": "text/plain"}, id="another-kind"),
         pytest.param(page(), {"across": False}, id="other-redirects"),
     ],
 )

@@ -1,7 +1,4 @@
-"""Work on a thread of its own, for what can take as long as it likes and cannot be stopped.
-
-Neither others that need a thread nor the end of the program wait for it.
-"""
+"""Work away from the event loop: what may take a moment on one of its threads, what may take forever on its own."""
 
 import asyncio
 import contextlib
@@ -12,8 +9,16 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
+async def aside(work: Callable[[], T], *, size: int, much: int) -> T:
+    """What `work` gives, which ends by itself: at once where there is little of what it works on."""
+    return work() if size < much else await asyncio.to_thread(work)
+
+
 async def apart(work: Callable[[], T], name: str) -> T:
-    """What `work` gives or raises. Who is cancelled leaves it behind."""
+    """What `work` gives or raises, however long it takes: it cannot be stopped. Who is cancelled leaves it behind.
+
+    Neither others that need a thread nor the end of the program wait for it.
+    """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 

@@ -4,18 +4,15 @@ Nothing hostile is decoded here: HTML is in a child (`warm`), PDFs and pictures 
 breaks its child is read by `plain`, which nothing breaks.
 """
 
-import asyncio
 import re
-from collections.abc import Callable
-from typing import Literal, NamedTuple, ParamSpec, TypeVar
+from typing import Literal, NamedTuple
 
 from ferrule.support import document, picture
+from ferrule.support.web.apart import aside
 from ferrule.support.web.kinds import Kind, decoded, judged
 from ferrule.support.web.plain import MOST_CHARS, text_of, title_of
 from ferrule.support.web.warm import Failed, Warm, folders
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Form = Literal["markdown", "text", "html"]
 INSTALL = "pip install 'ferrule[web]'"
 """How a user gets the libraries that convert pages."""
@@ -72,7 +69,7 @@ class Converter:
             return await _picture(raw)
         if kind == "document":
             return await _document(raw)
-        text = await _apart(len(raw), decoded, raw, charset, kind)
+        text = await aside(lambda: decoded(raw, charset, kind), size=len(raw), much=_MUCH_BYTES)
         if kind == "page":
             return await self._page(text, address, media_type, form)
         if kind == "data":
@@ -113,15 +110,11 @@ def _binary(address: str, media_type: str, size: int) -> Unreadable:
 
 
 async def _plain(given: Content, page: str, note: str) -> Content:
-    text = await _apart(len(page), text_of, page)
+    text = await aside(lambda: text_of(page), size=len(page), much=_MUCH_BYTES)
     why = ""
     if len(page) > MOST_CHARS:
         why = f"Only the first {MOST_CHARS:,} of the page's {len(page):,} characters were looked at."
     return given._replace(text=text, notes=(note,), why_partial=why)
-
-
-async def _apart(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    return work(*args, **kwargs) if size < _MUCH_BYTES else await asyncio.to_thread(work, *args, **kwargs)
 
 
 async def _picture(raw: bytes) -> Content:

@@ -10,12 +10,14 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 from urllib.parse import quote
 
 from ferrule.support.web.address import Url
+from ferrule.support.web.apart import aside
 from ferrule.support.web.errors import CutOff, WebError
 from ferrule.support.web.reach import Way
+from ferrule.support.web.slots import Sharing
 
 AGENT = "ferrule"
 MOST_BYTES = 512 << 10
@@ -30,7 +32,6 @@ _MUCH = 50_000
 _PASSED_OVER = {"bad-answer", "bad-address", "private-address", "too-many-redirects", "too-large"}
 """What goes wrong on the way to the file without saying that the site cannot be reached."""
 
-T = TypeVar("T")
 Fetch = Callable[[Way], Awaitable[tuple[int, bytes]]]
 """The status and the beginning of a file at a site. Raises WebError."""
 
@@ -71,21 +72,22 @@ class Robots:
         self._clock = clock
         self._sites: OrderedDict[str, tuple[float, Rules]] = OrderedDict()
         self._characters = 0
-        self._asking: dict[str, asyncio.Lock] = {}
+        self._asking: Sharing[Rules] = Sharing()
 
     async def check(self, way: Way, fetch: Fetch) -> None:
         """Raises WebError where the site does not want this page to be fetched by programs."""
         site = way.url.origin
         rules = self._known(site)
         if rules is None:
-            rules = await self._asked(site, way, fetch)
+            # Several pages of one site at once ask for its rules once.
+            rules = await self._asking.run(site, lambda: self._asked(site, way, fetch))
         if rules.failed:
             raise WebError(
                 f"{site} does not say which pages programs may fetch: {rules.failed}. The user can leave "
                 "robots.txt out of it with the setting web.robots = false.",
                 "robots",
             )
-        if not await _aside(_size(rules), lambda: rules.allow(way.url.path)):
+        if not await aside(lambda: rules.allow(way.url.path), size=_size(rules), much=_MUCH):
             raise WebError(
                 f"{way.url} is closed to programs by {site}/robots.txt. The user can leave it out of it with the "
                 "setting web.robots = false.",
@@ -93,16 +95,9 @@ class Robots:
             )
 
     async def _asked(self, site: str, way: Way, fetch: Fetch) -> Rules:
-        try:
-            # Several pages of one site at once ask for its rules once.
-            async with self._asking.setdefault(site, asyncio.Lock()):
-                rules = self._known(site)
-                if rules is None:
-                    rules = await _ask(way, fetch)
-                    self._keep(site, rules)
-                return rules
-        finally:
-            self._asking.pop(site, None)
+        rules = await _ask(way, fetch)
+        self._keep(site, rules)
+        return rules
 
     def _known(self, site: str) -> Rules | None:
         until, rules = self._sites.get(site, (0.0, None))
@@ -137,12 +132,7 @@ async def _ask(way: Way, fetch: Fetch) -> Rules:
         return Rules(failed=f"its robots.txt answers {status}")
     if not 200 <= status < 300:
         return Rules()
-    return await _aside(len(text), lambda: parsed(text.decode("utf-8", "replace")))
-
-
-async def _aside(size: int, work: Callable[[], T]) -> T:
-    """What `work` gives; a file that is large enough to take long is not read on the event loop."""
-    return work() if size < _MUCH else await asyncio.to_thread(work)
+    return await aside(lambda: parsed(text.decode("utf-8", "replace")), size=len(text), much=_MUCH)
 
 
 def parsed(text: str) -> Rules:

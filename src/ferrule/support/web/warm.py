@@ -122,6 +122,8 @@ class Warm:
             if self._closed:
                 raise Failed("the session is over")
             self._child = await _Child.start(self._limits)
+            if self._closed:  # while it was started; whoever wanted it ends it
+                raise Failed("the session is over")
             try:
                 async with asyncio.timeout(START_SECONDS):
                     await self._child.ready()

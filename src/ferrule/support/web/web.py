@@ -62,7 +62,6 @@ class Web:
         *,
         across: bool = True,
         fresh: bool = False,
-        accept: str = "",
         seconds: float | None = None,
         limit_said: str = "",
         tell: Tell | None = None,
@@ -73,7 +72,7 @@ class Web:
         even where it is remembered. `limit_said` names the limit where `seconds` are not those of the settings.
         """
         wanted = self._roads().reach.settled(parsed(url))
-        key = (wanted, across, accept)
+        key = (wanted, across)
         if not fresh and (found := self._memory.get(key)) is not None:
             return found._replace(url=url)
         limit_seconds = self._allowances.seconds if seconds is None else seconds
@@ -82,7 +81,6 @@ class Web:
             most_bytes=self._allowances.most_bytes,
             across=across,
             tell=tell,
-            headers={"Accept": accept} if accept else {},
         )
 
         async def work() -> Got | Redirected:
