@@ -60,3 +60,26 @@ async def test_a_type_that_the_engine_does_not_have_is_refused_by_name(services)
 async def test_a_name_alone_does_not_make_a_type_ours(services):
     with pytest.raises(TypeError, match=r"The engine has no tests.test_services.*Writer"):
         services[type("Writer", (), {"__module__": __name__})]
+
+
+async def test_what_cannot_be_closed_keeps_nothing_else_open(tmp_path):
+    class Web:
+        closed = False
+
+        async def close(self):
+            self.closed = True
+
+    class LanguageServers:
+        async def close(self):
+            raise OSError("It does not go.")
+
+    (tmp_path / "workspace").mkdir()
+    jail = Jail(str(tmp_path / "workspace"))
+    services, web = Services(jail, Settings(), str(tmp_path / "state")), Web()
+    services.put(Web, web)
+    services.put(LanguageServers, LanguageServers())
+
+    with pytest.raises(OSError, match="It does not go"):
+        await services.close()
+    assert web.closed
+    assert jail.roots[0]._folder is None

@@ -130,6 +130,8 @@ class CallContext:
             with contextlib.suppress(RuntimeError):  # the engine's loop is gone
                 self._home.call_soon_threadsafe(self.progress, message)
             return
+        if self.over:
+            return  # what the call has begun goes on for somebody else
         if self.alive is not None:
             self.alive()
         self._emit(Progress(id=self.call_id, name=self.name, at=self._clock(), message=message))

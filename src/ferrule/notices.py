@@ -1,6 +1,7 @@
 """What is said of a message as a whole, when all of its calls are over: the errors that its edits have made."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -72,7 +73,10 @@ class Watch:
         finally:
             running.discard(task)
             await stop([task])
-            out = replies if task.cancelled() or task.exception() is not None else task.result()
+            failed = None if task.cancelled() else task.exception()
+            if failed is not None:  # a bug in it harms no reply
+                logging.getLogger("ferrule").error("new errors could not be told", exc_info=failed)
+            out = replies if task.cancelled() or failed is not None else task.result()
             self._tell({id(old): new for old, new in zip(replies, out, strict=True)})
         return out
 

@@ -198,24 +198,23 @@ class Services:
         return View(self, own)
 
     async def close(self) -> None:
-        """Let go of everything that was made."""
-        if "Tasks" in self._made:
-            await self._one("Tasks").close()
-        if "LanguageServers" in self._made:
-            await self._one("LanguageServers").close()  # they are confined
-        if "Confinement" in self._made:
-            await self.confinement().close()
-        if "Todos" in self._made:
-            await self._one("Todos").close()
-        if "ThreadStore" in self._made:
-            self._one("ThreadStore").close()
-        for name in ("Web", "Converter"):
-            if name in self._made:
-                await self._one(name).close()
-        self[Threads].close()
-        if "Store" in self._made:
-            await self.store().close()
-        self._jail.close()
+        """Let go of everything that was made: each thing also where another one could not be closed."""
+        from contextlib import AsyncExitStack  # at the end of a session
+
+        made = self._made
+        async with AsyncExitStack() as closing:  # the last one that is put on it comes first
+            closing.callback(self._jail.close)
+            if "Store" in made:
+                closing.push_async_callback(self.store().close)
+            closing.callback(self[Threads].close)
+            for name in ("Converter", "Web"):
+                if name in made:
+                    closing.push_async_callback(made[name].close)
+            if "ThreadStore" in made:
+                closing.callback(made["ThreadStore"].close)
+            for name in ("Todos", "Confinement", "LanguageServers", "Tasks"):
+                if name in made:
+                    closing.push_async_callback(made[name].close)
 
 
 class View(Services):
