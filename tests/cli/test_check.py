@@ -127,7 +127,10 @@ def test_a_folder_chooses_its_own_checks(place: Path, capsys: pytest.CaptureFixt
 
     assert run(["check", "--yes", "--path", "api"]) == 0
     assert run(["check", "--yes", "--path", "nowhere"]) == 2
-    assert run(["check", "--list", "--path", ".."]) == 2
+    capsys.readouterr()
+    for options in ([], ["--list"], ["--json"]):
+        assert run(["check", *options, "--path", ".."]) == 3
+        assert "is outside the workspace" in capsys.readouterr().err
 
 
 def test_ctrl_c_ends_the_checks_and_says_so(place: Path) -> None:
@@ -139,9 +142,48 @@ def test_ctrl_c_ends_the_checks_and_says_so(place: Path) -> None:
     _, err = process.communicate(timeout=60)
 
     assert process.returncode == 130
-    assert b"Interrupted." in err
+    assert err.decode().splitlines()[-1] == "Interrupted: slow was stopped."
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_ctrl_c_leaves_what_has_ended(place: Path, options: list[str]) -> None:
+    (place / "a.py").write_text("x = 1\n")
+    bad, slow = "echo a.py:1:2: error: wrong; exit 1", "touch go; sleep 300"
+    rows = [f"{name} = {{ command = '{line}', shares = 'x' }}\n" for name, line in (("bad", bad), ("slow", slow))]
+    Path(os.environ["FERRULE_SETTINGS"]).write_text(CHECKS + "".join(rows), encoding="utf-8")
+    process = start(["check", "--yes", *options], place)
+    until((place / "go").exists, process)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert err.decode().splitlines()[-1] == "Interrupted: slow was stopped."
+    if options:
+        told = json.loads(out)
+        assert told["status"] == "interrupted"
+        assert {one["name"]: one["status"] for one in told["checks"]} == {"bad": "failed", "slow": "stopped"}
+    else:
+        assert out.decode().startswith("✗ bad  ")
+        assert "\nbad (`echo a.py:1:2: error: wrong; exit 1`):\na.py:1: wrong\n" in out.decode()
+
+
+def test_a_reader_who_has_gone_ends_it_without_a_word(place: Path) -> None:
+    settings(
+        fast="true", slow="until test -e go; do sleep 0.02; done", slower="until test -e never; do sleep 0.02; done"
+    )
+    process = start(["check", "--yes"], place)
+    assert process.stdout is not None
+    assert process.stdout.readline().decode().startswith("✓ fast  ")
+    process.stdout.close()
+    (place / "go").touch()
+    assert process.stderr is not None
+    told = process.stderr.read()
+    process.stderr.close()
+
+    assert process.wait(timeout=60) == 1
+    assert told == b""
 
 
 def test_rows_come_as_checks_end_also_into_a_pipe(place: Path) -> None:
@@ -257,7 +299,9 @@ def test_a_refusal_ends_each_command_with_its_line(place: Path, capsys: pytest.C
     settings(one="touch made")
 
     assert run(["check"]) == 3
-    assert "\n  touch made\nOn the command line, --yes allows it;" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "\n  touch made\n`touch made`: no rule covers it. --yes allows it this time;" in told
+    assert 'permissions.allow = ["Bash(touch *)"] in your settings' in told
 
 
 def test_a_question_shows_the_commands_and_no_json() -> None:
@@ -285,4 +329,112 @@ def test_help_has_examples() -> None:
     told = subprocess.run([*FERRULE, "check", "--help"], capture_output=True, text=True, check=True).stdout
 
     assert "ferrule check types lint" in told
+    assert "build, other, review" in told
     assert "--list" in told
+
+
+@pytest.mark.parametrize("diff", ["nosuchrev", "HEAD; rm x", "", " "])
+def test_what_is_no_revision_is_wrong_use(place: Path, diff: str, capsys: pytest.CaptureFixture[str]) -> None:
+    settings(one="touch ran")
+    review_of(place)
+    subprocess.run(["git", "init", "-q"], cwd=place, check=True, capture_output=True)
+    model = f"scripted:{recording(place.parent / 'c.jsonl', said('{}'))}"
+
+    assert run(["check", "--diff", diff, "--model", model, "--yes"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert (f"git knows no revision {diff!r}." if diff.strip() else "--diff needs a revision") in err
+    assert not (place / "ran").exists()
+
+
+def test_a_check_that_was_left_out_says_why(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "d = { command = 'true', kind = 'tests', folder = 'nofolder' }\n"
+    Path(os.environ["FERRULE_SETTINGS"]).write_text(CHECKS + rows, encoding="utf-8")
+
+    for options in ([], ["--list"]):
+        assert run(["check", "d", *options]) == 2
+        assert "The check 'd' of the settings is left out: its folder nofolder is not there." in capsys.readouterr().err
+
+
+def test_a_list_has_only_what_is_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "Makefile").write_text("test:\n\ttrue\nlint:\n\ttrue\n")
+    settings(mine="true")
+
+    assert run(["check", "--list", "lint"]) == 0
+    assert [line.split("  ")[0] for line in capsys.readouterr().out.splitlines()] == ["make lint"]
+    assert run(["check", "--list", "--json", "mine", "make t*"]) == 0
+    rows = json.loads(capsys.readouterr().out)["checks"]
+    assert {row["name"] for row in rows} == {"make test", "mine"}
+    assert run(["check", "--list", "build"]) == 2
+    assert run(["check", "--list", "mien"]) == 2
+    assert "There is no check 'mien'. Did you mean 'mine'?" in capsys.readouterr().err
+
+
+def test_an_unknown_name_is_said_in_plain_words(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings()
+    assert run(["check", "pytest"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("There is no check 'pytest': nothing here speaks of any")
+    assert "Did you mean" not in told
+
+    settings(one="true")
+    assert run(["check", "oen"]) == 2
+    assert capsys.readouterr().err.startswith("There is no check 'oen'. Did you mean 'one'?")
+
+
+@pytest.mark.parametrize("more", [[], ["--list"], ["ruff"], ["lint"]])
+def test_a_folder_that_is_covered_from_above_says_so(
+    place: Path, more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "shop").mkdir()
+    (place / "pyproject.toml").write_text("[tool.ruff]\n[tool.mypy]\n")
+    settings()
+
+    assert run(["check", *more, "--path", "shop"]) == 2
+    told = capsys.readouterr().err
+    assert "of the folder above are about" in told
+    assert "ruff, mypy" in told
+
+
+def test_a_check_that_a_rule_denies_can_be_left_out(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "one = { command = 'ls' }\n'two words' = { command = 'pwd' }\nbad = { command = 'npm test' }\n"
+    rules = "[permissions]\ndeny = ['Bash(npm *)']\n"
+    Path(os.environ["FERRULE_SETTINGS"]).write_text(rules + CHECKS + rows, encoding="utf-8")
+
+    assert run(["check"]) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "name the others: one, two words." in err
+    assert err.endswith("\nThe others alone: ferrule check one 'two words'\n")
+    assert run(["check", "one", "two words"]) == 0
+    capsys.readouterr()
+    assert run(["check", "--json"]) == 3
+    out, err = capsys.readouterr()
+    told = json.loads(out)
+    assert (told["status"], told["checks"]) == ("refused", [])
+    assert told["error"]["errorCode"] == "denied-by-rule"
+    assert "ferrule check one 'two words'" in told["error"]["message"]
+
+
+def test_a_wrong_call_is_json_for_programs_too(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings(one="true")
+
+    assert run(["check", "nope", "--json"]) == 2
+    told = json.loads(capsys.readouterr().out)
+    assert (told["status"], told["error"]["errorCode"]) == ("error", "bad-arguments")
+
+
+@pytest.mark.parametrize("more", [[], ["--list"]])
+def test_settings_of_a_project_that_is_not_trusted_are_told_of(
+    place: Path, more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / ".ferrule").mkdir()
+    (place / ".ferrule" / "settings.toml").write_text("[checks.commands.x]\ncommand = 'true'\n")
+    settings()
+
+    assert run(["check", "x", *more]) == 2
+    told = capsys.readouterr().err
+    assert "There is no check 'x'" in told
+    assert told.startswith("warning: ")
+    assert "trust" in told
+    assert told.count("warning: ") == 1

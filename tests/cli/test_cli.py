@@ -303,6 +303,33 @@ def test_doctor_notes_that_the_web_cannot_be_searched(workspace, capsys, tmp_pat
     assert "NO_SUCH_KEY" in capsys.readouterr().out
 
 
+def test_doctor_notes_language_servers_that_are_named_and_not_there(workspace, capsys, tmp_path, monkeypatch):
+    path = tmp_path / "named.toml"
+    path.write_text('[lsp.servers.mine]\ncommand = "nope-lsp"\nendings = [".py"]\n[lsp.servers.idle]\ncommand = "sh"\n')
+    monkeypatch.setenv("FERRULE_SETTINGS", str(path))
+
+    assert run(["doctor"]) == 0
+    notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note")]
+    assert any("mine of the settings is not used, for nope-lsp was not found" in line for line in notes)
+    assert any("idle of the settings is for no file" in line for line in notes)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_doctor_knows_rustup_s_stand_in_from_a_server(workspace, capsys, tmp_path, monkeypatch):
+    stand_in = tmp_path / "cargo" / "rust-analyzer"
+    stand_in.parent.mkdir()
+    (tmp_path / "cargo" / "rustup").write_text("#!/bin/sh\n")
+    (tmp_path / "cargo" / "rustup").chmod(0o755)
+    stand_in.symlink_to("rustup")
+    monkeypatch.setenv("PATH", f"{stand_in.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("RUSTUP_HOME", str(tmp_path / "rustup"))
+
+    assert run(["doctor"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "rust-analyzer" in line]
+    assert line.startswith("note")
+    assert line.endswith(f"{stand_in} is only rustup's stand-in for it; rustup component add rust-analyzer")
+
+
 def test_doctor_says_what_is_wrong_with_settings(workspace, capsys, tmp_path, monkeypatch):
     path = tmp_path / "wrong.toml"
     path.write_text("[limits]\nsecond = 3\n")

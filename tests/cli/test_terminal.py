@@ -57,6 +57,13 @@ def test_an_edit_shows_what_it_would_change_before_it_is_allowed(tmp_path):
     assert (tmp_path / "a.txt").read_text() == "1\x1b[31m\ntwo\n"
 
 
+def test_an_answer_that_is_none_is_told_what_can_be_answered(tmp_path):
+    code, screen = at_terminal(["call", "create_file", '{"path": "a", "content": "x"}'], ["a\n", "n\n"], tmp_path)
+
+    assert code == 3
+    assert "\nAnswer with y or n.\nAllow? [y]es, [n]o: " in screen
+
+
 def test_a_no_at_the_terminal_is_a_refusal(tmp_path):
     code, screen = at_terminal(["call", "create_file", '{"path": "a", "content": "x"}'], ["?\n", "n\n"], tmp_path)
 

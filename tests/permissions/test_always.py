@@ -4,8 +4,8 @@ import pytest
 
 from ferrule.core.access import Access
 from ferrule.permissions.always import asking, granted, likeness, proposals
-from ferrule.permissions.case import Case
-from ferrule.permissions.decision import Decision, left_out
+from ferrule.permissions.case import Case, named_as
+from ferrule.permissions.decision import Decision, together
 
 ONE, TWO = Access.command("mypy src", "/w"), Access.command("ls", "/w")
 READ = Access.read("/w")
@@ -54,12 +54,24 @@ def test_the_rules_that_always_would_save(case: Case, expected: tuple[str, ...])
 
 
 def test_only_a_check_that_is_denied_says_how_it_is_left_out() -> None:
-    no = Decision("deny", "No.", message="Not here.")
+    no, yes = Decision("deny", "No.", message="Not here."), Decision("allow", "Yes.")
+    several = check(ONE, TWO)._replace(spelled={named_as(ONE): "mypy", named_as(TWO): "list"})
+    hint = "The check mypy runs it; to leave it out, name the others: list."
 
-    assert left_out(no, check(ONE, TWO), ONE).why == (
-        "No. One of the checks runs `mypy src`; name the other checks to leave it out."
-    )
-    assert left_out(no, check(ONE, TWO), ONE).message.startswith("Not here. One of the checks")
-    assert left_out(no._replace(message=""), check(ONE, TWO), ONE).message == ""
-    assert left_out(no, Case("1", "Skill", "skill", (ONE, TWO)), ONE) == no
-    assert left_out(Decision("ask", "Why?"), check(ONE, TWO), ONE) == Decision("ask", "Why?")
+    assert together([no, yes], [ONE, TWO], several).why == f"No. {hint}"
+    assert together([no, yes], [ONE, TWO], several).message == f"Not here. {hint}"
+    assert together([no._replace(message=""), yes], [ONE, TWO], several).message == ""
+    assert together([no, no], [ONE, TWO], several) == no
+    assert together([no, yes], [ONE, TWO], Case("1", "Skill", "skill", (ONE, TWO))) == no
+    assert together([no, yes], [ONE, TWO], several._replace(spelled={})).why.endswith("leave the reviews out.")
+    assert together([Decision("ask", "Why?"), yes], [ONE, TWO], several) == Decision("ask", "Why?")
+
+
+@pytest.mark.parametrize("tool", ["check", "skill"])
+def test_of_several_commands_that_ask_one_that_edits_speaks_for_no_other(tool: str) -> None:
+    edits, runs = Decision("ask", "A.", edits_inside=True), Decision("ask", "B.")
+    case = check(ONE, TWO)._replace(tool=tool)
+
+    assert together([edits, edits], [ONE, TWO], case).edits_inside
+    assert not together([edits, runs], [ONE, TWO], case).edits_inside
+    assert together([edits, runs], [ONE, TWO], case).why == ("A. B." if tool == "check" else "A.")

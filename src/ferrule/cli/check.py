@@ -3,15 +3,16 @@
 import asyncio
 import contextlib
 import os
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from ferrule.cli.check_show import Asking, Show, as_data, failed
-from ferrule.cli.codes import DONE, FAILED, USAGE
-from ferrule.cli.loop import finish
+from ferrule.cli.check_show import Asking, Show, above, as_data, as_error, failed
+from ferrule.cli.codes import DONE, FAILED, INTERRUPTED, REFUSED, USAGE
+from ferrule.cli.loop import StoppedError, finish
 from ferrule.cli.options import asker_of, exit_code, open_engine, session_options, show_report
 from ferrule.core.call import Call
 from ferrule.core.checks import Check
@@ -26,10 +27,15 @@ from ferrule.workspace.paths import Jail
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from ferrule.tools.checks.choice import Known
+
 _NAME = "check"
 """The canonical tool, whose own words every session understands: some of its parameters no family has."""
 _DIALECT = "amp"
 """The one that has the tool."""
+_CODES = {"not-a-folder": USAGE, "outside-workspace": REFUSED, "denied-by-rule": REFUSED}
+"""How it ends where a call failed with such a code."""
+_MOST_DECIDED = 40
 
 
 @click.command("check")
@@ -37,7 +43,7 @@ _DIALECT = "amp"
 @click.option("--list", "only_list", is_flag=True, help="List the checks; run nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 @click.option("--review/--no-review", "review", default=None, help="Do the reviews of .agents/checks, or leave them.")
-@click.option("--diff", metavar="REVISIONS", default="", help="What is reviewed (default: uncommitted changes).")
+@click.option("--diff", metavar="REVISIONS", help="What is reviewed (default: uncommitted changes).")
 @click.option("--path", metavar="DIR", default="", help="Only the checks below this folder.")
 @session_options
 def command(
@@ -46,16 +52,16 @@ def command(
     only_list: bool,
     as_json: bool,
     review: bool | None,
-    diff: str,
+    diff: str | None,
     path: str,
     **session: Any,
 ) -> int:
     """Find the project's own checks and run them: type checkers, linters, tests.
 
     \b
-    NAMES are names of checks, globs of names, or kinds: types, lint, format, tests, build, review. Without any, all
-    checks run that the project's files speak of. Commands run as those of a session do: in the sandbox, and as the
-    rules about Bash say. Reviews need a model: --model, or the setting models.default.
+    NAMES are names of checks, globs of names, or kinds: types, lint, format, tests, build, other, review. Without
+    any, all checks run that the project's files speak of. Commands run as those of a session do: in the sandbox, and
+    as the rules about Bash say. Reviews need a model: --model, or the setting models.default.
     Exit codes: 0 all passed, 1 one did not, 2 wrong use or nothing found, 3 refused, 130 interrupted.
 
     \b
@@ -67,60 +73,105 @@ def command(
       ferrule check review --diff main...HEAD --model anthropic:claude-opus-5-5
       ferrule check --json --yes --no-review > checks.json
     """
-    values: dict[str, Any] = {"only": list(names), "path": path, "review": review, "diff": diff}
+    if diff is not None and not diff.strip():
+        raise click.UsageError("--diff needs a revision or a range; without it the uncommitted changes are reviewed.")
+    values: dict[str, Any] = {"only": list(names), "path": path, "review": review, "diff": diff or ""}
     # Words that no family has are always among them: then the call is understood as it is meant, without a note.
     given = {key: value for key, value in values.items() if value is not None}
     if only_list:
-        return finish(_listed(path, session, as_json=as_json))
+        return finish(_listed(names, path, session, as_json=as_json))
     show = Show(is_quiet=as_json)
-    reply = finish(_run(given, session, show))
+    try:
+        reply = finish(_run(given, session, show))
+    except KeyboardInterrupt:
+        _cut(show, as_json=as_json)
+        return INTERRUPTED
+    except StoppedError:
+        _cut(show, as_json=as_json)
+        raise
+    except BrokenPipeError:
+        return _unread(FAILED)  # of those that were given up nobody can say that they pass
+    code = _code(show, reply)
+    try:
+        _print(show, reply, as_json=as_json)
+    except BrokenPipeError:
+        return _unread(code)
+    return code
+
+
+def _code(show: Show, reply: Reply) -> int:
     if show.run is None or reply.status != "done":
+        said = reply.error.error_code if reply.error is not None else None
+        return _CODES.get(said or "", exit_code([reply]))
+    return USAGE if not show.run.checks else FAILED if failed(show.run) else DONE
+
+
+def _print(show: Show, reply: Reply, *, as_json: bool) -> None:
+    if show.run is None or reply.status != "done":
+        if as_json:
+            click.echo(msgspec.json.encode(as_error(reply)))
         click.echo(reply.text, err=True)
-        is_no_folder = reply.error is not None and reply.error.error_code == "not-a-folder"
-        return USAGE if is_no_folder else exit_code([reply])
-    if as_json:
+    elif as_json:
         click.echo(msgspec.json.encode(as_data(show.run, reply)))
     else:
         show.end(reply)
-    if not show.run.checks:
-        return USAGE
-    return FAILED if failed(show.run) else DONE
 
 
-async def _listed(path: str, session: dict[str, Any], *, as_json: bool) -> int:
+def _cut(show: Show, *, as_json: bool) -> None:
+    """Tell what is known of checks that were interrupted: what has ended was worth its time."""
+    if as_json:
+        click.echo(msgspec.json.encode(as_data(show.cut(), None)))
+    show.end_early(is_quiet=as_json)
+
+
+def _unread(code: int) -> int:
+    """End without a word: whoever read our output has gone, and Python would complain once more while it flushes."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return code
+
+
+async def _listed(names: Sequence[str], path: str, session: dict[str, Any], *, as_json: bool) -> int:
     """What there is, without running any of it."""
     async with open_engine(**{**session, "model": None}, lazy=True) as engine:
-        checks, others, warnings, looked_in = _known(engine, path)
+        _warn(engine.warnings)
+        try:
+            known = _known(engine, path, names)
+        except ToolFailure as error:
+            click.echo(clean(error.message), err=True)
+            return _CODES.get(error.code or "", USAGE)
+    from ferrule.tools.checks.review import as_check  # it brings in the readers of reviews
+
+    root, found = engine.jail.folder, known.found
+    checks, others = [*found.checks, *(as_check(one, root) for one in known.reviews.reviews)], list(found.others)
     if as_json:
         rows = [_row(one, by_default=one in checks) for one in (*checks, *others)]
-        click.echo(msgspec.json.encode({"checks": rows, "lookedIn": list(looked_in)}))
+        click.echo(msgspec.json.encode({"checks": rows, "lookedIn": list(found.looked_in)}))
     else:
         width = max((len(one.name) for one in (*checks, *others)), default=0)
         for one in checks:
-            click.echo(_line(one, width, engine.jail.folder))
+            click.echo(_line(one, width, root))
         if others:
-            click.echo("\nOnly when they are named:")
+            click.echo("\nOnly when they are named:"[not checks :])
             for one in others:
-                click.echo(_line(one, width, engine.jail.folder))
-        if not checks and not others:
-            click.echo(f"No checks were found{in_files(looked_in)}.", err=True)
-    for warning in warnings:
-        click.echo(f"warning: {clean(warning)}", err=True)
+                click.echo(_line(one, width, root))
+    if not checks and not others:
+        none = "There is no such check." if names else f"No checks were found{in_files(found.looked_in)}."
+        click.echo(above(known.covering) if known.covering else none, err=True)
+    _warn((*found.warnings, *known.reviews.warnings))
     return DONE if checks or others else USAGE
 
 
-def _known(engine: Engine, path: str) -> tuple[list[Check], list[Check], Sequence[str], Sequence[str]]:
-    from ferrule.tools.checks.choice import as_folder, known
-    from ferrule.tools.checks.review import as_check
+def _warn(sentences: Sequence[str]) -> None:
+    for sentence in sentences:
+        click.echo(f"warning: {clean(sentence)}", err=True)
 
-    jail, settings = engine.need(Jail), engine.settings.checks
-    try:
-        folder = as_folder(path, jail.real(path or "."), jail, engine.need(Guard))
-        found, reviews = known(folder, jail, engine.need(Guard), settings)
-    except ToolFailure as error:
-        raise click.UsageError(error.message) from error
-    reviewed = [as_check(one, jail.folder) for one in reviews.reviews]
-    return [*found.checks, *reviewed], list(found.others), (*found.warnings, *reviews.warnings), found.looked_in
+
+def _known(engine: Engine, path: str, names: Sequence[str]) -> "Known":
+    from ferrule.tools.checks.choice import as_folder, known
+
+    jail, guard = engine.need(Jail), engine.need(Guard)
+    whole = known(as_folder(path, jail.real(path or "."), jail, guard), jail, guard, engine.settings.checks)
+    return whole.named(names, jail.folder) if names else whole
 
 
 def _line(check: Check, width: int, root: str) -> str:
@@ -134,16 +185,44 @@ def _row(check: Check, *, by_default: bool) -> dict[str, Any]:
 
 
 async def _run(given: dict[str, Any], session: dict[str, Any], show: Show) -> Reply:
-    async with _opened(given, session, show) as engine:
-        engine.give("CheckWatch", lambda: show)
-        ticking = asyncio.create_task(show.tick())
-        try:
-            (reply,) = await engine.run([Call(_NAME, given)])
-        finally:
-            ticking.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await ticking
+    this = asyncio.current_task()
+    assert this is not None
+    show.give_up = this.cancel
+    try:
+        async with _opened(given, session, show) as engine:
+            _warn(engine.warnings)
+            show.root = engine.jail.folder
+            engine.give("CheckWatch", lambda: show)
+            ticking = asyncio.create_task(show.tick())
+            try:
+                (reply,) = await engine.run([Call(_NAME, given)])
+            finally:
+                ticking.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await ticking
+            return await _with_others(reply, given, engine)
+    except asyncio.CancelledError:
+        if show.is_gone:
+            raise BrokenPipeError from None
+        raise
+
+
+async def _with_others(reply: Reply, given: dict[str, Any], engine: Engine) -> Reply:
+    """A refusal by a rule with the command line that runs the checks which it does not deny."""
+    if reply.error is None or reply.error.error_code != "denied-by-rule":
         return reply
+    try:
+        found = _known(engine, given["path"], given["only"]).found
+    except ToolFailure:  # the folder itself is denied
+        return reply
+    checks = (*found.checks, *(found.others if given["only"] else ()))
+    calls = [(one, Call(_NAME, {**given, "only": [one.name], "review": False})) for one in checks[:_MOST_DECIDED]]
+    left = [one.name for one, call in calls if (await engine.decide(call)).verdict != "deny"]
+    if not left or len(left) == len(checks):
+        return reply
+    words = ["ferrule", "check", *left, *(["--path", given["path"]] if given["path"] else [])]
+    message = f"{reply.error.message}\nThe others alone: {clean(shlex.join(words))}"
+    return msgspec.structs.replace(reply, error=msgspec.structs.replace(reply.error, message=message))
 
 
 @contextlib.asynccontextmanager

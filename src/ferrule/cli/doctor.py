@@ -59,7 +59,7 @@ def examine(session: dict[str, Any]) -> Iterator[Finding]:
     yield Finding(good=True, subject="shell", text=process.shell())
     yield from _sandbox(session)
     yield from _web()
-    yield _languages(session)
+    yield from _languages(session)
     yield _git()
     yield from _settings()
     yield from _sources(session)
@@ -156,18 +156,33 @@ def _web() -> Iterator[Finding]:
         yield Finding(good=False, subject="web", text=f"web.private_hosts: {error} Until then no page is fetched.")
 
 
-def _languages(session: dict[str, Any]) -> Finding:
+def _languages(session: dict[str, Any]) -> Iterator[Finding]:
     """The language servers that are found here; nothing is started for it."""
-    from ferrule.workspace.languages.finding import find_program
+    from ferrule.support.programs import program
+    from ferrule.workspace.languages.failures import absent
+    from ferrule.workspace.languages.finding import find_program, is_stand_in
     from ferrule.workspace.languages.known import KNOWN
     from ferrule.workspace.languages.table import rows
 
     outside = (os.path.realpath(session["workspace"]),)
-    found = [row.name for row in rows(KNOWN, load_settings().lsp.servers) if find_program(row, outside)]
-    if not found:
+    every = rows(KNOWN, load_settings().lsp.servers)
+    found = [row.name for row in every if find_program(row, outside)]
+    if found:
+        yield Finding(good=True, subject="languages", text=f"servers: {', '.join(found)}")
+    else:
         text = "no server found: questions about code are answered by a text search; pip install 'ferrule[lsp]'"
-        return Finding(good=None, subject="languages", text=text)
-    return Finding(good=True, subject="languages", text=f"servers: {', '.join(found)}")
+        yield Finding(good=None, subject="languages", text=text)
+    for row in every:
+        if row.is_named and not row.languages:
+            text = f'{row.name} of the settings is for no file: name its endings, as endings = [".py"]'
+            yield Finding(good=None, subject="", text=text)
+        elif row.name in found:
+            continue
+        elif row.is_named:
+            yield Finding(good=None, subject="", text=absent(row))
+        elif (stub := program(row.program, outside=outside)) is not None and is_stand_in(stub):
+            text = f"{row.name}: {stub} is only rustup's stand-in for it; {row.install}"
+            yield Finding(good=None, subject="", text=text)
 
 
 def _sandbox(session: dict[str, Any]) -> Iterator[Finding]:

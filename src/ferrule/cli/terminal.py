@@ -99,6 +99,8 @@ class Terminal:
                 return await self._told()
             if said in (*_NO, ""):
                 return NO
+            letters = [part[0] for part in choices.split("[")[1:]]
+            _say(f"Answer with {', '.join(letters[:-1])} or {letters[-1]}.")
 
     async def _typed_line(self, offer: str) -> str | None:
         """What the person types after an offer; None at the end of input."""

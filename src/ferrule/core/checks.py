@@ -56,6 +56,8 @@ class CheckRun(NamedTuple):
     """Where nothing ran though there are checks: their names. None of them is of the kind that was asked for."""
     why_unreviewed: str = ""
     """Where nothing ran and there are reviews: why those were not done, as the end of a sentence."""
+    covering: tuple[str, ...] = ()
+    """Where nothing was found in a folder: the names of checks of folders above it, which are about its files too."""
 
 
 class CheckWatch:

@@ -28,6 +28,8 @@ class Context(Protocol):
     """The call has its answer: what still works on it, on some thread, may stop."""
     touches: tuple[Access, ...]
     """What the call said that it touches, and was let in for."""
+    spelled: dict[str, str]
+    """What the caller calls things that the call touches: real path → as it was written, with its links."""
 
     def path(self, path: str) -> str:
         """The absolute real path that `path` names: `~` expanded, relative to the workspace, links resolved."""

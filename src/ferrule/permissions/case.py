@@ -11,6 +11,11 @@ SPOKEN = frozenset({"skill", "check"})
 _WEB = frozenset({"web_fetch", "web_search"})
 
 
+def named_as(access: Access) -> str:
+    """Under which key a call's `spelled` says what the check is called that runs a command; it can be no path."""
+    return f"check\0{access.folder}\0{access.key}"
+
+
 class Case(NamedTuple):
     """A call as the policy sees it."""
 
@@ -23,7 +28,7 @@ class Case(NamedTuple):
     subagent_types: tuple[str, ...] | None = None
     input: Mapping[str, Any] = {}
     spelled: Mapping[str, str] = {}
-    """Real path → the same as the caller spelled it."""
+    """Real path → the same as the caller spelled it; and for the commands of checks, see `named_as`."""
     hooked: tuple[str, str] = ("", "")
     """What the user's hooks say about it: allow, ask, deny or nothing, and why."""
     context: Literal["thread", "subagent"] = "thread"

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from ferrule.core.access import MODE, Access
-from ferrule.permissions.case import Case
+from ferrule.permissions.case import Case, named_as
 
 Verdict = Literal["allow", "ask", "deny"]
+_MOST_WHYS = 6
+_MOST_NAMED = 60
 
 
 class Decision(NamedTuple):
@@ -40,13 +42,43 @@ def hooked(decision: Decision, case: Case) -> Decision:
     return decision
 
 
-def left_out(decision: Decision, case: Case, access: Access) -> Decision:
-    """The decision on one of several commands: where one check denies them all, how the others can be run."""
-    if decision.verdict != "deny" or case.tool != "check":
+def together(decisions: list[Decision], commands: Sequence[Access], case: Case) -> Decision:
+    """The one decision on a call; the first ones are about its commands. Of checks all that ask say why."""
+    decision = strictest(decisions)
+    several = case.tool == "check" and len(commands) > 1
+    if several and decision.verdict == "deny":
+        hint = _others(decisions, commands, case)
+        message = f"{decision.message} {hint}" if decision.message else ""
+        return decision._replace(why=f"{decision.why} {hint}".rstrip(), message=message.rstrip())
+    asking = [one for one in decisions if one.verdict == "ask"]
+    if decision.verdict != "ask" or len(asking) == 1:
         return decision
-    hint = f"One of the checks runs `{access.key}`; name the other checks to leave it out."
-    message = f"{decision.message} {hint}" if decision.message else ""
-    return decision._replace(why=f"{decision.why} {hint}", message=message)
+    # What one of them changes says nothing of what the others do.
+    decision = decision._replace(edits_inside=all(one.edits_inside for one in asking))
+    if not several:
+        return decision
+    whys = list(dict.fromkeys(one.why for one in asking))
+    more = f" The same goes for {len(whys) - _MOST_WHYS} more." * (len(whys) > _MOST_WHYS)
+    return decision._replace(why=" ".join(whys[:_MOST_WHYS]) + more)
+
+
+def _others(decisions: Sequence[Decision], commands: Sequence[Access], case: Case) -> str:
+    """Which checks are denied, and how the others can be run."""
+    denied: dict[str, None] = {}
+    others: dict[str, None] = {}
+    for access, decision in zip(commands, decisions, strict=False):
+        name = case.spelled.get(named_as(access), "")
+        (denied if decision.verdict == "deny" else others)[name] = None
+    if "" in denied:
+        return "It tells the reviews what was changed; leave the reviews out."
+    named = [name for name in others if name and name not in denied]
+    if not denied or not named:
+        return ""
+    is_one = len(denied) == 1
+    which = f"The check {next(iter(denied))} runs it" if is_one else f"The checks {', '.join(denied)} are denied"
+    more = f" and {len(named) - _MOST_NAMED} more" * (len(named) > _MOST_NAMED)
+    left = "it" if is_one else "them"
+    return f"{which}; to leave {left} out, name the others: {', '.join(named[:_MOST_NAMED])}{more}."
 
 
 def free(case: Case) -> Decision:

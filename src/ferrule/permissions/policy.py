@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.core.access import MODE, Access, within
 from ferrule.permissions.case import SPOKEN, Case
-from ferrule.permissions.decision import Decision, free, left_out, reach, strictest
+from ferrule.permissions.decision import Decision, free, reach, strictest, together
 from ferrule.permissions.naming import Bare, Names, is_name
 from ferrule.permissions.rules.rule import Always, Rule, RuleSet, Subject, Touched
 from ferrule.permissions.standing import DEFAULT, Standing
@@ -157,14 +157,14 @@ class Policy:
                     development=self._development,
                     looked=self._looked.pop((access.key, access.folder), None),
                 )
-                decisions.append(left_out(judged.decision, case, access) if len(commands) > 1 else judged.decision)
+                decisions.append(judged.decision)
                 only_reads = only_reads and judged.reads_only
         others = tuple(access for access in case.touches if access.kind != "command")
         if others or not commands or case.tool in SPOKEN:
             rest = case._replace(touches=others) if commands else case
             decisions.append(self._plain(rest, self._subject(rest) if commands else subject))
             only_reads = only_reads and all(a.mode == "read" and a.kind in _LOOKS for a in others)
-        decision = strictest(decisions)
+        decision = together(decisions, commands, case)
         if case.input.get("outside") and decision.verdict != "deny":
             decision = Decision("ask", "It would run outside the sandbox, which always asks.", fixed=True)
         elif commands and decision.verdict == "ask" and not decision.fixed and self._runs_confined(case.tool, others):

@@ -56,7 +56,9 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def there(session: Session, root: Path, programs: Path) -> list[Check]:
     """All checks of the project, with every program that they need."""
-    found, _ = known(str(root), session.engine.need(Jail), session.engine.need(Guard), session.engine.settings.checks)
+    found = known(
+        str(root), session.engine.need(Jail), session.engine.need(Guard), session.engine.settings.checks
+    ).found
     checks = [*found.checks, *found.others]
     for check in checks:
         own = "/" in check.program

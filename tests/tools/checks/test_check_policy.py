@@ -39,9 +39,7 @@ async def test_a_rule_about_the_shell_denies_a_check_and_says_how_to_leave_it_ou
         rest = await session.check(checks=["ok"])
 
     assert reply.status == "rejected-by-user"
-    assert (
-        f"is denied by {rule}. One of the checks runs `npm test`; name the other checks to leave it out." in reply.text
-    )
+    assert f"is denied by {rule}. The check js runs it; to leave it out, name the others: ok." in reply.text
     assert session.statuses == {"ok": "passed"}
     assert rest.ok
 
@@ -52,7 +50,40 @@ async def test_a_rule_s_own_message_says_it_as_well(root: Path) -> None:
         reply = await session.check()
 
     assert reply.status == "rejected-by-user"
-    assert "name the other checks to leave it out." in reply.text
+    assert "Not here. The check b runs it; to leave it out, name the others: a." in reply.text
+
+
+async def test_where_several_are_denied_the_names_of_the_others_are_told(root: Path) -> None:
+    commands = {"a": "npm test", "b": "ls", "c": "npm run lint", "d": "pwd"}
+    async with Session(root, commands, settings=rules(deny=("Bash(npm *)",))) as session:
+        reply = await session.check()
+        alone = await session.check(checks=["a", "c"])
+
+    assert "The checks a, c are denied; to leave them out, name the others: b, d." in reply.text
+    assert "name the others" not in alone.text
+
+
+async def test_every_command_that_no_rule_covers_says_why_it_is_asked_about(root: Path) -> None:
+    commands = {"a": "./one.sh", "b": "ls", "c": "./two.sh"}
+    async with Session(root, commands, answer=False) as session:
+        await session.check()
+
+    (question,) = session.questions
+    assert "`./one.sh`: " in question.why
+    assert "`./two.sh`: " in question.why
+    assert "`ls`" not in question.why
+
+
+@pytest.mark.parametrize("order", [1, -1])
+async def test_a_check_that_only_edits_files_speaks_for_no_other_one(root: Path, order: int) -> None:
+    commands = dict([("edits", "touch a"), ("runs", "python3 -c 'open(1)'")][::order])
+    async with Session(root, commands, answer=False, permission_mode="acceptEdits") as session:
+        await session.check(checks=["edits"])
+        assert session.questions == []
+        reply = await session.check()
+
+    assert len(session.questions) == 1
+    assert reply.status == "rejected-by-user"
 
 
 async def test_a_rule_about_the_tool_itself_binds_too(root: Path) -> None:

@@ -121,13 +121,47 @@ async def test_a_revision_says_what_is_reviewed(root: Path) -> None:
     assert "What is reviewed: HEAD~1..HEAD." in crew.jobs[0].prompt
 
 
-async def test_words_that_are_no_revision_go_to_the_reviewer_and_to_no_shell(root: Path) -> None:
+@pytest.mark.parametrize(
+    "diff", ["nosuchrev", "HEAD; rm x", "HEAD...gone", "$(touch pwned)", "--output=pwned", "the new prices", "HEAD x"]
+)
+async def test_what_git_knows_no_revision_of_is_an_error_before_anything_runs(root: Path, diff: str) -> None:
+    crew = Reviewers()
+    async with asyncio.timeout(LIMIT_SECONDS), Session(root, {"lint": "touch ran"}, subagents=crew) as session:
+        reply = await session.check(diff=diff)
+
+    assert reply.error is not None
+    assert reply.error.error_code == "bad-arguments"
+    assert f"git knows no revision {diff!r}." in reply.text
+    assert not (root / "pwned").exists()
+    assert not (root / "ran").exists()
+    assert crew.jobs == []
+
+
+async def test_a_revision_means_nothing_without_a_repository(tmp_path: Path) -> None:
+    add(tmp_path, "naming")
+    async with Session(tmp_path, subagents=Reviewers()) as session:
+        reply = await session.check(diff="HEAD")
+
+    assert "git knows no revision 'HEAD'." in reply.text
+
+
+@pytest.mark.parametrize("diff", ["HEAD@{1 day ago}", "HEAD@{0}", "HEAD^{/one}", "HEAD^{tree}", "HEAD^0", "@"])
+async def test_every_way_to_name_a_revision_is_understood(root: Path, diff: str) -> None:
     crew = Reviewers(issues())
-    session, _ = await review(root, crew, diff="$(touch pwned); the new prices")
+    session, _ = await review(root, crew, diff=diff)
 
     assert session.statuses == {"naming": "passed"}
-    assert not (root / "pwned").exists()
-    assert "What is reviewed: $(touch pwned); the new prices." in crew.jobs[0].prompt
+    assert session.questions == []
+    assert "+total = 2" in crew.jobs[0].prompt
+
+
+@pytest.mark.parametrize("diff", ["HEAD..HEAD", "HEAD...HEAD", "HEAD..", "HEAD^!", "HEAD"])
+async def test_files_that_git_does_not_know_are_uncommitted_and_nothing_else(root: Path, diff: str) -> None:
+    (root / "new.py").write_text("new = 1\n")
+    crew = Reviewers(issues())
+    await review(root, crew, diff=diff)
+
+    assert not any("new.py" in job.prompt for job in crew.jobs)
 
 
 async def test_where_there_is_no_repository_the_files_are_reviewed_as_they_are(tmp_path: Path) -> None:
@@ -159,7 +193,18 @@ async def test_where_there_is_no_repository_the_files_are_reviewed_as_they_are(t
             '[{"problem": "No.", "severity": "odd", "line": "x"}]', "failed", ["[medium] No."], id="a-bare-list"
         ),
         pytest.param(issues({"problem": "Eh.", "severity": "low"}), "passed", [], id="only-low"),
-        pytest.param(issues("x", {}, {"problem": " "}, {"problem": 3}), "passed", [], id="rubbish-among-them"),
+        pytest.param(issues("x", {}, {"problem": " "}, {"problem": 3}), "stopped", [], id="rubbish"),
+        pytest.param(issues({"issue": "A float."}), "stopped", [], id="names-that-nobody-knows"),
+        pytest.param(
+            issues({"problem": "Eh.", "severity": "low"}, {"what": "A float."}), "stopped", [], id="rubbish-beside-low"
+        ),
+        pytest.param(issues("x", {"problem": "No."}), "failed", ["[medium] No."], id="rubbish-among-them"),
+        pytest.param(
+            issues({"severity": "high", "path": "cart.py", "line": 1, "message": "A float."}),
+            "failed",
+            ["[high] A float."],
+            id="other-names",
+        ),
         pytest.param('{"issues": ' + "[" * 2000, "stopped", [], id="nested-too-deep"),
         pytest.param("I found nothing worth telling.", "stopped", [], id="prose"),
         pytest.param("", "stopped", [], id="nothing-said"),
@@ -176,6 +221,16 @@ async def test_an_answer_is_read_leniently(root: Path, answer: str, status: str,
     if answer == issues({"problem": "Eh.", "severity": "low"}):
         assert one.why == "1 finding of low severity is not shown."
         assert "Eh." not in text
+
+
+@pytest.mark.parametrize("place", ["file", "path", "filename"])
+@pytest.mark.parametrize("said", ["problem", "message", "text"])
+async def test_a_finding_may_call_its_parts_by_other_names(root: Path, place: str, said: str) -> None:
+    session, _ = await review(root, Reviewers(issues({place: "cart.py", "line": "1", said: "A float."}, "x")))
+    (problem,) = session.of("naming").problems
+
+    assert (problem.path, problem.line, problem.message) == (str(root / "cart.py"), 1, "[medium] A float.")
+    assert session.of("naming").why == "1 finding could not be read."
 
 
 async def test_a_finding_without_a_severity_has_the_one_of_its_file(root: Path) -> None:

@@ -72,7 +72,7 @@ async def test_a_name_that_nothing_has_is_answered_with_those_there_are(root: Pa
 
     assert reply.error is not None
     assert reply.error.error_code == "bad-arguments"
-    assert "checks: there is no check 'pytets'. Did you mean 'pytest'? The checks here are: mypy, pytest;" in reply.text
+    assert "There is no check 'pytets'. Did you mean 'pytest'? The checks here are: mypy, pytest;" in reply.text
     assert session.watched.begun == []
 
 
@@ -345,3 +345,13 @@ async def test_scripts_run_without_words_of_npm_and_without_waiting_for_a_networ
 
     assert sorted(session.of("npm test").output.split()) == ["npm_config_fetch_retries=0", "npm_config_loglevel=silent"]
     assert session.of("other").output == "npm_config_fetch_retries=0"
+
+
+async def test_how_long_a_check_runs_is_told_every_second(root: Path) -> None:
+    async with Session(root, {"slow": "until test -e go; do sleep 0.02; done"}) as session:
+        running = asyncio.create_task(session.check())
+        await until(lambda: any("slow (2 s)" in line for line in session.progress))
+        (root / "go").touch()
+        await running
+
+    assert any("slow (1 s)" in line for line in session.progress)

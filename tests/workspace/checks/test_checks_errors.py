@@ -215,3 +215,41 @@ def test_a_megabyte_of_anything_is_read_in_one_go(piece, root):
     head = "".join(f"{mark}\n" for mark in MARKS)
 
     assert len(found(head + piece * (MOST_CHARS // len(piece) // 4), root)) <= MOST_PROBLEMS
+
+
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        '3 | print("src/app.py:3: warning: smoke!")',
+        "  12 | src/app.py:3: error: smoke",
+        "> 7 | src/app.py:3: error: smoke",
+        "3 │ src/app.py:3: error: smoke",
+    ],
+)
+def test_a_line_of_a_source_that_is_quoted_is_no_complaint(quoted, root):
+    output = f"T201 `print` found\n --> src/app.py:3:1\n  |\n{quoted}\n  | ^^^^^\n"
+
+    assert [(one.line, one.code) for one in found(output, root)] == [(3, "T201")]
+
+
+@pytest.mark.parametrize("path", ['print("gone/basket.py', "say src/x.py", "a|b.py", "(src/x.py"])
+def test_what_cannot_be_a_path_is_none_where_no_such_file_is_there(path, root):
+    assert found(f"{path}:3: warning: smoke!\n", root) == ()
+
+
+def test_an_assertion_of_rust_without_words_has_its_values(root):
+    output = "thread 't' panicked at src/lib.rs:3:5:\nassertion `left == right` failed\n  left: 2\n right: 3\n"
+
+    assert [one.message for one in found(output, root)] == ["t: assertion `left == right` failed (left: 2, right: 3)"]
+
+
+def test_a_comparison_of_node_s_over_several_lines_has_its_differences(root):
+    output = (
+        "✖ failing tests:\n\n✖ adds (1.2ms)\n"
+        "  AssertionError [ERR_ASSERTION]: Expected values to be strictly deep-equal:\n"
+        "  + actual - expected\n  \n    {\n  +   a: 1\n  -   a: 2\n    }\n"
+        "      at TestContext.<anonymous> (file://" + root + "/test/node.mjs:4:10)\n"
+    )
+
+    (problem,) = found(output, root)
+    assert problem.message.endswith("strictly deep-equal: + a: 1, - a: 2")

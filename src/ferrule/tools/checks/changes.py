@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ferrule.core.access import Access, within
-from ferrule.core.errors import ToolFailure
+from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.tool import Context
 from ferrule.support.beneath import is_regular, read_all
 from ferrule.support.threads import Threads
@@ -19,7 +19,17 @@ from ferrule.workspace.paths import Jail
 UNCOMMITTED = "uncommitted changes"
 _DIFF = "git --no-pager diff --no-color --no-ext-diff --no-textconv --ignore-submodules=dirty --relative {} --"
 _UNTRACKED = "git ls-files --others --exclude-standard"
-_REVISIONS = r"[\w@][\w./~^@{}+-]*(?:\.\.\.?[\w@][\w./~^@{}+-]*)?"
+_REVISION = r"[\w@](?:[\w./~^@!+#=%,-]|[@^]\{[^{}\n]{0,200}\})*"
+_REVISIONS = rf"{_REVISION}(?:\.\.\.?(?:{_REVISION})?)?|\.\.\.?{_REVISION}"
+_UNKNOWN = (
+    "bad revision",
+    "unknown revision",
+    "ambiguous argument",
+    "Invalid symmetric",
+    "no merge base",
+    "bad object",
+)
+"""What git says of a revision that it does not know."""
 _BEFORE = (r"(?m)^--- a/(.*?)\t?$", r"(?m)^(?:rename|copy) from (.*)$")
 _NOW = (
     r"(?m)^\+\+\+ b/(.*?)\t?$",
@@ -54,33 +64,51 @@ class Changes(NamedTuple):
         return tuple(one for one in inside if not any(within(one.path, inner) for inner in without))
 
 
-def lines(about: str) -> tuple[str, str]:
-    """The command lines that tell of the changes, and of the files that are new."""
-    revision = about if about != UNCOMMITTED and re.fullmatch(_REVISIONS, about) else "HEAD"
-    return _DIFF.format(shlex.quote(revision)), _UNTRACKED
+def lines(about: str) -> tuple[str, ...]:
+    """The command lines that tell of the changes, and of the files that are new where all that is uncommitted counts.
+
+    Raises `BadArguments` for what can be no revision.
+    """
+    if about == UNCOMMITTED:
+        return _DIFF.format("HEAD"), _UNTRACKED
+    if not re.fullmatch(_REVISIONS, about):
+        raise _unknown(about)
+    return (_DIFF.format(shlex.quote(about)),)
+
+
+def _unknown(about: str) -> BadArguments:
+    return BadArguments(
+        f"git knows no revision {about[:100]!r}. Name one, or a range such as main...HEAD; without it the uncommitted "
+        "changes are reviewed."
+    )
 
 
 def looks(about: str, ctx: Context) -> list[Access]:
     """The commands as accesses; none where there is no repository."""
     folder = ctx.need(Jail).folder
-    return [Access.command(line, folder) for line in lines(about)] if top_of(folder) else []
+    asked = lines(about)
+    if not top_of(folder) and about != UNCOMMITTED:
+        raise _unknown(about)
+    return [Access.command(line, folder) for line in asked] if top_of(folder) else []
 
 
 async def changes(about: str, ctx: Context) -> Changes:
-    """What was changed in the workspace."""
+    """What was changed in the workspace. Raises `BadArguments` where git does not know the revisions."""
     folder = ctx.need(Jail).folder
     if not (top := top_of(folder)):
         return Changes(why_unknown="The folder is in no git repository.")
     let_in = {(access.key, access.folder) for access in ctx.touches if access.kind == "command"}
-    diff, untracked = lines(about)
-    if not {(diff, folder), (untracked, folder)} <= let_in:
+    diff, *untracked = lines(about)
+    if not {(line, folder) for line in (diff, *untracked)} <= let_in:
         return Changes(why_unknown="Git was not let look.")
     said = await ctx.need(Threads).run(settings, top)
     if said.why_unsafe:
         return Changes(why_unknown=f"Git was not asked, for {said.why_unsafe}.")
     env = environment(said.filters)
     text, why = await _said(diff, folder, env, ctx)
-    new, _ = await _said(untracked, folder, env, ctx)
+    new = "".join([(await _said(line, folder, env, ctx))[0] for line in untracked])
+    if why and about != UNCOMMITTED and any(word in why for word in _UNKNOWN):
+        raise _unknown(about)
     if why:
         return Changes(why_unknown=why)
     return await ctx.need(Threads).run(_changes, text, new, ctx.need(Jail), ctx.need(Guard))

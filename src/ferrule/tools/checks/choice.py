@@ -33,27 +33,48 @@ class Chosen(NamedTuple):
     """Why reviews that there are will not be done; empty where there are none, or they will be."""
     known: tuple[str, ...] = ()
     """The names of all checks and reviews that there are."""
+    covering: tuple[str, ...] = ()
+    """The names of checks of folders above the one that was named, which are about its files too."""
+
+
+class Known(NamedTuple):
+    """The checks and the reviews of a folder."""
+
+    found: Found
+    reviews: Reviews
+    covering: tuple[str, ...] = ()
+
+    def named(self, only: Sequence[str], root: str) -> "Known":
+        """Those that are meant, by name, by a glob, or by kind. Raises `BadArguments` for names that nothing has."""
+        every = (*self.found.checks, *self.found.others)
+        titles = {one: title(one, root) for one in self.reviews.reviews}
+        meant = _named(only, every, self, titles)
+        found = self.found._replace(
+            checks=tuple(one for one in self.found.checks if one.name in meant),
+            others=tuple(one for one in self.found.others if one.name in meant),
+        )
+        reviews = self.reviews._replace(reviews=tuple(one for one in titles if titles[one] in meant))
+        return self._replace(found=found, reviews=reviews)
 
 
 def choose(only: Sequence[str], path: str, review: bool | None, ctx: Context) -> Chosen:  # noqa: FBT001 - an argument
     """Read the project's files and choose. Raises `BadArguments` for names that nothing has."""
+    root = ctx.need(Jail).folder
     folder = as_folder(path, ctx.path(path or "."), ctx.need(Jail), ctx.need(Guard))
-    found, reviewing = known(folder, ctx.need(Jail), ctx.need(Guard), ctx.need(Settings).checks)
-    checks, reviews = found.checks, tuple(reviewing.reviews)
-    root, every = ctx.need(Jail).folder, (*found.checks, *found.others)
-    titles = {one: title(one, root) for one in reviews}
-    if only:
-        named = _named(only, every, found.checks, titles, ctx)
-        checks = tuple(one for one in every if one.name in named)
-        reviews = tuple(one for one in reviews if titles[one] in named)
-    why = _unreviewed(review, ctx) if reviews else ""
+    whole = known(folder, ctx.need(Jail), ctx.need(Guard), ctx.need(Settings).checks)
+    meant = whole.named(only, root) if only else whole
+    # What runs only when it is named was named.
+    checks = (*meant.found.checks, *(meant.found.others if only else ()))
+    why = _unreviewed(review, ctx) if meant.reviews.reviews else ""
+    every = (*whole.found.checks, *whole.found.others)
     return Chosen(
         checks,
-        () if why else reviews,
-        found.looked_in,
-        (*found.warnings, *reviewing.warnings),
+        () if why else tuple(meant.reviews.reviews),
+        whole.found.looked_in,
+        (*whole.found.warnings, *whole.reviews.warnings),
         why,
-        (*(one.name for one in every), *titles.values()),
+        (*(one.name for one in every), *(title(one, root) for one in whole.reviews.reviews)),
+        whole.covering,
     )
 
 
@@ -66,19 +87,20 @@ def as_folder(path: str, folder: str, jail: Jail, guard: Guard) -> str:
     return folder
 
 
-def known(folder: str, jail: Jail, guard: Guard, settings: Checks) -> tuple[Found, Reviews]:
+def known(folder: str, jail: Jail, guard: Guard, settings: Checks) -> Known:
     """The checks and the reviews of a folder. Checks of the settings are the workspace's, and run where they say."""
     read, root = reader(jail, guard), jail.folder
     reviews = _within(find_reviews(jail, guard, beside=os.path.dirname(settings_path()), home=_home()), folder)
     whole = find(read, root, commands=settings.commands, disable=settings.disable)
     if folder == root:
-        return whole, reviews
+        return Known(whole, reviews)
     below = find(read, folder, commands={}, disable=settings.disable)
     own = [one for one in whole.checks if one.source == _SETTINGS and within(one.folder, folder)]
     names = {one.name for one in own}
     checks = (*(one for one in below.checks if one.name not in names), *own)
     warnings = tuple(dict.fromkeys((*below.warnings, *whole.warnings)))
-    return below._replace(checks=checks, warnings=warnings), reviews
+    covering = tuple(one.name for one in whole.checks if one.folder != folder and within(folder, one.folder))
+    return Known(below._replace(checks=checks, warnings=warnings, left_out=whole.left_out), reviews, covering)
 
 
 def _home() -> str:
@@ -101,17 +123,11 @@ def title(review: Review, root: str) -> str:
     return review.name if where == "." else f"{where}: {review.name}"
 
 
-def _named(
-    only: Sequence[str],
-    known: Sequence[Check],
-    usual: Sequence[Check],
-    reviews: Mapping[Review, str],
-    ctx: Context,
-) -> set[str]:
+def _named(only: Sequence[str], every: Sequence[Check], known: Known, reviews: Mapping[Review, str]) -> set[str]:
     """The names of the checks that are meant: by name, by a glob, or by kind."""
     from fnmatch import fnmatchcase  # for calls that name some
 
-    names: dict[str, tuple[str, ...]] = {one.name: (one.name,) for one in known}
+    names: dict[str, tuple[str, ...]] = {one.name: (one.name,) for one in every}
     names |= {shown: (shown, one.name) for one, shown in reviews.items()}
     meant: set[str] = set()
     for word in only:
@@ -119,24 +135,32 @@ def _named(
         fitting = fitting or {name for name, words in names.items() if any(fnmatchcase(one, word) for one in words)}
         if not fitting and word in KINDS:
             # A kind of which there is nothing here is no mistake in the word.
-            fitting = {one.name for one in usual if one.kind == word}
+            fitting = {one.name for one in known.found.checks if one.kind == word}
             fitting |= set(reviews.values()) if word == "review" else set()
         elif not fitting:
-            raise BadArguments(_unknown(word, list(names), ctx))
+            raise BadArguments(_unknown(word, list(names), known))
         meant |= fitting
     return meant
 
 
-def _unknown(word: str, names: Sequence[str], ctx: Context) -> str:
+def _unknown(word: str, names: Sequence[str], known: Known) -> str:
+    if word in known.found.left_out:
+        return f"The check {word!r} of the settings is left out: {known.found.left_out[word]}."
+    lacks = f"There is no check {word[:100]!r}"
+    above = f" The checks of the folder above are about this folder too: {_listed(known.covering)}."
+    above = above * bool(known.covering)
+    if not names:
+        nothing = "nothing here speaks of any (pyproject.toml, package.json, Makefile, …)"
+        return f"{lacks} in this folder.{above}" if above else f"{lacks}: {nothing}."
     from ferrule.support.near import near  # only a mistake pays for it
 
     meant = near(word, [*names, *KINDS], most=1)
     hint = f" Did you mean {meant[0]!r}?" if meant else ""
-    there = ", ".join(names[:_NAMED]) + f" and {len(names) - _NAMED} more" * (len(names) > _NAMED)
-    return (
-        f"{ctx.param('only')}: there is no check {word[:100]!r}.{hint} "
-        f"The checks here are: {there or 'none'}; the kinds are: {', '.join(KINDS)}."
-    )
+    return f"{lacks}.{hint} The checks here are: {_listed(names)}; the kinds are: {', '.join(KINDS)}.{above}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + f" and {len(names) - _NAMED} more" * (len(names) > _NAMED)
 
 
 def _unreviewed(review: bool | None, ctx: Context) -> str:  # noqa: FBT001 - an argument

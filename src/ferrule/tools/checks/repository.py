@@ -39,6 +39,7 @@ def environment(filters: tuple[str, ...]) -> dict[str, str]:
         values += [(f"filter.{name}.{key}", value) for key, value in (("clean", ""), ("process", ""))]
         values.append((f"filter.{name}.required", "false"))
     out = {
+        "LC_ALL": "C",  # what it complains of is read
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_ALLOW_PROTOCOL": "none",

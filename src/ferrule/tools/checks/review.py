@@ -31,6 +31,8 @@ _ANSWER_CHARS = 200_000
 _NOTE_CHARS = 2_000
 _SEVERITIES: Mapping[str, Severity] = {"critical": "error", "high": "error", "medium": "warning", "low": "hint"}
 _LOW = "low"
+_SAID = ("problem", "message", "text", "description", "title")
+_PLACES = ("file", "path", "filename", "file_path")
 
 
 def as_check(review: Review, root: str) -> Check:
@@ -39,9 +41,11 @@ def as_check(review: Review, root: str) -> Check:
     return Check(title(review, root), "review", "", review.scope, source)
 
 
-async def review_all(reviews: Sequence[Review], about: str, ctx: Context, board: Board) -> list[Checked]:
-    """All of them, several at once; in their order."""
-    changed = await changes(about, ctx)
+async def review_all(
+    reviews: Sequence[Review], about: str, changed: Changes | None, ctx: Context, board: Board
+) -> list[Checked]:
+    """All of them, several at once; in their order. `changed` is what is known already of what they are about."""
+    changed = await changes(about, ctx) if changed is None else changed
     slots = asyncio.Semaphore(ctx.need(Settings).checks.parallel)
     root = ctx.need(Jail).folder
 
@@ -79,10 +83,13 @@ async def reviewed(review: Review, changed: Changes, about: str, ctx: Context) -
         return Checked(check, "stopped", seconds, output=done.text.strip()[:_NOTE_CHARS], why=why)
     found = [one for one in (_problem(issue, review, root) for issue in issues) if one is not None]
     shown = [problem for severity, problem in found if severity != _LOW]
-    hidden = len(found) - len(shown)
-    why = f"{hidden} finding{'s' * (hidden != 1)} of low severity {'are' if hidden != 1 else 'is'} not shown." * bool(
-        hidden
-    )
+    hidden, unread = len(found) - len(shown), len(issues) - len(found)
+    if unread and not shown:
+        # What nobody can read may be anything: it has not passed.
+        why = f"{_counted(unread)} of its answer could not be read; it says:"
+        return Checked(check, "stopped", seconds, output=done.text.strip()[:_NOTE_CHARS], why=why)
+    why = f"{_counted(hidden)} of low severity {'are' if hidden != 1 else 'is'} not shown." * bool(hidden)
+    why += " " * bool(why and unread) + f"{_counted(unread)} could not be read." * bool(unread)
     return Checked(
         check,
         "failed" if shown else "passed",
@@ -91,6 +98,10 @@ async def reviewed(review: Review, changed: Changes, about: str, ctx: Context) -
         total_problems=len(shown),
         why=why,
     )
+
+
+def _counted(findings: int) -> str:
+    return f"{findings} finding{'s' * (findings != 1)}"
 
 
 def _agent(review: Review, ctx: Context) -> Subagent:
@@ -161,26 +172,31 @@ def _issues(text: str) -> list[Any] | None:
 
 def _problem(issue: Any, review: Review, root: str) -> tuple[str, Problem] | None:
     """One finding; nothing where it says nothing."""
-    if not isinstance(issue, dict) or not (problem := _words(issue.get("problem"))):
+    if not isinstance(issue, dict) or not (problem := _first(issue, _SAID)):
         return None
     said = str(issue.get("severity", "")).strip().lower()
     severity = said if said in _SEVERITIES else review.severity
     why, fix = _words(issue.get("why")), _words(issue.get("fix"))
     message = f"[{severity}] {problem}" + f" {why}" * bool(why) + f" Fix: {fix}" * bool(fix)
     line = issue.get("line")
+    line = int(line) if isinstance(line, str) and re.fullmatch(r"\d{1,9}", line) else line
     number = line if isinstance(line, int) and not isinstance(line, bool) and 0 < line < 1 << 31 else 0
     found = Problem(
-        _file(issue.get("file"), root), number, message[:_MESSAGE_CHARS], 0, _SEVERITIES[severity], review.name
+        _file(_first(issue, _PLACES), root), number, message[:_MESSAGE_CHARS], 0, _SEVERITIES[severity], review.name
     )
     return severity, found
+
+
+def _first(issue: Mapping[str, Any], keys: Sequence[str]) -> str:
+    """The first of these that the finding has: models call things by other names than those that they were given."""
+    return next((words for key in keys if (words := _words(issue.get(key)))), "")
 
 
 def _words(value: Any) -> str:
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
-def _file(said: Any, root: str) -> str:
+def _file(name: str, root: str) -> str:
     """Absolute for what lies in the workspace; else as it was said."""
-    name = _words(said)
     path = os.path.normpath(os.path.join(root, name)) if name and "\0" not in name else root
     return path if within(path, root) and path != root else name

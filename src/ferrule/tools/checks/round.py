@@ -10,11 +10,12 @@ from ferrule.core.tool import Context
 from ferrule.settings import Settings
 from ferrule.support.threads import Threads
 from ferrule.tools.checks.board import Board
+from ferrule.tools.checks.changes import Changes
 from ferrule.tools.checks.choice import Chosen
 from ferrule.tools.checks.command import Ended, is_missing, missing, ran
 from ferrule.workspace.checks.row import ALONE
 
-_TICK_SECONDS = 5.0
+_TICK_SECONDS = 1.0
 _PIECE_BYTES = 1 << 20
 _CHANGED = (
     "It was not run: the command is not one that the call was let in with, for the files that it comes from were "
@@ -34,14 +35,14 @@ class Round:
         self._let_in = {(access.key, access.folder) for access in ctx.touches if access.kind == "command"}
         self._ended: list[Ended] = []
 
-    async def run(self, chosen: Chosen, about: str) -> list[Checked]:
+    async def run(self, chosen: Chosen, about: str, changed: Changes | None = None) -> list[Checked]:
         """In the order in which they were found, whatever order they ended in."""
         beside = [asyncio.create_task(self._one(check)) for check in chosen.checks if check.shares != ALONE]
         tasks = list(beside)
         # What writes to the files of the project runs by itself, when the others have seen them as they are.
         if alone := [check for check in chosen.checks if check.shares == ALONE]:
             tasks.append(asyncio.create_task(self._after(alone, beside)))
-        reviews = [asyncio.create_task(self._review(chosen, about))] if chosen.reviews else []
+        reviews = [asyncio.create_task(self._review(chosen, about, changed))] if chosen.reviews else []
         try:
             await self._until_done([*tasks, *reviews])
             found = {one.check: one for task in tasks for one in task.result()}
@@ -91,10 +92,10 @@ class Round:
             self._ended.append(ended)
         return ended.checked
 
-    async def _review(self, chosen: Chosen, about: str) -> list[Checked]:
+    async def _review(self, chosen: Chosen, about: str, changed: Changes | None) -> list[Checked]:
         from ferrule.tools.checks.review import review_all  # where there is a model
 
-        return await review_all(chosen.reviews, about, self._ctx, self._board)
+        return await review_all(chosen.reviews, about, changed, self._ctx, self._board)
 
     async def _keep(self) -> None:
         """Keep the whole outputs together, under headings, where something is wrong and not all that was said of it is

@@ -25,6 +25,7 @@ _BIOME_MARKS = {
 _ROW = r"\s+(\d{1,7})(?::(\d{1,7}))?\s+(?:[\u2716\u00d7\u26a0]\s+)?(error|warning)?\s*(\S.*)"
 _RULE = r"(.*?)\s{2,}(\S+)"
 _PANIC = r"\s*thread '(.{1,500}?)'(?: \(\d+\))? panicked at (?:'(.*)', )?(\S.{0,500}?):(\d{1,7}):(\d{1,7}):?"
+_SIDE = r"\s*((?:left|right): .*)"
 _GO_LINE = r"\s{4,}([\w.-]+\.go):(\d{1,7}): (.*)"
 _GO_FAIL = r"\s*--- FAIL: (\S+) .*"
 _GO_PACKAGE = r"FAIL\s+(\S+)(?:\s.*)?"
@@ -58,7 +59,15 @@ def panics(lines: Sequence[str], _: IsOwn) -> Iterator[Hit]:
         if found is not None:
             said = found[2] or (lines[at + 1].strip() if at + 1 < len(lines) else "")
             message = f"{found[1]}: {said}" if found[1] != "main" else said
-            yield Hit(at, at + 1, found[3], int(found[4]), message, int(found[5]))
+            values = _sides(lines, at + 1 if found[2] else at + 2) if "left " in said else ()
+            message += f" ({', '.join(values)})" if values else ""
+            yield Hit(at, at + 1 + len(values), found[3], int(found[4]), message, int(found[5]))
+
+
+def _sides(lines: Sequence[str], start: int) -> tuple[str, ...]:
+    """The values that an assertion has compared, where they stand in a line each."""
+    found = [_compiled(_SIDE).fullmatch(line) for line in lines[start : start + 2]]
+    return tuple(side[1].strip() for side in found if side)
 
 
 def biome(lines: Sequence[str], _: IsOwn) -> Iterator[Hit]:

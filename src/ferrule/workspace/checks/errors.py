@@ -6,6 +6,7 @@ proportion to the line.
 """
 
 import os
+import re
 from collections.abc import Iterator
 
 from ferrule.core.access import within
@@ -23,6 +24,8 @@ _MOST_LINE_CHARS = 2000
 _MOST_MESSAGE_CHARS = 500
 _MOST_PATHS = 5000
 """That are looked for on disk."""
+_FRAME = re.compile(r"[\s>│]*\d{1,7} ?[|│┆](?:\s|$)")
+"""A line of a source that a program quotes, with its number; what stands there is no complaint."""
 _INSTALLED = frozenset({"node_modules", "site-packages", ".venv", "venv", "vendor", "dist-packages"})
 
 _READINGS: tuple[tuple[tuple[str, ...], Reading], ...] = (
@@ -77,7 +80,7 @@ def _hits(text: str, lines: list[str], places: "_Places") -> list[Hit]:
 
 def _single(lines: list[str], taken: set[int]) -> Iterator[Hit]:
     for at, line in enumerate(lines):
-        if at not in taken and len(line) > 4:
+        if at not in taken and len(line) > 4 and not _FRAME.match(line):
             yield from forms.said(at, line, lines[at + 1] if at + 1 < len(lines) else "")
 
 

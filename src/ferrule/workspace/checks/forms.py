@@ -22,6 +22,8 @@ _COLONS = (
     r"(?:vet: |ERROR: |error: |e: |w: )?(?:file://)?((?:[A-Za-z]:[\\/])?[^:\s][^:]{0,500})"
     r":(\d{1,7})(?::(\d{1,7}))?(?:-\d{1,7})?:? +(.*)"
 )
+_PLAUSIBLE = r"(?=.*[./\\])[\w.+@~/\\:-]+"
+"""A path that is taken for one though no such file is there: a program may well tell it from another folder."""
 _MAVEN = r"\[(ERROR|WARNING)\] (/?\S[^:]{0,500}):\[(\d{1,7}),(\d{1,7})\] (.*)"
 _WORD = r"(?:fatal )?(error|warning|note|info|information|hint)(?:\[([\w:-]+)\])?:? +(.*)"
 _CODED = r"([A-Z]{1,7}\d{1,5})(:?) (?:\[\*\] )?(.*)"
@@ -121,7 +123,7 @@ def _coloned(at: int, line: str) -> Hit | None:
         return None
     path, number, character, rest = found[1], int(found[2]), int(found[3] or 0), found[4].strip()
     hit = Hit(at, at, path, number, rest, character)
-    is_path = "." in path or "/" in path
+    is_path = _compiled(_PLAUSIBLE).fullmatch(path) is not None
     if word := _compiled(_WORD).fullmatch(rest):
         message, code = (word[3], word[2]) if word[2] else _split(word[3], _LAST_CODE)
         # A note explains the error above it.

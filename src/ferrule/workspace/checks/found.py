@@ -21,6 +21,7 @@ too; checks of a kind that a folder above covers are not found again.
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ferrule.core.access import within
@@ -73,6 +74,8 @@ class Found(NamedTuple):
     warnings: tuple[str, ...] = ()
     others: tuple[Check, ...] = ()
     """What is known and runs only when it is named."""
+    left_out: Mapping[str, str] = MappingProxyType({})
+    """Checks of the settings that cannot run, each with the reason as the end of a sentence."""
 
 
 def find(
@@ -95,6 +98,7 @@ def find(
         warnings[shown(sentence)] = None
 
     found: dict[str, tuple[Check, bool]] = {}
+    left_out: dict[str, str] = {}
     for files, rows in _folders(_sparing(jail_read, warn), root, top or root, warn):
         looked |= files.looked
         for row in rows:
@@ -103,6 +107,7 @@ def find(
     for name, command in (commands or {}).items():
         own = _own(name, command, root)
         if isinstance(own, str):
+            left_out[name] = own
             warn(f"The check {name!r} of the settings is left out: {own}.")
         else:
             found[own.name] = (own, True)
@@ -116,6 +121,7 @@ def find(
         tuple(looked)[:_MOST_LOOKED],
         tuple(warnings)[:_MOST_WARNINGS],
         tuple(others[:_MOST_OTHERS]),
+        left_out,
     )
 
 

@@ -1,5 +1,6 @@
 """Failures of tests with a stack below them: jest, vitest, mocha, node's own, phpunit and rspec."""
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -24,7 +25,12 @@ _FRAMES = (
     r"\s+# (\S{1,500}\.rb):(\d{1,7}):in()\b.*",
 )
 _TAP_ERROR = r"\s*error: (?:'(.*)'|\"(.*)\"|(\|-?)|(.*))"
+_TAP_KEY = r"(?:code|name|expected|actual|operator|stack): "
 _TAP_PARENT = "subtestsFailed"
+_COMPARED = ("equal:", "match:", "deep-equal:", "deep-equal to:", "to:")
+_LEGENDS = ("+ actual - expected", "- expected + actual")
+_MOST_VALUES = 30
+_MOST_SHOWN = 4
 _MOST_LINES = 400
 """Between a title and its first frame."""
 
@@ -50,7 +56,8 @@ def _heard(lines: Sequence[str], at: int, title: str, said: str) -> tuple[str, s
     """What else is known after a line: the rest of the title, or the complaint."""
     line = lines[at].strip()
     if error := _compiled(_TAP_ERROR).fullmatch(lines[at]):
-        return title, error[1] or error[2] or error[4] or (lines[at + 1].strip() if at + 1 < len(lines) else "")
+        below = _with_values(lines, at + 1) if at + 1 < len(lines) else ""
+        return title, error[1] or error[2] or error[4] or below
     if _TAP_PARENT in line:
         return "", ""
     if said or re.match(r"(?:---|duration_ms|location|type|failureType|Failure/Error)\b|---|[-+?^|]", line):
@@ -58,7 +65,21 @@ def _heard(lines: Sequence[str], at: int, title: str, said: str) -> tuple[str, s
     # mocha writes the groups of a test one below the other, and a colon behind the last.
     if line.endswith(":") and lines[at].startswith("       ") and " " not in line[:1]:
         return f"{title} {line[:-1]}", said
-    return title, line
+    return title, _with_values(lines, at)
+
+
+def _with_values(lines: Sequence[str], at: int) -> str:
+    """A complaint; one of node's ends with a colon, and what was compared stands below it."""
+    said = lines[at].strip()
+    if not said.endswith(_COMPARED):
+        return said
+    below = itertools.takewhile(lambda line: _frame(line) is None, lines[at + 1 : at + 1 + _MOST_VALUES])
+    values = [line.strip() for line in below]
+    # Of a longer comparison the differences count; it begins with a legend and ends where other things are told.
+    rows = [line for line in itertools.takewhile(lambda line: not re.match(_TAP_KEY, line), values) if line]
+    differing = [line for line in rows if line[:2] in {"+ ", "- "} and line not in _LEGENDS]
+    shown = differing or rows[:1]
+    return f"{said} {', '.join(shown[:_MOST_SHOWN])}" if shown else said
 
 
 def _title(line: str) -> str:

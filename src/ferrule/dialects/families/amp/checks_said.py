@@ -69,6 +69,8 @@ def nothing(run: CheckRun) -> str:
     """Why there was nothing to run, to a model."""
     if run.known:
         return none_of(run)
+    if run.covering:
+        return f"{covered(run.covering)} Leave `path` out to run them."
     return (
         f"No checks were found{looked_in(run.looked_in)}. Run them with Bash, if you know how; the user can name them "
         "in the setting checks.commands."
@@ -81,6 +83,12 @@ def none_of(run: CheckRun) -> str:
     if run.why_unreviewed:
         return f"Nothing was run. There are reviews, and they were not done: {run.why_unreviewed}."
     return f"Nothing was run: there is no such check that runs by default. The checks here are: {there}."
+
+
+def covered(names: Sequence[str]) -> str:
+    """Why a folder has no checks of its own, though there are some."""
+    there = ", ".join(names[:_NAMED]) + f" and {len(names) - _NAMED} more" * (len(names) > _NAMED)
+    return f"No checks were found in this folder; those of the folder above are about it too: {there}."
 
 
 def looked_in(files: Sequence[str]) -> str:
