@@ -61,7 +61,8 @@ class Round:
         try:
             while pending:
                 done, pending = await asyncio.wait(pending, timeout=_TICK_SECONDS, return_when=asyncio.FIRST_EXCEPTION)
-                for task in done:
+                failed = [task for task in done if task.exception() is not None]
+                for task in failed[:1]:
                     task.result()
                 if pending:
                     self._board.tell()
@@ -117,7 +118,7 @@ class Round:
 
 def _joined(path: str, printed: Sequence[Ended]) -> int:
     """Write all logs into one. How many bytes it has."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(path, flags, 0o600), "wb") as whole:
         for checked, log, _ in printed:
             end = f"exit code {checked.exit_code}, {checked.seconds:.1f} s"
