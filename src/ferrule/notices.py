@@ -38,10 +38,15 @@ class Notices:
             ctx.watch = watch
         return watch
 
+    def tell(self, paths: Sequence[str], *, is_wide: bool) -> None:
+        """Tell the servers of files that were changed, or that any may have been."""
+        changed = [*paths, *(root.path for root in self._jail.roots if is_wide)]
+        if changed:
+            self._servers.touched(changed)
+
     async def end(self, before: Before, tracked: Sequence[str], *, is_wide: bool) -> dict[str, str]:
         """What is new about the files that were changed, by path. `is_wide`: commands may have changed any file."""
-        if is_wide:
-            self._servers.touched([root.path for root in self._jail.roots])
+        self.tell((), is_wide=is_wide)
         return dict(await self._noticing.end(before, tracked)) if tracked else {}
 
 
@@ -56,6 +61,8 @@ class Watch:
         self._held: list[Done] = []
 
     def holds(self, done: Done) -> bool:
+        """Calls that come later in the message ask servers that know of it."""
+        self._notices.tell(done.reply.track_files, is_wide=self._is_wide)
         if done.reply.track_files:
             self._held.append(done)
         return bool(done.reply.track_files)

@@ -62,6 +62,8 @@ class Occurrence(NamedTuple):
     """What it belongs to, as the server says."""
     sites: tuple[Site, ...] = ()
     """For calls: where they are made."""
+    owner: str = ""
+    """The server whose own copy it lies in, where nobody else can open that; then the path is a bare name."""
 
 
 class Occurrences(NamedTuple):

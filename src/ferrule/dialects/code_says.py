@@ -33,7 +33,7 @@ def _occurrences(outcome: Occurrences) -> str:
     asked = outcome.asked
     one, many = _THINGS[asked.operation]
     if not outcome.places:
-        about = "" if outcome.about is None else f"\n{_row(outcome.about)}"
+        about = "" if outcome.about is None else f"\nIt is defined at {_row(outcome.about)}"
         return f"No {one} was found for {_subject(asked)}.{about}"
     count = len(outcome.places) + outcome.more
     what = {"findReferences": "to", "goToDefinition": "of", "goToImplementation": "of"}.get(asked.operation, "for")
@@ -55,6 +55,8 @@ def _row(place: Occurrence) -> str:
     inside = f" (in {place.container})" if place.container else ""
     named = f": {place.kind or 'symbol'} {place.name}{inside}" if place.name else ""
     outside = " (outside the workspace)" if place.is_outside else ""
+    if place.owner:
+        outside = f" ({place.owner}'s own copy)"
     marked = " (definition)" if place.is_definition else ""
     return f"{_at(place.path, place.line, place.character)}{named}{outside}{marked}{_code(place.text)}"
 

@@ -188,7 +188,7 @@ class Jail:
         Only to the first root: that is where a relative path leads back to the same file.
         """
         if real != self.folder and within(real, self.folder):
-            return os.path.relpath(real, self.folder)
+            return real[len(self.folder) :].lstrip(os.sep)
         return real
 
     def close(self) -> None:

@@ -48,8 +48,8 @@ class Asked(Edited):
         self.notes = ctx.notes
         args = DiagnosticsArgs(path=path)
         tool = Diagnostics()
-        (access,) = tool.access(args, ctx)
-        assert (access.mode, access.key) == ("read", self.path(path))
+        accesses = [(access.mode, access.key) for access in tool.access(args, ctx)]
+        assert accesses == [("read", self.path(path)), ("read", self.path("."))]
         return await tool.run(args, ctx)
 
 
@@ -247,39 +247,41 @@ async def test_very_many_problems_are_counted_and_cut(fake, monkeypatch):
     assert listed(outcome).splitlines()[-1] == "... and 2 more"
 
 
-ONE = Problem("/work/src/a.py", 3, "wrong", 5, "error", "ty", "E1")
+ONE = Problem("/project/src/a.py", 3, "wrong", 5, "error", "ty", "E1")
 
 
 @pytest.mark.parametrize(
     ("outcome", "expected"),
     [
         pytest.param(
-            Problems("/work/a.py", (ONE,), total=1), "/work/src/a.py:3:5: error: wrong [ty E1]", id="absolute"
+            Problems("/project/a.py", (ONE,), total=1), "/project/src/a.py:3:5: error: wrong [ty E1]", id="absolute"
         ),
         pytest.param(
-            Problems("/work", (ONE,), 2, 1, folder="/work"),
+            Problems("/project", (ONE,), 2, 1, folder="/project"),
             "src/a.py:3:5: error: wrong [ty E1]",
             id="from-the-workspace",
         ),
         pytest.param(
-            Problems("/work", (ONE._replace(line=0, character=0, code="", source=""),), 2, 1, folder="/work"),
+            Problems("/project", (ONE._replace(line=0, character=0, code="", source=""),), 2, 1, folder="/project"),
             "src/a.py: error: wrong",
             id="the-whole-file",
         ),
         pytest.param(
             Problems(
-                "/w", (ONE, ONE._replace(severity="warning"), ONE._replace(severity="hint")), 1, 3, folder="/work"
+                "/w", (ONE, ONE._replace(severity="warning"), ONE._replace(severity="hint")), 1, 3, folder="/project"
             ),
             "src/a.py:3:5: error: wrong [ty E1]\nsrc/a.py:3:5: warning: wrong [ty E1]\n(1 hint left out)",
             id="hints-are-left-out",
         ),
         pytest.param(
-            Problems("/w", (ONE._replace(severity="hint"),), 1, 1, folder="/work"),
+            Problems("/w", (ONE._replace(severity="hint"),), 1, 1, folder="/project"),
             "src/a.py:3:5: hint: wrong [ty E1]",
             id="unless-there-is-nothing-else",
         ),
-        pytest.param(Problems("/work/a.py", ()), "No problems were found in /work/a.py.", id="none"),
-        pytest.param(Problems("/work", (), 7), "No problems were found in /work (7 files).", id="none-in-a-folder"),
+        pytest.param(Problems("/project/a.py", ()), "No problems were found in /project/a.py.", id="none"),
+        pytest.param(
+            Problems("/project", (), 7), "No problems were found in /project (7 files).", id="none-in-a-folder"
+        ),
     ],
 )
 def test_problems_read_like_this(outcome, expected):
@@ -307,3 +309,40 @@ def test_a_session_that_asks_no_server_loads_none_of_this():
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
     assert not [name for name in loaded.split() if "languages" in name or "problems" in name]
+
+
+async def test_edits_of_other_files_in_the_same_message_are_seen_in_the_order_of_the_message(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", path_with_servers())
+    (tmp_path / "a.py").write_text("from b import one\n\nprint(one + 1)\n")
+    other = tmp_path / "b.py"
+    other.write_text("one = 1\n")
+    calls = [
+        Call("get_diagnostics", {"path": str(tmp_path / "a.py")}, "before"),
+        Call("edit_file", {"path": str(other), "old_str": "one = 1", "new_str": "one = ''"}, "edit"),
+        Call("get_diagnostics", {"path": str(tmp_path / "a.py")}, "after"),
+    ]
+    async with Engine(tmp_path, dialect="amp", ask=lambda _: True) as engine:
+        await engine.run(calls[:1])
+        assert [[call.id for call in batch] for batch in engine.plan(calls)] == [["before"], ["edit"], ["after"]]
+        before, edit, after = await engine.run(calls)
+
+    assert edit.status == "done"
+    assert "No problems" in before.text
+    assert "a.py:3:7: error" in after.text
+
+
+async def test_a_server_of_the_user_s_that_is_not_found_is_noted_once_where_another_answers(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", path_with_servers())
+    mine = LanguageServer(command="nope-lsp", endings=(".py",))
+    here = Asked(tmp_path / "work", Lsp(servers={"mine": mine}, seconds=60.0))
+    here.write(a_py=WRONG)
+    try:
+        assert found(await here("a.py")) == [("a.py", 2, "error", "unresolved-reference")]
+        (note,) = here.notes
+        await here("a.py")
+        assert here.notes == []
+    finally:
+        await here.close()
+
+    assert note.startswith("The language server mine of the settings is not used, for nope-lsp was not found (")
+    assert note.endswith("). ty answers in its place.")

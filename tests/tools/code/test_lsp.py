@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.tools.code.asking import Asking, answering, rows
+from tests.workspace.languages.servers_world import fake, misbehaving
 
 from ferrule.core.access import Access
 from ferrule.core.code import InText
@@ -16,6 +17,7 @@ from ferrule.tool_settings import LanguageServer, Lsp
 from ferrule.tools.code.sources import Sources
 from ferrule.workspace.guarded import Guard
 
+DEFINITION = "textDocument/definition"
 TEXT = "first = second\n\n  third(4)  \n"
 
 
@@ -465,3 +467,81 @@ async def test_a_name_with_a_line_end_is_no_line_of_the_answer(opened, folder):
     said = code(await ask("goToDefinition", "a.fake", 1, 1))
 
     assert len(said.splitlines()) == 3
+
+
+async def test_what_only_the_server_can_open_is_named_as_its_own_and_once_for_all_overloads(opened, folder, tmp_path):
+    own = tmp_path / "private" / "builtins.fake"
+    calls = [
+        {"to": item(own, name, line), "fromRanges": [at(folder, site)["range"]]}
+        for name, line, site in (("sum", 7, 0), ("sum", 4, 2), ("len", 9, 0))
+    ]
+    ask = opened(
+        {
+            "textDocument/prepareCallHierarchy": [item(folder / "a.fake", "first", 0)],
+            "callHierarchy/outgoingCalls": calls,
+            "textDocument/definition": [at(own, 4), at(own, 7)],
+        }
+    )
+
+    assert code(await ask("outgoingCalls", "a.fake")).splitlines() == [
+        "a.fake:1:1: function first: first = second",
+        "",
+        "Found 2 callees of `first`:",
+        "builtins.fake:5: function sum (fake's own copy)",
+        "    called at a.fake:1:1: first = second",
+        "    called at a.fake:3:1: third(4)",
+        "builtins.fake:10: function len (fake's own copy)",
+        "    called at a.fake:1:1: first = second",
+    ]
+    assert code(await ask("goToDefinition", "a.fake")).splitlines() == [
+        "Found 1 definition of `first`:",
+        "builtins.fake:5 (fake's own copy)",
+    ]
+
+
+async def test_who_calls_nobody_is_said_to_and_where_it_is_defined(opened, folder):
+    ask = opened(
+        {
+            "textDocument/prepareCallHierarchy": [item(folder / "a.fake", "first", 0)],
+            "callHierarchy/outgoingCalls": [],
+        }
+    )
+
+    assert code(await ask("outgoingCalls", "a.fake")) == (
+        "No callee was found for `first` at a.fake:1:1.\nIt is defined at a.fake:1:1: function first: first = second"
+    )
+
+
+async def test_where_the_server_ends_again_and_again_the_text_is_searched(folder, tmp_path):
+    ask = Asking(folder, Lsp(servers={"fake": misbehaving(crash_on=DEFINITION)}), state=tmp_path / "state")
+    try:
+        for _ in range(2):
+            with pytest.raises(ToolFailure, match="ended with exit code 3"):
+                await ask("goToDefinition", "a.fake", 1, 1)
+        found = await ask("goToDefinition", "a.fake", 1, 1)
+    finally:
+        await ask.close()
+
+    assert isinstance(found, InText)
+    assert "was started 4 times within 5 minutes and did not stay: it is left alone for a while." in found.why
+    assert [line.text for line in found.hits.lines] == ["first = second"]
+
+
+async def test_where_one_ends_again_and_again_the_next_is_asked_and_whom_the_user_named_is_said(folder, tmp_path):
+    (folder / "a.fake").write_text("def first(\nfirst()\n")
+    servers = {"bad": misbehaving(crash_on=DEFINITION), "good": fake()}
+    ask = Asking(folder, Lsp(servers=servers), state=tmp_path / "state")
+    try:
+        for _ in range(2):
+            with pytest.raises(ToolFailure, match="The language server bad ended with exit code 3"):
+                await ask("goToDefinition", "a.fake", 2, 1)
+        found = await ask("goToDefinition", "a.fake", 2, 1)
+        (note,) = ask.notes
+        await ask("goToDefinition", "a.fake", 2, 1)
+        assert ask.notes == []
+    finally:
+        await ask.close()
+
+    assert (found.asked.server, rows(found)) == ("good", [("a.fake", "def first(")])
+    assert note.startswith("The language server bad was started 4 times within 5 minutes")
+    assert note.endswith("\ngood answers in its place.")

@@ -61,6 +61,10 @@ class Fake:
             if self.options.get("crash_on") == method and self.may_crash():
                 print("I fall over now", file=sys.stderr, flush=True)
                 os._exit(3)
+            if self.options.get("garble_on") == method:
+                sys.stdout.buffer.write(b"Content-Length: 5\r\n\r\n{{{{{")
+                sys.stdout.buffer.flush()
+                continue
             if self.options.get("stall_on") == method:
                 continue
             answer = getattr(self, "on_" + re.sub(r"\W", "_", method), None)
@@ -134,6 +138,12 @@ class Fake:
         self.texts[uri], self.versions[uri] = text, version
         if self.options.get("push"):
             threading.Thread(target=self.publish, args=(uri, version, text), daemon=True).start()
+
+    def on_workspace_didChangeWatchedFiles(self, params):
+        """Some tell after a while what another file has done to this one."""
+        if self.options.get("republish"):
+            for uri, version in self.versions.items():
+                threading.Timer(0.05, self.publish, [uri, version, 'helper("broken from elsewhere")']).start()
 
     def publish(self, uri, version, text):
         time.sleep(self.options.get("late_seconds", 0))

@@ -90,6 +90,18 @@ async def test_a_server_that_always_dies_is_left_alone_and_its_last_words_are_to
     assert "I fall over now" in messages[2]
 
 
+async def test_a_server_that_talks_nonsense_is_ended_and_is_warm_no_more(path, tmp_path):
+    async with opened(tmp_path, {"fake": misbehaving(garble_on="textDocument/didSave")}) as languages:
+        server = await languages.server(path)
+        await server.sync(path)
+        put(tmp_path, "a.fake", "other = 1\n")
+        await server.sync(path)
+        await died(server)
+
+        assert languages.warm(path) is None
+        assert languages.running() == ()
+
+
 async def test_a_question_that_takes_too_long_is_taken_back(path, tmp_path):
     async with opened(tmp_path, {"fake": misbehaving(stall_on="textDocument/definition")}) as languages:
         server = await languages.server(path)

@@ -7,7 +7,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.workspace.languages.servers_world import FAKE, Clock, died, failure, fake, opened, put
+from tests.workspace.languages.servers_world import (
+    FAKE,
+    Clock,
+    definition,
+    died,
+    failure,
+    fake,
+    misbehaving,
+    opened,
+    put,
+)
 
 from ferrule.support.sandbox.choose import report
 from ferrule.tool_settings import LanguageServer
@@ -350,3 +360,87 @@ async def test_a_session_that_ends_while_a_server_starts_waits_for_no_first_word
         error = await failure(starting)
 
     assert error.code == "server-failed"
+
+
+@pytest.mark.parametrize(
+    ("mine", "why"),
+    [
+        pytest.param(
+            LanguageServer(command="nope-lsp", endings=(".fake",)),
+            "for nope-lsp was not found (a name on PATH",
+            id="gone",
+        ),
+        pytest.param(LanguageServer(endings=(".fake",)), "for mine was not found (a name on PATH", id="no-command"),
+        pytest.param(misbehaving(refuse=True), "The language server mine does not start: not today", id="refusing"),
+        pytest.param(misbehaving(crash_on="initialize"), "The language server mine ended with exit code 3", id="dying"),
+    ],
+)
+async def test_a_server_that_the_user_named_and_that_is_not_used_is_noted_once(mine, why, tmp_path):
+    paths = [put(tmp_path, name, "") for name in ("a.fake", "b.fake")]
+    notes: list[str] = []
+    async with opened(tmp_path, {"mine": mine, "fake": fake()}) as languages:
+        await languages.server(paths[0])
+        assert notes == []
+        for path in (*paths, *paths):
+            languages._recent.clear()
+            assert (await languages.server(path, note=notes.append)).name == "fake"
+
+    (note,) = notes
+    assert why in note
+    assert note.endswith("fake answers in its place.")
+
+
+async def test_one_that_comes_after_the_one_that_answers_or_that_nobody_named_is_not_noted(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    path = put(tmp_path, "a.py", "")
+    notes: list[str] = []
+    good = LanguageServer(command=sys.executable, args=("-I", "-S", FAKE))
+    async with opened(tmp_path, {"pylsp": good, "pyrefly": LanguageServer()}) as languages:
+        assert (await languages.server(path, note=notes.append)).name == "pylsp"
+    assert notes == []
+
+
+async def test_a_server_that_the_user_named_and_that_is_not_there_is_named_where_no_other_is(tmp_path):
+    path = put(tmp_path, "a.mine", "")
+    async with opened(tmp_path, {"mine": LanguageServer(command="nope-lsp", endings=(".mine",))}) as languages:
+        error = await failure(languages.server(path))
+
+    assert error.code == "no-language-server"
+    assert "(mine: its program nope-lsp was not found)" in error.message
+
+
+async def test_where_one_ends_again_and_again_the_next_one_is_used(tmp_path):
+    path = put(tmp_path, "a.fake", "def helper(\n\nhelper()\n")
+    servers = {"bad": misbehaving(crash_on="textDocument/definition"), "good": fake()}
+    async with opened(tmp_path, servers) as languages:
+
+        def asked():
+            return languages.use(path, lambda server: definition(server, path, 3, 2), tell=print, note=print)
+
+        assert (await failure(asked())).code == "server-failed"
+        # It dies twice more, and in the middle of the question it is given up.
+        server = await languages.server(path)
+        server._starts.append(languages._clock())
+        assert await asked() == [1]
+        assert (await languages.server(path)).name == "good"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+@pytest.mark.parametrize("link", [os.symlink, os.link], ids=["linked", "the-same-file"])
+def test_rustup_s_stand_in_counts_only_where_a_toolchain_has_the_program(link, tmp_path, monkeypatch):
+    (row,) = [row for row in KNOWN if row.name == "rust-analyzer"]
+    rustup = executable(tmp_path / "cargo" / "rustup")
+    stand_in, real = str(tmp_path / "cargo" / "rust-analyzer"), str(tmp_path / "own" / "rust-analyzer")
+    link(rustup, stand_in)
+    monkeypatch.setenv("PATH", os.pathsep.join([os.path.dirname(stand_in), os.path.dirname(real)]))
+    monkeypatch.setenv("RUSTUP_HOME", str(tmp_path / "rustup"))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+
+    assert find_program(row, [str(tmp_path / "work")]) is None
+    executable(tmp_path / "rustup" / "toolchains" / "stable" / "bin" / "cargo")
+    assert find_program(row, [str(tmp_path / "work")]) is None
+    executable(tmp_path / "own" / "rust-analyzer")
+    assert find_program(row, [str(tmp_path / "work")]) == real
+    executable(tmp_path / "rustup" / "toolchains" / "nightly" / "bin" / "rust-analyzer")
+    assert find_program(row, [str(tmp_path / "work")]) == stand_in

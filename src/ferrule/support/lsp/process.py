@@ -97,6 +97,7 @@ class ServerProcess:
         if not self.why and not self._stopping:
             self.why = why
             self._output.stop("over")
+            self._tree.kill()
             self._line.ended(why)
 
     async def stop(self) -> None:

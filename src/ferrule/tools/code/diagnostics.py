@@ -17,6 +17,7 @@ from ferrule.tools.search.patterns import Start, found
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.languages.finding import find_program
 from ferrule.workspace.languages.problems import ordered, problems
+from ferrule.workspace.languages.server import Server
 from ferrule.workspace.languages.servers import LanguageServers
 from ferrule.workspace.paths import Jail
 
@@ -41,7 +42,9 @@ class Diagnostics(Tool[DiagnosticsArgs, Problems]):
     args = DiagnosticsArgs
 
     def access(self, args: DiagnosticsArgs, ctx: Context) -> tuple[Access, ...]:
-        return (Access.read(ctx.path(args.path)),)
+        # The answer depends on all files: edits of the same message that come before it are to be done by then, and
+        # those after it are to wait.
+        return (Access.read(ctx.path(args.path)), Access.read(ctx.need(Jail).folder))
 
     async def run(self, args: DiagnosticsArgs, ctx: Context) -> Problems:
         real, jail = ctx.path(args.path), ctx.need(Jail)
@@ -104,7 +107,11 @@ class _Look:
 
     async def at(self, path: str) -> None:
         """One file. Raises `ToolFailure` where no server can be asked."""
-        server = await self._servers.server(path, tell=self._ctx.progress)
+        await self._servers.use(
+            path, lambda server: self._ask(server, path), tell=self._ctx.progress, note=self._ctx.note
+        )
+
+    async def _ask(self, server: Server, path: str) -> None:
         which = f"{server.name} {server.root}"
         if which not in self._answered and self._quiet.get(which, 0) >= _PATIENCE:
             self.silent.append(path)

@@ -1,5 +1,6 @@
 """Ask a language server about code."""
 
+import contextlib
 import os
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -16,6 +17,7 @@ from ferrule.tools.code.pointing import Pointed, point
 from ferrule.tools.code.sources import Source, Sources, source_of
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.languages.documents import Reader
+from ferrule.workspace.languages.failures import GivenUp
 from ferrule.workspace.languages.positions import to_server
 from ferrule.workspace.languages.servers import LanguageServers
 from ferrule.workspace.paths import Jail
@@ -60,19 +62,25 @@ class Lsp(Tool[LspArgs, Occurrences | Outline | Hovered | InText]):
     async def run(self, args: LspArgs, ctx: Context) -> Occurrences | Outline | Hovered | InText:
         path = ctx.path(args.path)
         # Whether the position makes sense is said before a server is started for it.
-        warm = ctx.need(LanguageServers).warm(path)
-        document = await warm.sync(path) if warm is not None else None
+        servers = ctx.need(LanguageServers)
+        warm = servers.warm(path)
+        document = None
+        if warm is not None:
+            with contextlib.suppress(GivenUp):  # the next one is asked
+                document = await warm.sync(path)
         source = source_of(document.text if document is not None else await _text(path, ctx))
         pointed = _pointed(args, path, source, ctx)
         if pointed.snapped:
             ctx.note(pointed.snapped)
         asked = Asked(args.operation, ctx.need(Jail).shown(path), pointed.line, pointed.character, pointed.name)
+
+        async def ask(server: "Server") -> Occurrences | Outline | Hovered:
+            seen = document if document is not None and server is warm else await server.sync(path)
+            shown = source if seen.text == source.text else source_of(seen.text)
+            return await self._ask(asked, server, seen, shown, ctx)
+
         try:
-            server = warm or await ctx.need(LanguageServers).server(path, tell=ctx.progress)
-            document = document or await server.sync(path)
-            if document.text != source.text:
-                source = source_of(document.text)
-            return await self._ask(asked, server, document, source, ctx)
+            return await servers.use(path, ask, tell=ctx.progress, note=ctx.note)
         except ToolFailure as failure:
             if failure.code not in _CANNOT:
                 raise

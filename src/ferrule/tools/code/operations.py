@@ -82,7 +82,8 @@ class Inquiry(NamedTuple):
         return answer
 
     def showing(self) -> Showing:
-        return Showing(self.ctx, self.server.encoding, self.sources, (self.document, self.source))
+        known = (self.document, self.source)
+        return Showing(self.ctx, self.server.encoding, self.sources, known, owner=self.server.name)
 
     async def shown(self, told: Sequence[Told], showing: Showing | None = None, **how: Any) -> Occurrences:
         """Places as the session may see them."""

@@ -43,18 +43,20 @@ class Word(NamedTuple):
 
 def point(path: str, rows: Sequence[str], line: int, character: int, ctx: Context) -> Pointed:
     """The name at a position, or the nearest on its line; wrong positions and lines without a name are failures."""
-    shown = ctx.need(Jail).shown(path)
     if not 1 <= line <= len(rows):
+        shown = ctx.need(Jail).shown(path)
         has = f"{len(rows)} line" + "s" * (len(rows) != 1)
         raise BadArguments(f"{ctx.param('line')}: {line} is not a line of {shown}, which has {has}.")
     row = rows[line - 1]
     if not 1 <= character <= len(row) + 1:
+        shown = ctx.need(Jail).shown(path)
         raise BadArguments(
             f"{ctx.param('character')}: {character} is not in line {line} of {shown}, which has {len(row)} characters:"
             f" {shortened(row)!r}"
         )
     word = nearest(row, character - 1)
     if word is None:
+        shown = ctx.need(Jail).shown(path)
         raise ToolFailure(
             f"There is no name on line {line} of {shown}: {shortened(row)!r}. Point at a name.", code="no-name"
         )
@@ -63,6 +65,7 @@ def point(path: str, rows: Sequence[str], line: int, character: int, ctx: Contex
     start = word.start + 1
     if word.end == character - 1:  # right behind it, where a cursor would stand
         return Pointed(line, start, word.text)
+    shown = ctx.need(Jail).shown(path)
     snapped = f"There is no name at {shown}:{line}:{character}; `{word.text}` at character {start} was taken."
     return Pointed(line, start, word.text, snapped)
 

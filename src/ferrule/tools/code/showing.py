@@ -1,5 +1,6 @@
 """Places that a server has told, as a session may see them: whose code is shown, who is only named, who is left out."""
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -43,26 +44,35 @@ class _Place(NamedTuple):
     told: Told
     real: str | None
     is_inside: bool
+    is_own: bool = False
+    """Does only the server have that file, as in its private folder?"""
 
 
 class Showing:
     """Shows the places of one answer."""
 
     def __init__(
-        self, ctx: Context, encoding: Encoding, sources: Sources, known: "tuple[Document, Source] | None" = None
+        self,
+        ctx: Context,
+        encoding: Encoding,
+        sources: Sources,
+        known: "tuple[Document, Source] | None" = None,
+        *,
+        owner: str = "the server",
     ) -> None:
-        """`known` is a document that was allowed just now, with its text as the server has it."""
+        """`known` is a document that was allowed just now, as the server has it, and `owner` is that server."""
         self._ctx = ctx
+        self._owner = owner
         self._sources = sources
         self._jail = ctx.need(Jail)
         self._guard = ctx.need(Guard)
         self._threads = ctx.need(Threads)
         self._encoding = encoding
-        self._paths: dict[str, tuple[str | None, bool] | None] = {}
+        self._paths: dict[str, tuple[str | None, bool, bool] | None] = {}
         self._files: dict[str, Source] = {}
         if known is not None:
             document, source = known
-            self._paths[document.uri] = (document.path, True)
+            self._paths[document.uri] = (document.path, True, False)
             self._files[document.path] = source
         self._layouts: dict[str, Layout] = {}
         self._room = _READ_CHARS
@@ -82,7 +92,7 @@ class Showing:
             spot = _spot(place)
             return spot[:2] not in defined, bool(name) and place.told.name != name, not place.is_inside, spot
 
-        chosen = sorted({_spot(place): place for place in reversed(allowed)}.values(), key=order)
+        chosen = sorted({_spot(place): place for place in reversed(_once(allowed))}.values(), key=order)
         shown: list[Occurrence] = []
         room, more_sites = MOST, 0
         for place in chosen:
@@ -119,27 +129,32 @@ class Showing:
         else:
             self._paths |= await self._threads.run(lambda: {uri: self._resolved(uri) for uri in new})
 
-    def _resolved(self, uri: str) -> tuple[str | None, bool] | None:
+    def _resolved(self, uri: str) -> tuple[str | None, bool, bool] | None:
         try:
             spelled = path_of(uri)
             if spelled is None:
-                return None, False
+                return None, False, False
             real = self._jail.real(spelled)
         except (FerruleError, UnicodeError):
-            return None, False  # a path that no file can have
+            return None, False, False  # a path that no file can have
         if self._guard.secret(real) or self._guard.secret(self._jail.spelled(spelled)):
             return None
-        return real, self._jail.holds(real)
+        is_inside = self._jail.holds(real)
+        # What a confined server keeps for itself lies where nobody else has anything.
+        return real, is_inside, not is_inside and not os.path.lexists(real)
 
     def _occurrence(self, place: _Place, sites: Sequence[tuple[int, int]], sites_in: str) -> Occurrence:
-        told, real, is_inside = place
+        told, real, is_inside, is_own = place
         own = real if is_inside else None
         line, character, text = self._line(own, told.line, told.unit)
         if text and told.name:
             line, character, text = self._at_name(self._files[own or ""].rows, told.name, line, character)
         called_in = sites_in or own
+        path = (
+            told.uri[:_ADDRESS_CHARS] if real is None else os.path.basename(real) if is_own else self._jail.shown(real)
+        )
         return Occurrence(
-            _one_line(self._jail.shown(real) if real is not None else told.uri[:_ADDRESS_CHARS]),
+            _one_line(path),
             line,
             character,
             text,
@@ -148,6 +163,7 @@ class Showing:
             name=told.name,
             container=told.container,
             sites=tuple(self._site(called_in, *site) for site in sites) if called_in else (),
+            owner=self._owner if is_own else "",
         )
 
     def _at_name(self, rows: list[str], name: str, line: int, character: int) -> tuple[int, int, str]:
@@ -187,6 +203,24 @@ class Showing:
 def _one_line(path: str) -> str:
     """A name with a line end in it could look like a line of the answer."""
     return path if path.isprintable() else "".join("\ufffd" if char in "\t\n\v\f\r" else char for char in path)
+
+
+def _once(places: Sequence[_Place]) -> list[_Place]:
+    """Of what only the server can open, each file and name once, as the first of its overloads."""
+    found: list[_Place] = []
+    own: dict[tuple[str | None, str], int] = {}
+    for place in places:
+        key = (place.real, place.told.name)
+        if not place.is_own or key not in own:
+            if place.is_own:
+                own[key] = len(found)
+            found.append(place)
+            continue
+        first = found[own[key]]
+        least = min(first, place, key=lambda one: one.told.line)
+        sites = tuple(sorted({*first.told.sites, *place.told.sites}))
+        found[own[key]] = least._replace(told=least.told._replace(sites=sites))
+    return found
 
 
 def _spot(place: _Place) -> tuple[str, int, int]:

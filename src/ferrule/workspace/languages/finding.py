@@ -16,6 +16,7 @@ from ferrule.workspace.languages.table import Row
 
 _LISTED = 2000
 """So many names of a folder are looked through for a marker like `*.sln`."""
+_TOOLCHAINS = 100
 _VERSION_SECONDS = 20.0
 _versions: dict[tuple[str, int], int] = {}
 
@@ -28,6 +29,10 @@ def find_program(row: Row, roots: Sequence[str]) -> str | None:
         return None
     else:
         found = program(row.program, outside=roots)
+        outside = list(roots)
+        while found is not None and is_stand_in(found):
+            outside.append(os.path.dirname(found))
+            found = program(row.program, outside=outside)
         if found is not None:
             return found
         folder = os.path.join(sys.prefix, "Scripts" if os.name == "nt" else "bin")
@@ -36,6 +41,22 @@ def find_program(row: Row, roots: Sequence[str]) -> str | None:
         if os.path.isfile(path) and os.access(path, os.X_OK) and not lies_in(path, roots):
             return path
     return None
+
+
+def is_stand_in(path: str) -> bool:
+    """Is it rustup under another name, while no toolchain has the program which that would start?"""
+    rustup = os.path.join(os.path.dirname(os.path.realpath(path)), "rustup" + ".exe" * (os.name == "nt"))
+    try:
+        if not os.path.samefile(path, rustup):  # a link to it, or the same file under two names
+            return False
+    except OSError:
+        return False
+    toolchains = os.path.join(os.environ.get("RUSTUP_HOME") or os.path.expanduser("~/.rustup"), "toolchains")
+    try:
+        names = sorted(os.listdir(toolchains))[:_TOOLCHAINS]
+    except OSError:
+        names = []
+    return not any(os.path.isfile(os.path.join(toolchains, name, "bin", os.path.basename(path))) for name in names)
 
 
 async def is_new_enough(row: Row, path: str) -> bool:

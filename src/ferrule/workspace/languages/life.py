@@ -70,7 +70,7 @@ class Life:
     async def start(self, start: Callable[[Line], ServerProcess], *, seconds: float) -> None:
         """Start it and exchange the first words. Raises ToolFailure, and then nothing of it runs."""
         try:
-            self._process = start(Line(self._peer.hear, self._end))
+            self._process = start(Line(self._hear, self._end))
         except ToolFailure:
             self._peer.fail("could not be started")
             raise
@@ -161,6 +161,11 @@ class Life:
     def _send(self, data: bytes) -> None:
         assert self._process is not None
         self._process.send(data)
+
+    def _hear(self, body: bytes) -> None:
+        self._peer.hear(body)
+        if self._peer.why and self._process is not None:
+            self._process.fail(self._peer.why)  # whoever talks like that is ended
 
     def _end(self, why: str) -> None:
         self.is_ready = False

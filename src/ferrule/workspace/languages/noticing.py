@@ -81,6 +81,8 @@ class Noticing:
         running = self._servers.running()
         if not running:
             return None
+        for server in running:
+            server.expect(paths[:_MOST_FILES])
         opened = {path: document.text for server in running for path, document in server.documents.items()}
         texts: dict[str, str | None] = {}
         room = 4 * _MOST_BYTES
@@ -262,7 +264,8 @@ async def _sync(server: Server, path: str, text: str | None = None) -> bool:
     if not server.is_ready:
         raise ToolFailure(f"The language server {server.name} is gone.", code="server-failed")
     try:
-        await server.sync(path, text)
+        # What others change meanwhile is no matter of these edits: the next question is told of it.
+        await server.sync(path, text, looks=False)
     except ToolFailure as failure:
         if failure.code == "server-failed":
             raise

@@ -1,16 +1,15 @@
 """Which documents a language server has open, and telling it what became of them and of other files."""
 
-import asyncio
 import os
 from collections.abc import Iterable
 from typing import Any
 
 from ferrule.core.access import within
 from ferrule.core.errors import ToolFailure
-from ferrule.workspace.languages.documents import Document, Reader, Text, signature
+from ferrule.workspace.languages.documents import Document, Reader, Signature, Text, signature
 from ferrule.workspace.languages.life import WATCHED, Life
 from ferrule.workspace.languages.positions import uri
-from ferrule.workspace.languages.stirred import Inventory
+from ferrule.workspace.languages.stirred import Lookout
 from ferrule.workspace.languages.table import Row
 
 MOST_OPEN = 64
@@ -24,13 +23,17 @@ class Opened:
     def __init__(self, row: Row, root: str, reader: Reader) -> None:
         self._row = row
         self._root = root
-        self._inventory: asyncio.Task[Inventory] | None = None
+        markers = frozenset(row.markers)
+        self._lookout = Lookout(root, lambda name: name in markers or bool(row.language(name)))
         self._reader = reader
         self._documents: dict[str, Document] = {}
         self._life: Life | None = None
         self._touched: dict[str, None] = {}
+        self._expected: dict[str, Signature | None] = {}
         self._seen: dict[str, None] = {}
         self._untold: dict[str, int] = {}
+        self.is_stirred = False
+        """Was it told of changes whose consequences it may not have told yet?"""
 
     def get(self, path: str) -> Document | None:
         return self._documents.get(path)
@@ -52,6 +55,10 @@ class Opened:
         while len(self._touched) > _MOST_TOUCHED:
             del self._touched[next(iter(self._touched))]
 
+    def expect(self, paths: Iterable[str]) -> None:
+        """Calls are about to write these: who asks before all of them are done is told of what some have done."""
+        self._expected = {path: signature(path) for path in paths}
+
     def is_stale(self, life: Life) -> bool:
         """Was the server started again since its documents were opened?"""
         return self._life is not None and self._life is not life
@@ -69,15 +76,18 @@ class Opened:
         if self.is_stale(life):
             self._open_again(life)
 
-    async def sync(self, life: Life, path: str, text: str | None) -> Document:
-        """Have the server see the document as it is, and all the others that it has open. Raises Gone, ToolFailure."""
+    async def sync(self, life: Life, path: str, text: str | None, *, looks: bool = True) -> Document:
+        """Have the server see the document as it is, and all the others that it has open. Raises Gone, ToolFailure.
+
+        `looks`: it also learns what others than tools have changed in the project.
+        """
         given = None if text is None else Text(text, (-1, -1, -1, -1))
         fresh = given or await self._read_changed(path)
         others: dict[str, Text | None] = {}
         for other, document in list(self._documents.items()):
             if other != path and document.signature is not None and signature(other) != document.signature:
                 others[other] = await self._read_or_none(other)
-        stirred = await self._stirred(life)
+        stirred = await self._stirred(life, looks=looks and given is None)
         # From here on nothing waits: two callers cannot get into each other's way.
         with life.gathered():
             if self._life is not life:
@@ -89,39 +99,36 @@ class Opened:
             self._tell_touched(life, stirred | changed)
         return document
 
-    async def _stirred(self, life: Life) -> dict[str, int]:
-        """What changed in the project since it was looked through last, where some folder of it was touched."""
-        if not self._touched or not await life.will(WATCHED, float("inf")):
-            return {}
-        folders = [path for path in self._touched if os.path.isdir(path)]
-        for folder in folders:
-            del self._touched[folder]
-        is_here = any(within(folder, self._root) or within(self._root, folder) for folder in folders)
-        if not is_here or self._inventory is None:
-            return {}
-        before = self._inventory
-        now = self._inventory = asyncio.create_task(self._list())
-        await asyncio.wait([before, now])
-        if before.cancelled() or now.cancelled():
-            return {}  # the server was ended meanwhile
-        return dict(now.result().news(before.result()))
+    async def _stirred(self, life: Life, *, looks: bool) -> dict[str, int]:
+        """What changed in the project since it was looked through last: now, where some folder of it was touched."""
+        if looks:
+            self._look_at_expected()
+        is_here = False
+        if self._touched and await life.will(WATCHED, float("inf")):
+            folders = [path for path in self._touched if os.path.isdir(path)]
+            for folder in folders:
+                del self._touched[folder]
+            is_here = any(within(folder, self._root) or within(self._root, folder) for folder in folders)
+        if is_here or (looks and life.can(WATCHED)):
+            news = await self._lookout.news(is_sure=is_here)
+            self.is_stirred |= bool(news)
+            return news
+        return {}
+
+    def _look_at_expected(self) -> None:
+        for path, before in self._expected.items():
+            now = signature(path)
+            if now != before:
+                self._expected[path] = now
+                self._touched[path] = None
 
     def look(self) -> None:
-        """The server is being started: behind everybody's back the project is looked through as it is now."""
-        self.rest()
-        self._inventory = asyncio.create_task(self._list())
+        """The server is being started, and learns from the files as they are now."""
+        self._lookout.begin()
 
     def rest(self) -> None:
         """The server was ended."""
-        if self._inventory is not None:
-            self._inventory.cancel()
-            self._inventory = None
-
-    async def _list(self) -> Inventory:
-        markers = frozenset(self._row.markers)
-        return await asyncio.to_thread(
-            Inventory, self._root, lambda name: name in markers or bool(self._row.language(name))
-        )
+        self._lookout.end()
 
     def _open_again(self, life: Life) -> None:
         self._life = life

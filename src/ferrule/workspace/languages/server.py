@@ -96,9 +96,10 @@ class Server:
         with self._using:
             await self._alive()
 
-    async def sync(self, path: str, text: str | None = None) -> Document:
+    async def sync(self, path: str, text: str | None = None, *, looks: bool = True) -> Document:
         """Have it see this file, as it is on disk or as `text` says, and whatever else has changed.
 
+        `looks`: also what others than tools have changed, as far as that is seen in a moment.
         Raises ToolFailure: for a file that must not or cannot be read, and with `server-failed`.
         """
         real = self._reader.real(path)
@@ -111,7 +112,7 @@ class Server:
                 life = await self._alive()
                 try:
                     async with self._syncing:
-                        return await self._opened.sync(life, real, text)
+                        return await self._opened.sync(life, real, text, looks=looks)
                 except Gone as error:
                     if attempt:
                         raise life.failure from error
@@ -183,6 +184,10 @@ class Server:
         """These files, or anything in these folders, were changed by tools: it is told so with the next sync."""
         self._opened.touch(paths)
 
+    def expect(self, paths: Sequence[str]) -> None:
+        """Calls of a message are about to write these files; it is told of each that they have by the next sync."""
+        self._opened.expect(paths)
+
     async def sleep(self) -> None:
         """End its process; who needs it again starts it again."""
         async with self._starting:
@@ -227,6 +232,10 @@ class Server:
             return None  # its file is gone by now
         published = life.published
         if not life.can(PULL):
+            if self._opened.is_stirred:
+                # What it said of this document may be from before other files changed; nothing says when it is not.
+                self._opened.is_stirred = False
+                await published.quiet(seconds=until - asyncio.get_running_loop().time())
             seconds = until - asyncio.get_running_loop().time()
             found = await published.wait(
                 real, document.version, document.since, seconds=seconds, stop=lambda: life.can(PULL)

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from ferrule.core.errors import ToolFailure
 from ferrule.support.roster import Roster
@@ -11,7 +12,7 @@ from ferrule.tool_settings import Lsp
 from ferrule.workspace.confinement import Confinement
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.languages.documents import Reader
-from ferrule.workspace.languages.failures import missing
+from ferrule.workspace.languages.failures import GivenUp, absent, missing, outdated, replaced
 from ferrule.workspace.languages.finding import find_program, find_root, has_marker, is_new_enough, python_configuration
 from ferrule.workspace.languages.known import KNOWN
 from ferrule.workspace.languages.server import Recipe, Server
@@ -23,6 +24,9 @@ _RECENT = 256
 _RECENT_SECONDS = 2.0
 """So long the server that was found for a file is taken to be the one for it: somebody asks many things of one file."""
 _FAILED_SECONDS = 300.0
+
+Answer = TypeVar("Answer")
+Teller = Callable[[str], None]
 
 
 class LanguageServers:
@@ -47,6 +51,9 @@ class LanguageServers:
         self._recent: dict[str, tuple[Server, float]] = {}
         self._failed: dict[tuple[str, str], float] = {}
         """Those that have failed at their first start, and until when others are tried before them."""
+        self._unused: dict[str, str] = {}
+        """Those that the user named and that are not used, by their names, and why."""
+        self._noted: set[str] = set()
         self._for_names: dict[str, tuple[Row, ...]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
@@ -62,10 +69,21 @@ class LanguageServers:
             found = self._for_names[name] = tuple(row for row in self._rows if row.language(name))
         return found
 
-    async def server(self, path: str, *, tell: Callable[[str], None] | None = None) -> Server:
+    async def use(self, path: str, ask: Callable[[Server], Awaitable[Answer]], *, tell: Teller, note: Teller) -> Answer:
+        """What `ask` has of the server for this file, or of the next one, where that one ends again and again.
+
+        `tell` and `note` are as for `server`. Raises ToolFailure, as `server` and `ask` do.
+        """
+        try:
+            return await ask(await self.server(path, tell=tell, note=note))
+        except GivenUp:
+            return await ask(await self.server(path, tell=tell, note=note))
+
+    async def server(self, path: str, *, tell: Teller | None = None, note: Teller | None = None) -> Server:
         """The server for this file, running.
 
-        `tell` hears what takes a while. Raises ToolFailure: `no-language-server`, `server-failed`, `no-sandbox`.
+        `tell` hears what takes a while, and `note` once of each server that the user named and that is not used.
+        Raises ToolFailure: `no-language-server`, `server-failed`, `no-sandbox`.
         """
         recent = self._recent.get(path)
         if recent is not None and recent[0].is_ready and self._clock() < recent[1]:
@@ -74,18 +92,24 @@ class LanguageServers:
         failures: list[ToolFailure] = []
         for row, program, root in self._candidates(real):
             if not await is_new_enough(row, program):
+                self._unused[row.name] = outdated(row, program)
                 continue
             if self._closed:
                 raise ToolFailure("The session has ended.", code="server-failed")
             try:
                 server = await self._started(row, program, root, tell)
             except ToolFailure as failure:
-                if failure.code not in {"server-failed", "no-sandbox"} or self._is_over(row, root):
+                if not isinstance(failure, GivenUp) and (
+                    failure.code not in {"server-failed", "no-sandbox"} or self._is_over(row, root)
+                ):
                     raise
                 failures.append(failure)
+                self._unused[row.name] = failure.message
                 self._failed[row.name, root] = self._clock() + _FAILED_SECONDS
             else:
                 self._remember(path, server)
+                if note is not None and self._unused:
+                    self._say_unused(real, server, note)
                 return server
         raise missing(os.path.basename(real), real, self.known(real), failures)
 
@@ -144,10 +168,21 @@ class LanguageServers:
             program = find_program(row, self._starting.roots)
             if program is not None:
                 found.append((row, program, root))
+            elif row.is_named:
+                self._unused[row.name] = absent(row)
         now = self._clock()
         return sorted(found, key=lambda one: self._failed.get((one[0].name, one[2]), now) > now)
 
-    async def _started(self, row: Row, program: str, root: str, tell: Callable[[str], None] | None) -> Server:
+    def _say_unused(self, real: str, server: Server, note: Teller) -> None:
+        """Say once of each server that the user named, and that would be asked before this one, why it is not."""
+        for row in self.known(real):
+            if row.name == server.name:
+                return
+            if row.is_named and row.name in self._unused and row.name not in self._noted:
+                self._noted.add(row.name)
+                note(replaced(self._unused[row.name], server.name))
+
+    async def _started(self, row: Row, program: str, root: str, tell: Teller | None) -> Server:
         self._end_idle()
         key = (row.name, root)
         server = self._servers.get(key)
