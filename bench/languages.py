@@ -97,7 +97,7 @@ class Sides:
         root = "file://" + os.path.dirname(os.path.dirname(self._places[0][0]))
         folders = [{"uri": root, "name": "project"}]
         # As the engine does: who asks for diagnostics is not sent any after each change.
-        capabilities = {"textDocument": {"diagnostic": {}}}
+        capabilities: dict[str, Any] = {"textDocument": {"diagnostic": {}}}
         self._bare.ask("initialize", {"processId": None, "workspaceFolders": folders, "capabilities": capabilities})
         self._bare.tell("initialized", {})
         for path, text in self._texts.items():
