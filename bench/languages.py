@@ -10,14 +10,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import ferrule
 from bench.measure import Row, milliseconds, ratio
-from ferrule import Engine
+from ferrule import Engine, Settings
+from ferrule.tool_settings import LanguageServer, Lsp
 
 _ROUNDS = 150
+_SERVERS = {"ty": ("ty", "server"), "basedpyright": ("basedpyright-langserver", "--stdio")}
 _FILES = ("flow.py", "engine.py", "context.py", "services.py", "policing.py")
 _BIN = os.path.dirname(sys.executable)
 
@@ -25,9 +27,9 @@ _BIN = os.path.dirname(sys.executable)
 class Bare:
     """The least that can ask a language server: frames over two pipes, one question at a time."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, argv: Sequence[str]) -> None:
         self._process = subprocess.Popen(
-            [os.path.join(_BIN, "ty"), "server"],
+            [os.path.join(_BIN, argv[0]), *argv[1:]],
             cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -147,14 +149,16 @@ async def _timed(function: Callable[[], Awaitable[None]]) -> float:
     return time.perf_counter() - began
 
 
-async def _definitions() -> tuple[list[float], list[float], list[float], list[float]]:
+async def _definitions(name: str) -> tuple[list[float], list[float], list[float], list[float]]:
     os.environ["PATH"] = _BIN + os.pathsep + os.environ["PATH"]
     with tempfile.TemporaryDirectory() as top:
         folder = os.path.realpath(os.path.join(top, "workspace"))
         os.mkdir(folder)
-        bare = Bare(folder)
+        bare = Bare(folder, _SERVERS[name])
+        # Those that are named come first for their files.
+        settings = Settings(lsp=Lsp(servers={name: LanguageServer()}, start_seconds=120))
         try:
-            async with Engine(folder, dialect="claude", state=os.path.join(top, "state")) as engine:
+            async with Engine(folder, dialect="claude", settings=settings, state=os.path.join(top, "state")) as engine:
                 sides = Sides(folder, engine, bare)
                 await sides.open()
                 times: tuple[list[float], ...] = ([], [], [], [])
@@ -171,19 +175,20 @@ async def _definitions() -> tuple[list[float], list[float], list[float], list[fl
 
 
 def rows() -> Iterator[Row]:
-    ours, theirs, edited, bare = asyncio.run(_definitions())
-    yield Row(
-        "a definition from a warm server after an edit of its file, by the server's own answer",
-        ratio(edited, bare),
-        1.3,
-        "×",
-        f"ty on Ferrule's source; {milliseconds(edited)} and {milliseconds(bare)}",
-    )
-    added = statistics.median(a - b for a, b in zip(ours, theirs, strict=True))
-    yield Row(
-        "the same in a file that nobody changed: what the engine adds",
-        added * 1000,
-        1.0,
-        "ms",
-        f"{milliseconds(ours)} and {milliseconds(theirs)}: {ratio(ours, theirs):.1f} times what the server has kept",
-    )
+    for name in _SERVERS:
+        ours, theirs, edited, bare = asyncio.run(_definitions(name))
+        yield Row(
+            f"a definition from a warm {name} after an edit of its file, by the server's own answer",
+            ratio(edited, bare),
+            1.3,
+            "×",
+            f"on Ferrule's source; {milliseconds(edited)} and {milliseconds(bare)}",
+        )
+        added = statistics.median(a - b for a, b in zip(ours, theirs, strict=True))
+        yield Row(
+            f"a definition from a warm {name} in a file that nobody changed: what the engine adds",
+            added * 1000,
+            1.5,
+            "ms",
+            f"{milliseconds(ours)} and {milliseconds(theirs)}: {ratio(ours, theirs):.1f} times what it has kept",
+        )
