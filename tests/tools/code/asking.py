@@ -110,7 +110,8 @@ def answering(answers: dict[str, Any], lacks: tuple[str, ...] = ()) -> Lsp:
     """Settings with a server for `.fake` files that answers this, method by method, and lacks some abilities."""
     server = LanguageServer(
         command=sys.executable,
-        args=(os.fspath(HERE / "answering.py"),),
+        # As text: a sandbox has a temporary folder of its own, and this project may lie in the real one.
+        args=("-c", (HERE / "answering.py").read_text(encoding="utf-8")),
         endings=(".fake",),
         language="fake",
         options={"answers": answers, "lacks": list(lacks)},

@@ -20,6 +20,8 @@ from ferrule.workspace.languages.servers import LanguageServers
 from ferrule.workspace.paths import Jail
 
 FAKE = str(Path(__file__).with_name("fake_server.py"))
+_PROGRAM = Path(FAKE).read_text(encoding="utf-8")
+"""As text: a sandbox has a temporary folder of its own, and this project may lie in the real one."""
 SECONDS = 60.0
 """For everything that is waited for: long enough for a busy machine, and not for ever."""
 PYTHON = 'def helper(x: int) -> int:\n    return x\n\n\nhelper("s")\n'
@@ -39,7 +41,7 @@ class Clock:
 def fake(*, env: dict[str, str] | None = None, **options: Any) -> LanguageServer:
     """The fake server, for files with the ending `.fake`; `FAKE` in the environment holds before it starts."""
     return LanguageServer(
-        command=sys.executable, args=("-I", "-S", FAKE), endings=(".fake",), options=options, env=env or {}
+        command=sys.executable, args=("-I", "-S", "-c", _PROGRAM), endings=(".fake",), options=options, env=env or {}
     )
 
 
