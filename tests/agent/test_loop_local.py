@@ -10,7 +10,6 @@ from tests.models.local_model import Pressed, held
 
 from .stage import Stage, check_valid, results, words
 
-
 PROMPTS = ("Read the file notes.txt.", "Read notes.txt", "Look at notes.txt", "What is in the file notes.txt?")
 
 
