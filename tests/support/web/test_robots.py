@@ -92,8 +92,8 @@ async def test_a_large_file_is_not_read_on_the_event_loop(monkeypatch):
 
 @given(st.text(), st.text())
 def test_any_file_is_read(text, path):
-    parsed("User-agent: *\n" + text).allow("/" + path)
-    parsed(text).allow(path)
+    assert parsed("User-agent: *\n" + text).allow("/" + path) in {True, False}
+    assert parsed(text).allow(path) in {True, False}
 
 
 def site(robots_file: httpx2.Response):

@@ -338,7 +338,10 @@ async def test_a_broken_connection_is_said(web, server, spoken: Spoken):
 
     server.play(cut)
 
-    await failing(web, spoken.at(server.url))
+    error = await failing(web, spoken.at(server.url))
+
+    assert error.code in {"bad-answer", "unreachable"}
+    assert error.message.endswith(".")
 
 
 @pytest.mark.parametrize("spoken", EACH)
