@@ -31,7 +31,7 @@ _ID_CHARS = 100
 _BY_PLACE = re.compile(r"cell-(0|[1-9][0-9]{0,8})")
 _LINE_START = re.compile(rb"(\r?\n)([ \t]*)\Z")
 # Not the escapes below 0x80, which every writer needs, and not a backslash that is itself escaped.
-_ESCAPED = re.compile(rb"(?<!\\)(?:\\\\)*+\\u(?!00[0-7])")
+_ESCAPED = re.compile(rb"(?<!\\)(?>(?:\\\\)*)\\u(?!00[0-7])")
 _RUN: dict[str, bytes] = {"execution_count": b"null", "outputs": b"[]"}
 """What a code cell has that was not run yet, and no other cell has."""
 _NOT_IN_CODE = ("attachments",)

@@ -19,7 +19,7 @@ _REMEMBERED_BYTES = 1024
 """The ends of boxes that are not deeper and not smaller are kept, so that looking into a box is not a search again."""
 
 _GAP = rb"[ \t\r\n]*+"
-_STRING = rb'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"'
+_STRING = rb'"[^"\\\x00-\x1f]*+(?>(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*)"'
 _NUMBER = rb"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?"
 _PLAIN = rb"(?:%b|%b|true|false|null|NaN|-?Infinity|\[%b\]|\{%b\})" % (_STRING, _NUMBER, _GAP, _GAP)
 """A value with nothing inside."""

@@ -271,6 +271,6 @@ def without_comments(text: str) -> str:
             raise ConfigError("a comment is not closed")
         return piece if piece.startswith('"') else " "
 
-    string = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
+    string = r'"(?>(?:[^"\\]|\\.)*)(?:"|\\?\Z)'
     bare = re.sub(rf"(?s){string}|//[^\n\r]*|/\*.*?(?:\*/|\Z)", kept, text)
     return re.sub(rf"(?s)({string})|,(?=\s*[\]}}])", lambda found: found[1] or "", bare)

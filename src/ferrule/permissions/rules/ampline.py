@@ -166,7 +166,7 @@ def _words(text: str) -> list[_Word]:
 def _word(text: str, at: int) -> tuple[_Word, int]:
     pieces: list[str] = []
     quoted = wild = False
-    piece = re.compile(r"""(?s)'([^']*)'|"((?:[^"\\]|\\.)*+)"|\\(.)|([^\s'"\\]+)""")
+    piece = re.compile(r"""(?s)'([^']*)'|"((?>(?:[^"\\]|\\.)*))"|\\(.)|([^\s'"\\]+)""")
     while at < len(text) and not text[at].isspace():
         found = piece.match(text, at)
         if found is None:

@@ -3,26 +3,42 @@
 A mount needs something to lie on. For a path that does not exist this is an empty folder, made for the time of the
 command: version control does not see it, and nothing is read from it. Its mode says that it is ours, so what a killed
 engine left is known and taken away by the next one. It is locked while a command needs it: to remove it earlier would
-lift the mounts of the others.
+lift the mounts of the others. The commands of one process share the lock: hundreds of them would otherwise run out of
+open files.
 """
 
 import os
 import stat
+import threading
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 _MODE = 0o1500
 """A folder of ours. Nobody gives this mode to an empty folder by accident."""
 _TRIES = 16
 
 
-class _Place(NamedTuple):
-    """One folder that is held."""
+class _Place:
+    """One folder that is held, by one command or by several."""
 
-    parent: int
-    name: str
-    folder: int
+    def __init__(self, path: str, parent: int, folder: int) -> None:
+        self.path = path
+        self.name = os.path.basename(path)
+        self.parent = parent
+        self.folder = folder
+        self.holders = 1
 
+    def is_there(self) -> bool:
+        """Is it still what lies at its path, and ours?"""
+        try:
+            now = os.lstat(self.path)
+        except OSError:
+            return False
+        return os.path.samestat(os.fstat(self.folder), now) and _is_ours(now)
+
+
+_places: dict[str, _Place] = {}
+"""What this process holds, by path."""
+_changing = threading.Lock()
 
 def first_absent(path: str, *, below: str = os.sep) -> str:
     """The first part of the path below a folder at which nothing is, or at which only a placeholder of ours is."""
@@ -61,11 +77,12 @@ class Held:
         """Where a placeholder is. Where nobody can make anything, none is needed."""
         held: list[str] = []
         try:
-            for path in paths:
-                place = _hold(path)
-                if place is not None:
-                    self._places.append(place)
-                    held.append(path)
+            with _changing:
+                for path in paths:
+                    place = _shared(path) or _hold(path)
+                    if place is not None:
+                        self._places.append(place)
+                        held.append(path)
         except BaseException:
             self.release()
             raise
@@ -73,39 +90,60 @@ class Held:
 
     def release(self) -> None:
         """Remove those that nobody else holds and that are still empty. A second time does nothing."""
-        while self._places:
-            parent, name, folder = self._places.pop()
-            try:
-                _remove(parent, name, folder)
-            finally:
-                os.close(folder)
-                os.close(parent)
+        with _changing:
+            while self._places:
+                _let_go(self._places.pop())
 
 
 def _is_ours(found: os.stat_result) -> bool:
     return stat.S_IMODE(found.st_mode) == _MODE and found.st_uid == os.geteuid()
 
 
-def _hold(path: str) -> _Place | None:
-    """The placeholder at that path, made or shared, and locked."""
-    upper, name = os.path.split(path)
-    parent = os.open(upper, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    place = None
-    try:
-        place = _taken(parent, name)
-    finally:
-        if place is None:
-            os.close(parent)
+def _shared(path: str) -> _Place | None:
+    """The placeholder that another command of this process holds there, which now has a holder more."""
+    place = _places.get(path)
+    if place is None or not place.is_there():
+        return None
+    place.holders += 1
     return place
 
 
-def _taken(parent: int, name: str) -> _Place | None:
+def _hold(path: str) -> _Place | None:
+    """The placeholder at that path, made or found, and locked."""
+    upper, name = os.path.split(path)
+    parent = os.open(upper, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    folder = None
+    try:
+        folder = _taken(parent, name)
+    finally:
+        if folder is None:
+            os.close(parent)
+    if folder is None:
+        return None
+    place = _places[path] = _Place(path, parent, folder)
+    return place
+
+
+def _let_go(place: _Place) -> None:
+    place.holders -= 1
+    if place.holders:
+        return
+    if _places.get(place.path) is place:
+        del _places[place.path]
+    try:
+        _remove(place.parent, place.name, place.folder)
+    finally:
+        os.close(place.folder)
+        os.close(place.parent)
+
+
+def _taken(parent: int, name: str) -> int | None:
     for _ in range(_TRIES):
         if not _made(parent, name):
             return None
         folder = _locked(parent, name)
         if folder is not None:
-            return _Place(parent, name, folder)
+            return folder
     raise OSError(f"Something keeps changing at {name}: it cannot be protected.")
 
 

@@ -6,7 +6,7 @@ value is what is quoted inside of those, a long number, or what looks like a key
 
 import re
 
-_QUOTED = r"""(["'`])((?:\\.|(?!\1)[^\\])*+)\1"""
+_QUOTED = r"""(["'`])((?>(?:\\.|(?!\1)[^\\])*))\1"""
 _NUMBER = r"\d{4,}"
 _KEY = r"(?=\S*\d)(?=\S*[A-Za-z])[\w+/=.\-]{12,}"
 
