@@ -45,6 +45,8 @@ class Policing:
         """Rules that were allowed for the session, with their source."""
         self.warnings: tuple[str, ...] = ()
         """What could not be used of the rules, each as a sentence."""
+        self._bounds: tuple[bool, tuple[str, ...]] = (True, ())
+        """May questions be bypassed? And the stricter modes that the layers wish for, whichever mode is asked for."""
 
     def policy(self, services: Services, *, notes: str, mode: str | None = None, rules: str | None = None) -> Policy:
         """The policy of all layers, or of one file instead. Raises `ConfigError` for rules that nobody understands."""
@@ -64,12 +66,13 @@ class Policing:
             if mode is None and permissions.mode == "default":
                 wanted = layers.mode or wanted
         guard = services[Guard]
+        self._bounds = (bypass, wishes)
         policy = Policy(
             self._jail,
             guard,
             sets,
             names=names,
-            standing=functools.reduce(tightened, map(named, wishes), _standing(wanted, bypass=bypass)),
+            standing=self._standing(wanted),
             notes=notes,
             trusted=trusted,
             # Rules that stand alone have no others beside them, not even ours about tests and builds.
@@ -81,6 +84,14 @@ class Policing:
             guard.denied = policy.denied
             self._open(policy, services, [one for one in sets if one.layer != "project" or trusted])
         return policy
+
+    def change_mode(self, policy: Policy, mode: str) -> None:
+        """Have another permission mode hold from now on, as if the session had begun in it. Raises `ConfigError`."""
+        policy.standing = self._standing(mode)
+
+    def _standing(self, mode: str) -> Standing:
+        bypass, wishes = self._bounds
+        return functools.reduce(tightened, map(named, wishes), _standing(mode, bypass=bypass))
 
     def _open(self, policy: Policy, services: Services, sets: "Sequence[RuleSet]") -> None:
         """The folders and the guarded files that files of rules open."""
@@ -126,6 +137,17 @@ class Policing:
                     self._allowed.add((source, text))
                     understood.append(text)
         return tuple(understood)
+
+    def deny(self, policy: Policy, services: Services, texts: Sequence[str], *, source: str) -> None:
+        """Let these rules refuse calls until the session ends. Raises `ConfigError` for one that nobody understands."""
+        from ferrule.permissions.layers import refused  # for whoever brings rules
+
+        policy.know(self.names())
+        rules = refused(texts, self._origin(self.names()), source=source)
+        if rules.warnings:
+            raise ConfigError(rules.warnings[0])
+        policy.add(rules)
+        services[Guard].denied = policy.denied
 
     def names(self) -> "Names":
         from ferrule.registry.names import Names  # for sessions with rules

@@ -119,6 +119,7 @@ def test_a_no_with_words_reaches_the_model_and_typed_ahead_keys_do_not_answer(tm
         time.sleep(0.03)
     one.type("ny")
     one.wait(r"n\s*y$")
+    one.wait("To answer, pause for a moment")
     assert "a - b" in (project / "app.py").read_text()
     one.press("C-u")
     one.wait(r"^> *$")
@@ -216,17 +217,18 @@ def test_a_conversation_is_left_and_resumed(tmp_path, project, terminal):
     path = script(tmp_path, {"text": "The answer is **42**."})
     one = terminal(["--replay", path], project)
     one.wait(READY)
-    one.paste("What is\nthe answer?")
-    one.wait("the answer\\?")
+    one.paste("What\tis\nthe answer?" + "\nto it" * 60)
+    one.wait("to it")
     one.press("Enter")
-    one.wait("The answer is 42")
+    shown = one.wait("The answer is 42")
+    assert "… 22 more rows" in shown
     submit(one, "/exit")
     assert one.ended() == 0
 
     more = script(tmp_path, {"text": "Still 42."})
     other = terminal(["--replay", more, "--continue"], project)
     shown = other.wait("The answer is 42")
-    assert "> What is" in shown
+    assert "> What    is" in shown
     submit(other, "sure?")
     other.wait("Still 42")
     submit(other, "/clear")
@@ -270,7 +272,9 @@ def test_a_terminal_that_can_do_little_is_talked_to_in_lines(tmp_path, project, 
     one.type("go on\n")
     one.wait(r"go on(.*\n)*.*\[n\]o .*: $")
     one.type("y\n")
-    shown = one.wait("Done.")
+    shown = one.wait(r"Done\.\s+> $")
+    one.press("C-c")
+    one.wait("Press ctrl-C again to leave")
     one.type("\x04")
 
     assert one.ended() == 0
@@ -345,3 +349,120 @@ def test_a_question_can_be_interrupted_and_left(tmp_path, project, terminal):
     one.press("C-d")
     assert one.ended() == 0
     assert "a - b" in (project / "app.py").read_text()
+
+
+def test_what_the_model_has_not_heard_goes_back_into_the_input(tmp_path, project, terminal, unconfined):
+    path = script(
+        tmp_path,
+        {"parts": [{"use": "Bash", "input": {"command": "echo $$ > pid; exec sleep 600"}}]},
+        {"text": "Second answer."},
+    )
+    one = terminal(["--replay", path, "--yes"], project)
+    one.wait(READY)
+    submit(one, "begin")
+    one.wait("• Bash echo")
+    written(project / "pid")
+    submit(one, "/hlep")
+    one.wait("Did you mean /help")
+    submit(one, "/plan")
+    one.wait("/plan can be used when the agent is done")
+    submit(one, "/permissions")
+    one.wait("The permission mode is default")
+    submit(one, "/etc/hosts is odd")
+    one.wait("queued: /etc/hosts is odd")
+    one.type("half")
+    one.press("C-c")
+
+    one.wait("Interrupted")
+    shown = one.wait(r"> /etc/hosts is odd\n *half")
+    if one.is_real:
+        assert "queued" not in shown
+    one.press("Enter")
+    one.wait("Second answer")
+    one.press("C-d")
+    assert one.ended() == 0
+
+
+def test_what_was_typed_before_is_looked_for(tmp_path, project, terminal):
+    path = script(tmp_path, {"text": "One."}, {"text": "Two."})
+    one = terminal(["--replay", path], project)
+    one.wait(READY)
+    submit(one, "the needle in it")
+    one.wait("One.")
+    submit(one, "something else")
+    one.wait("Two.")
+
+    one.press("C-r")
+    one.wait("typed before:")
+    one.type("Needle")
+    one.wait(r"Two\.(.*\n)*.*the needle in it")
+    one.press("Enter")
+    one.wait("typed before", gone=one.is_real)
+    one.press("C-e")
+    one.type(" again")
+    one.wait("again$")
+    one.press("C-r")
+    one.press("C-c")  # ends the search, not the line
+    one.wait("typed before", gone=one.is_real)
+    one.press("C-u", "C-d")
+    assert one.ended() == 0
+
+
+def test_a_write_of_another_session_is_not_undone_unasked(tmp_path, project, terminal):
+    path = script(tmp_path, {"parts": [READ]}, {"parts": [EDIT]}, {"text": "Done."})
+    first = terminal(["--replay", path, "--yes"], project)
+    first.wait(READY)
+    submit(first, "fix it")
+    first.wait("Done.")
+    other = terminal(["--replay", path], project)
+    other.wait(READY)
+
+    submit(other, "/undo")
+    other.wait("Undo it all the same")
+    other.press("C-c")
+    other.wait("Nothing was undone")
+    submit(other, "/cost please")
+    other.wait("/cost takes nothing behind it")
+    assert "a + b" in (project / "app.py").read_text()
+    submit(other, "/undo")
+    other.wait(r"takes nothing(.*\n)*.*Undo it all the same")
+    other.type("y")
+    other.wait("Undone: edit of app.py")
+
+    assert "a - b" in (project / "app.py").read_text()
+    for one in (first, other):
+        one.press("C-d")
+        assert one.ended() == 0
+
+
+def test_plan_mode_begins_with_its_task(tmp_path, project, terminal):
+    path = tmp_path / "script.jsonl"
+    cues = {**HEADER, "prices": [5, 25, 0.5, 6.25]}, {"expect": "find the bug", "text": "I look."}
+    path.write_text("".join(json.dumps(row) + "\n" for row in cues))
+    one = terminal(["--replay", str(path)], project)
+    one.wait(READY)
+    submit(one, "/cost")
+    one.wait("cost +nothing yet")
+    submit(one, "/plan find the bug")
+    one.wait("Plan mode is on")
+    one.wait("I look.")
+    one.wait("^  plan mode")
+    one.press("C-d")
+    assert one.ended() == 0
+
+
+def test_what_is_sent_while_the_conversation_is_summed_up_is_seen_to_wait(tmp_path, project, terminal):
+    path = script(tmp_path, {"text": "One."}, {"hang": True}, {"text": "Two."})
+    one = terminal(["--replay", path], project)
+    one.wait(READY)
+    submit(one, "begin")
+    one.wait("One.")
+    submit(one, "/compact")
+    one.wait("summing the conversation up")
+    submit(one, "go on then")
+    one.wait("queued: go on then")
+    one.press("C-c")
+    one.wait("Stopped: the conversation is as it was")
+    one.wait("Two.")
+    one.press("C-d")
+    assert one.ended() == 0

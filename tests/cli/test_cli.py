@@ -330,14 +330,44 @@ def test_doctor_knows_rustup_s_stand_in_from_a_server(workspace, capsys, tmp_pat
     assert line.endswith(f"{stand_in} is only rustup's stand-in for it; rustup component add rust-analyzer")
 
 
-def test_doctor_says_what_is_wrong_with_settings(workspace, capsys, tmp_path, monkeypatch):
+def test_doctor_says_what_is_wrong_with_settings_beside_the_rest(workspace, capsys, tmp_path, monkeypatch):
     path = tmp_path / "wrong.toml"
     path.write_text("[limits]\nsecond = 3\n")
     monkeypatch.setenv("FERRULE_SETTINGS", str(path))
 
-    assert run(["doctor"]) != 0
-    said = capsys.readouterr()
-    assert "wrong.toml" in said.out + said.err
+    assert run(["doctor"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("FAIL")] == ["settings"]
+    assert any("wrong.toml" in line and "Did you mean seconds?" in line for line in lines)
+    assert any(line.startswith("ok    ripgrep") for line in lines)
+
+
+def test_doctor_looks_at_every_package_that_is_needed(workspace, capsys):
+    run(["doctor"])
+    lines = capsys.readouterr().out.splitlines()
+    (packages,) = [line for line in lines if line.split()[1] == "packages"]
+
+    assert all(name in packages for name in ("click", "h11", "httpcore2", "msgspec", "tree-sitter-bash"))
+    assert {"documents", "servers", "Lua", "terminal", "tokens", "web"} <= {line.split()[1] for line in lines}
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        pytest.param("", "note  model      No model is chosen.", id="none"),
+        pytest.param(
+            "anthropic:claude-opus-5-5", "note  model      anthropic:claude-opus-5-5 needs a key", id="no-key"
+        ),
+        pytest.param("ollama:qwen3", "ok    model      ollama:qwen3", id="ready"),
+        pytest.param("nope:x", "note  model", id="unknown"),
+    ],
+)
+def test_doctor_says_which_model_would_be_asked(name, begins, workspace, capsys, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("FERRULE_MODEL", name)
+
+    assert run(["doctor"]) == 0
+    assert any(line.startswith(begins) for line in capsys.readouterr().out.splitlines())
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))

@@ -7,7 +7,7 @@ import threading
 import pytest
 from click.testing import CliRunner
 from tests.models.server import Exchange, Server, serving
-from tests.models.spoken import ANTHROPIC
+from tests.models.spoken import ANTHROPIC, events
 
 from ferrule.cli.main import cli, run
 
@@ -152,11 +152,72 @@ def test_a_refusal_is_one_line_and_a_failure(monkeypatch, capsys):
         pytest.param(["list", "anthropic:x"], 2, "Did you mean 'anthropic'", id="a model for a host"),
         pytest.param(["list", "scripted"], 2, "write scripted:FILE", id="a kind of file"),
         pytest.param(["test", "anthropic"], 2, "names no model: write anthropic:MODEL", id="a host for a model"),
-        pytest.param(["test", "openai:gpt-5.2"], 1, "OPENAI_API_KEY is not set", id="no key"),
-        pytest.param(["test"], 1, "No model is chosen", id="no model"),
+        pytest.param(["test", "openai:gpt-5.2"], 2, "OPENAI_API_KEY is not set", id="no key"),
+        pytest.param(["test"], 2, "No model is chosen", id="no model"),
+        pytest.param(["list", "openai"], 2, "OPENAI_API_KEY is not set", id="no key for a list"),
+        pytest.param(["test", "local:nosuch.gguf"], 2, "There is no file", id="no file"),
+        pytest.param(["test", "scripted:nosuch"], 2, "cannot be read", id="no recording"),
         pytest.param(["show", "x"], 2, "Write `ferrule models`", id="too much"),
     ],
 )
 def test_a_mistake_says_what_to_do(args, code, words, capsys):
     assert run(["models", *args]) == code
     assert words in capsys.readouterr().err
+
+
+async def chatting(exchange: Exchange) -> None:
+    await exchange.stream(events(*WORDS, "[DONE]"))
+
+
+WORDS = (
+    {"id": "x", "choices": [{"index": 0, "delta": {"content": "Hi."}}]},
+    {"id": "x", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+)
+UNKNOWN = "warning: The limit of $0.5 does not hold for ollama:qwen3: what it costs is not known."
+
+
+@pytest.mark.parametrize(
+    ("more", "settings", "is_told"),
+    [
+        pytest.param(["--max-cost", "0.5"], "", True, id="by a flag"),
+        pytest.param([], "[loop]\ncost = 0.5\n", True, id="by a setting"),
+        pytest.param([], "", False, id="no limit"),
+        pytest.param(["--max-cost", "0.5"], '[models.known."qwen3"]\ninput = 1.0\noutput = 2.0\n', False, id="known"),
+    ],
+)
+def test_a_limit_of_money_that_cannot_hold_is_told_once(more, settings, is_told, monkeypatch, capsys, tmp_path):
+    (tmp_path / "settings.toml").write_text(settings)
+    monkeypatch.setenv("FERRULE_SETTINGS", str(tmp_path / "settings.toml"))
+    monkeypatch.setenv("FERRULE_STATE", str(tmp_path / "state"))
+    (tmp_path / "it").mkdir()
+    monkeypatch.chdir(tmp_path / "it")
+    with Apart(chatting) as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.url)
+        assert run(["run", "Hello?", "--model", "ollama:qwen3", *more]) == 0
+
+    out, err = capsys.readouterr()
+    assert out == "Hi.\n"
+    assert err.count(UNKNOWN) == is_told
+    if is_told:
+        assert '[models.known."qwen3"]' in err
+
+
+async def busy(exchange: Exchange) -> None:
+    await exchange.whole(529, {"error": {"type": "overloaded_error", "message": "Overloaded"}}, retry_after="0")
+
+
+@pytest.mark.parametrize("output", ["text", "stream-json"])
+def test_that_a_host_is_asked_again_is_seen_in_a_pipe(output, monkeypatch, capfdbinary, tmp_path):
+    monkeypatch.setenv("FERRULE_STATE", str(tmp_path / "state"))
+    (tmp_path / "it").mkdir()
+    monkeypatch.chdir(tmp_path / "it")
+    with Apart(busy, chatting) as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.url)
+        assert run(["run", "Hello?", "--model", "ollama:qwen3", "--output", output]) == 0
+
+    out, err = (text.decode() for text in capfdbinary.readouterr())
+    if output == "text":
+        assert (out, err) == ("Hi.\n", "  … The host is overloaded (HTTP 529). Asked again.\n")
+        return
+    again = [line for line in map(json.loads, out.splitlines()) if line.get("subtype") == "api_retry"]
+    assert [(line["attempt"], line["error"]) for line in again] == [(1, "the host is overloaded (HTTP 529)")]

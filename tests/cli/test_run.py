@@ -1,20 +1,23 @@
 """`ferrule run` as a program sees it: what it prints where, and how it ends."""
 
+import contextlib
 import json
 import os
 import re
+import socket
 import subprocess
+from typing import Any
 
 import pytest
 from tests.agent.stage import check_valid, results, words
-from tests.cli.recordings import FERRULE, lines_of, recording, start, until, written
+from tests.cli.recordings import FERRULE, lines_of, lives, recording, start, until, written
 
 from ferrule.agent.stored import resume
 from ferrule.cli.main import run
 from ferrule.models.cues import calls, fails, hangs, repeats, said
 from ferrule.models.recorded import read
 from ferrule.wire.turn import Usage
-from ferrule.workspace.thread_store import ThreadStore
+from ferrule.workspace.thread_store import Item, ThreadStore
 
 READ = ("Read", {"file_path": "${workspace}/a.py"})
 LONG = said("And so on", reason="length")
@@ -98,6 +101,12 @@ def test_a_hook_that_stops_a_prompt_is_a_refusal(place, capsys):
         pytest.param([" \n", "--replay", "x"], "The task is empty", id="only blanks"),
         pytest.param(["Go.", "--output", "xml"], "'xml' is not one of", id="no such output"),
         pytest.param(["Go.", "--max-turns", "0"], "max-turns", id="no turns at all"),
+        pytest.param(["Go.", "--max-cost", "nan"], "nan is no number of that", id="no number of dollars"),
+        pytest.param(["Go.", "--max-seconds", "inf"], "inf is no number of that", id="no end of seconds"),
+        pytest.param(["Go.", "--yes", "--deny"], "Give --yes or --deny, not both", id="yes and no"),
+        pytest.param(["- tidy up"], "stands at the end, behind --", id="a task like an option"),
+        pytest.param(["--nosuch=a b"], "No such option '--nosuch'", id="no such option"),
+        pytest.param(["Go.", "--permission-prompt-tool", "stdio"], "needs --input stream-json", id="nobody to ask"),
         pytest.param(["Go.", "--partial"], "--partial needs", id="pieces of what"),
         pytest.param(["Go.", "--input", "stream-json"], "takes no TASK", id="task and lines"),
         pytest.param(["--input", "stream-json"], "needs --output stream-json", id="lines in, text out"),
@@ -127,6 +136,60 @@ def test_the_task_comes_from_standard_input(place, arguments):
     )
     assert (done.returncode, done.stdout) == (0, b"Heard.\n")
     assert done.stderr == b""
+
+
+@pytest.mark.parametrize("is_file", [False, True], ids=["a pipe", "a file"])
+def test_what_is_piped_in_belongs_to_the_task(place, tmp_path, is_file):
+    path = recording(tmp_path / "c.jsonl", said("Heard.", expect="Review this.\n\n+ 1\n- 2\n"))
+    (tmp_path / "diff").write_bytes(b"+ 1\n- 2\n")
+    with open(tmp_path / "diff", "rb") as file:
+        given: dict[str, Any] = {"stdin": file} if is_file else {"input": b"+ 1\n- 2\n"}
+        done = subprocess.run(
+            [*FERRULE, "run", "Review this.", "--replay", path], **given, capture_output=True, timeout=60, check=False
+        )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"Heard.\n", b"")
+
+
+@pytest.mark.parametrize("kind", ["socket", "pipe"])
+def test_standard_input_that_nobody_writes_into_is_left_alone(place, tmp_path, monkeypatch, capsys, kind):
+    monkeypatch.setattr("ferrule.cli.options._PATIENCE_SECONDS", 0.01)
+    path = recording(tmp_path / "c.jsonl", said("Heard.", expect="Go."))
+    ours, theirs = (end.detach() for end in socket.socketpair()) if kind == "socket" else os.pipe()
+    with open(ours, "rb"), open(theirs, "wb") as other, open(os.dup(ours), encoding="utf-8") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert run(["run", "Go.", "--replay", path]) == 0
+        assert not other.closed
+    said_ = capsys.readouterr()
+    assert said_.out == "Heard.\n"
+    assert "Nothing has come on standard input" in said_.err
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_what_still_works_in_the_background_is_named_when_it_is_stopped(place, tmp_path, capsys, output):
+    shell = ("Bash", {"command": "sleep 377.5", "run_in_background": True, "description": "Wait long"})
+    asked = {"description": "Look", "prompt": "Look.", "subagent_type": "Explore", "run_in_background": True}
+    path = recording(tmp_path / "c.jsonl", calls(shell, ("Task", asked)), hangs(prompt="Look."), said("Begun."))
+
+    assert run(["run", "Go.", "--replay", path, "--yes", "--output", output]) == 0
+    said_ = capsys.readouterr()
+    assert said_.out.endswith("Begun.\n" if output == "text" else "}\n")
+    assert re.search(
+        r"warning: Still at work in the background, and stopped with the session: "
+        r"the Explore agent a\w+ \(Look\), the command b\w+ \(Wait long\)\.",
+        said_.err,
+    )
+    assert not lives("sleep 377.5")
+
+
+def test_an_id_that_several_conversations_begin_with_is_asked_about(place, tmp_path, capsys):
+    path = recording(tmp_path / "c.jsonl", said("Once."))
+    with contextlib.closing(threads()) as store:
+        for number in (1, 2):
+            thread = f"T-aaaaaaaa-0000-0000-0000-00000000000{number}"
+            store.begin(thread, workspace=str(place))
+            store.append(thread, [Item("note", "", b"{}")])
+    assert run(["run", "Go.", "--resume", "T-aaaaaaaa", "--replay", path]) == 2
+    assert "'T-aaaaaaaa' is the beginning of several ids: T-aaaaaaaa-" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

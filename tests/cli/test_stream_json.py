@@ -21,7 +21,7 @@ from ferrule.agent.events import (
     TurnEnded,
     Warned,
 )
-from ferrule.cli.stream_json import StreamJson
+from ferrule.cli.stream_json import StreamJson, line_of
 from ferrule.core.events import Reported
 from ferrule.models.cues import calls, repeats, said
 from ferrule.models.model import Prices
@@ -223,3 +223,10 @@ def test_pieces_are_told_only_where_they_are_wanted(partial):
         assert events.count(("message_start", None)) == 2  # the first was void
         assert ("message_start", "c1") in events
         assert events[-1] == ("message_stop", None)
+
+
+def test_no_line_has_an_end_of_line_in_it_to_any_reader():
+    text = "a\x85b\u2028c\u2029d\x9be\ud800"
+    raw = line_of({"text": text})
+    assert raw.decode().splitlines() == [raw.decode().removesuffix("\n")]
+    assert json.loads(raw) == {"text": text}

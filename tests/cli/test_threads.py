@@ -1,18 +1,27 @@
 """`ferrule threads`: what is listed, shown, found, taken away and deleted."""
 
+import asyncio
+import contextlib
 import json
 import os
 import re
 import sqlite3
 import stat
+import subprocess
+import sys
 import time
 
 import pytest
+from tests.cli.recordings import FERRULE
 from tests.kept_threads import TALK, turn
 from tests.kept_threads import text as said
 
+from ferrule.agent.claim import Claim
 from ferrule.cli.main import run
+from ferrule.settings import state_folder
 from ferrule.workspace.thread_store import Item, ThreadStore
+from ferrule.workspace.todo_rules import Change
+from ferrule.workspace.todos import Todos
 
 ID = "T-5928a90d-d53b-488f-a829-4e36442142ee"
 LIKE = "T-5928a90d-ffff-488f-a829-4e36442142ee"
@@ -156,6 +165,78 @@ def test_threads_are_deleted(store, capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_a_thread_that_a_session_has_open_is_not_deleted(store, capsys):
+    claim = Claim(os.path.join(state_folder(), "threads", "open"), ID)
+    assert run(["threads", "delete", OTHER, ID, "--yes"]) == 2
+    assert f"The conversation {ID} is open in another session" in capsys.readouterr().err
+    assert store.about(OTHER) is not None
+    claim.close()
+    assert run(["threads", "delete", OTHER, ID, "--yes"]) == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="It has no such terminals.")
+@pytest.mark.parametrize(("rows", "is_paged"), [(5, True), (500, False)], ids=["no room", "room"])
+def test_what_has_no_room_on_a_terminal_goes_through_the_pager(store, rows, is_paged):
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 80, 0, 0))
+    environment = {**os.environ, "PAGER": "sed s/^/paged:/", "TERM": "xterm", "NO_COLOR": "1"}
+    environment = {name: value for name, value in environment.items() if name not in {"LINES", "COLUMNS"}}
+    child = subprocess.Popen([*FERRULE, "threads", "show", ID], stdin=theirs, stdout=theirs, env=environment)
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # what a terminal says when nobody is left at its other end
+        while piece := os.read(ours, 65536):
+            shown += piece
+    os.close(ours)
+    assert child.wait(timeout=60) == 0
+    assert shown.startswith(b"paged:Mend") is is_paged
+    assert b"Mend the parser" in shown.replace(b"\t", b" ")
+
+
+def test_what_steers_a_terminal_is_escaped_in_json(store, work, capsys):
+    text = "one\x9b31m\u2028two\u202eeno"
+    store.begin(LIKE, workspace=str(work), title=text)
+    store.append(LIKE, [turn("user", said(text))])
+    for arguments in (["list", "--json"], ["export", LIKE, "--format", "json"], ["export", LIKE, "--format", "jsonl"]):
+        assert run(["threads", *arguments]) == 0
+        out = capsys.readouterr().out
+        assert not re.search("[\x7f-\x9f\u2028\u202e]", out)
+        assert r"one\u009b31m\u2028two\u202eeno" in out
+    assert json.loads(out.splitlines()[1])["body"]["parts"][0]["text"] == text
+
+
+def test_the_todos_of_a_thread_go_with_it(store, capsys):
+    folder = os.path.join(state_folder(), "todos")
+
+    async def listed(thread: str, *subjects: str) -> int:
+        todos = Todos(folder, thread)
+        for subject in subjects:
+            await todos.create(Change(subject=subject))
+        count = len(await todos.all())
+        await todos.close()
+        return count
+
+    asyncio.run(listed(ID, "one", "two"))
+    asyncio.run(listed("T-other", "three"))
+    assert run(["threads", "delete", ID, "--yes"]) == 0
+
+    assert (asyncio.run(listed(ID)), asyncio.run(listed("T-other"))) == (0, 1)
+
+
+def test_an_export_over_a_file_that_all_can_read_is_for_the_user_alone(store, tmp_path):
+    path = tmp_path / "talk.md"
+    path.write_text("")
+    path.chmod(0o644)
+    assert run(["threads", "export", ID, "--force", "-o", str(path)]) == 0
+
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
 def test_nothing_is_deleted_where_nobody_can_be_asked(store, capsys, monkeypatch):
     with open(os.devnull, encoding="utf-8") as nobody:
         monkeypatch.setattr("sys.stdin", nobody)
@@ -215,3 +296,20 @@ def test_a_thread_may_be_shown_while_it_goes_on(store, capsys):
         other.rollback()
     other.close()
     assert "parse_query" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("ferrule threads show T-5", f"plain,{ID}\n"),
+        ("ferrule run --resume T-7", f"plain,{OTHER}\n"),
+        ("ferrule threads delete x", "\n"),
+        ("ferrule run --replay ./", "file,./\n"),
+    ],
+)
+def test_a_shell_completes_ids_and_files(store, words, completed):
+    environment = {"COMP_WORDS": words, "COMP_CWORD": "3", "_FERRULE_COMPLETE": "bash_complete"}
+    done = subprocess.run(
+        FERRULE, env={**os.environ, **environment}, capture_output=True, timeout=60, check=False, text=True
+    )
+    assert (done.stdout, done.stderr) == (completed, "")

@@ -108,6 +108,11 @@ def told(*events, is_live=False, shows_work=True, err=None):
             [Retrying(thread=T, why="Busy.", seconds=2.0, attempt=1)], "  … Busy. Asked again in 2 s.", id="again"
         ),
         pytest.param(
+            [Retrying(thread=T, why="the host is overloaded (HTTP 529)", seconds=0.2, attempt=1)],
+            "  … The host is overloaded (HTTP 529). Asked again.",
+            id="again at once",
+        ),
+        pytest.param(
             [Compacted(thread=T, kind="outputs", before_tokens=9000, after_tokens=100)],
             "  … Old outputs were left out: 9,000 → 100 tokens.",
             id="smaller",
@@ -120,6 +125,16 @@ def told(*events, is_live=False, shows_work=True, err=None):
 )
 def test_each_thing_is_a_line(events, line):
     assert told(*events) == ("", f"{line}\n")
+
+
+def test_a_model_that_says_nothing_at_all_is_told_of():
+    assert told(ended(text=" \n"), shows_work=False) == ("", "warning: The model ended without a word.\n")
+
+
+def test_that_a_model_is_asked_again_is_shown_also_where_the_work_is_not():
+    again = Retrying(thread=T, why="the host failed (HTTP 500)", seconds=4.0, attempt=1)
+
+    assert told(again, shows_work=False) == ("", "  … The host failed (HTTP 500). Asked again in 4 s.\n")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +152,7 @@ def test_the_end_says_why_and_what_it_took(reason, error, line):
     out, err = told(ended(reason, "So far\x07.", error))
     assert out == "So far.\n"
     assert err == f"{line}\n2 turns, 1,234 tokens, $0.0123, 2.3 s, thread T-11111111\n"
-    assert told(ended(reason, "", error), shows_work=False) == ("", line)
+    assert told(ended(reason, "So.", error), shows_work=False) == ("So.\n", line)
 
 
 def test_a_terminal_sees_the_answer_as_it_comes_and_apart_from_the_work():

@@ -253,3 +253,30 @@ def test_tokens_show_what_each_tool_costs_the_prompt(box, capsys):
     assert [row[3] for row in cells if row[0] == "tb__mine"] == ["toolbox"]
     assert run(["tools", "--tokens", "--wire", "anthropic"]) == 0
     assert capsys.readouterr().out != "\n".join([head, *rows, total]) + "\n"
+
+
+def test_tokens_are_told_as_json_too(box, capsys):
+    put(box, "fails", FAILS)
+
+    assert run(["tools", "--tokens", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["total"] == sum(row["tokens"] for row in told["tools"] if not row["deferred"])
+    assert {"name": "tb__fails", "source": "toolbox"}.items() <= next(
+        row for row in told["tools"] if row["name"] == "tb__fails"
+    ).items()
+
+
+def test_a_tool_that_is_called_like_a_known_one_is_tried_by_its_whole_name(box, capsys):
+    assert run(["tools", "make", "Read"]) == 0
+    assert "ferrule tools use tb__Read --text hello" in capsys.readouterr().out
+    assert run(["tools", "use", "tb__Read", "--text", "hello", "--only", "output", "--yes"]) == 0
+    assert capsys.readouterr().out == "hello\n"
+
+
+def test_why_a_tool_of_ones_own_is_not_there_is_said_where_it_is_used(box, capsys):
+    put(box, "broken", "#!/bin/sh\nexit 9\n")
+
+    assert run(["tools", "use", "broken", "--text", "hi"]) == 2
+    said = capsys.readouterr().err
+    assert "There is no tool called 'broken'" in said
+    assert "It ended with exit code 9 when it was described" in said

@@ -11,6 +11,7 @@ from ferrule.cli.options import as_text, exit_code, open_engine, session_options
 from ferrule.cli.show import plain
 from ferrule.core.call import Call
 from ferrule.core.reply import Reply
+from ferrule.engine import Engine
 
 
 @click.command("call")
@@ -58,8 +59,12 @@ def _hints(name: str, reply: Reply) -> list[str]:
 async def _call(call: Call, session: dict[str, Any]) -> Reply:
     async with open_engine(**session, many=False, lazy=True, on_event=show_report) as engine:
         reply = (await engine.run([call]))[0]
-        if reply.error is not None and reply.error.error_code == "unknown-tool":
-            # The tool may be one that could not be used, as those of a project that is not trusted.
-            for warning in engine.warnings:
-                click.echo(f"warning: {warning}", err=True)
+        show_unused(engine, reply)
         return reply
+
+
+def show_unused(engine: Engine, reply: Reply) -> None:
+    """A tool that nobody knows may be one that could not be used, as those of a project that is not trusted."""
+    if reply.error is not None and reply.error.error_code == "unknown-tool":
+        for warning in engine.warnings:
+            click.echo(f"warning: {warning}", err=True)

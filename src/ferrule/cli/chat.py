@@ -73,7 +73,8 @@ async def _talk(wishes: dict[str, Any], resume: str, record: str) -> int:
     front = _front()
     opened = _Opened(wishes, record)
     chat = Chat(front, opened, first=Again(resume, wishes["dialect"], wishes["permission_mode"], wishes["model"]))
-    opened.ask = _asker(wishes["answer"], front, chat)
+    # Nobody gave any option where `ferrule` alone was typed.
+    opened.ask = _asker(wishes.get("answer"), front, chat)
     _complete(front, chat)
     return await front.during(chat.talk)
 
@@ -154,12 +155,12 @@ def _complete(front: "Front", chat: Any) -> None:
         return
     from ferrule.cli.talk.commands import commands
     from ferrule.cli.talk.completing import Words
-    from ferrule.cli.talk.steering import MODES, files
+    from ferrule.cli.talk.steering import MODES, files, model_names
     from ferrule.dialects.dialect import FAMILIES
 
-    values = {"dialect": tuple(FAMILIES), "permissions": MODES}
+    values = {"dialect": lambda: list(FAMILIES), "permissions": lambda: list(MODES), "model": model_names}
     front.input.completer = Words(
         lambda: [*((name, one.about) for name, one in commands().items()), *chat.skills()],
-        lambda name: values.get(name, ()),
+        lambda name: values.get(name, list)(),
         lambda: files(chat.session.engine.jail.folder),
     )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from typing import Any
 
 import click
@@ -10,7 +11,15 @@ import msgspec
 from ferrule.cli.codes import DONE
 from ferrule.cli.show import paint
 
-_VARIABLES = ("FERRULE_SETTINGS", "FERRULE_STATE", "FERRULE_TOOLBOX", "AMP_TOOLBOX")
+_VARIABLES = (
+    "FERRULE_SETTINGS",
+    "FERRULE_STATE",
+    "FERRULE_MODEL",
+    "FERRULE_TASK_LIST",
+    "FERRULE_TOOLBOX",
+    "AMP_TOOLBOX",
+)
+_PASSWORD = re.compile(r"(?<=://)[^/?#@\s]*(?=@)")
 
 
 @click.group("config")
@@ -33,17 +42,15 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def show(prefix: str, *, workspace: str, changed: bool, as_json: bool) -> int:
     """Show every setting, or those that begin with KEY, with the file that each value comes from."""
-    from ferrule.given import layers_of
+    from ferrule.given import check_folders, layers_of
     from ferrule.settings import state_folder
 
+    check_folders(workspace)
     whole = layers_of(workspace, state_folder())
-    rows = [
-        row
-        for row in _rows(whole, workspace)
-        if row["key"] == prefix or row["key"].startswith(f"{prefix}." if prefix else "")
-    ]
+    every = _rows(whole, workspace)
+    rows = [row for row in every if row["key"] == prefix or row["key"].startswith(f"{prefix}." if prefix else "")]
     if prefix and not rows:
-        raise click.UsageError(f"There is no setting {prefix!r}. `ferrule config show` lists them all.")
+        raise click.UsageError(_unknown(prefix, [row["key"] for row in every]))
     rows = [row for row in rows if not changed or row["from"] != "default"]
     width = max((len(row["key"]) for row in rows), default=0)
     for row in rows:
@@ -51,7 +58,8 @@ def show(prefix: str, *, workspace: str, changed: bool, as_json: bool) -> int:
             click.echo(json.dumps(row, ensure_ascii=False))
             continue
         origin = "" if row["from"] == "default" else paint(f"  # {row['from']}", "cyan")
-        click.echo(f"{row['key']:<{width}} = {json.dumps(row['value'], ensure_ascii=False)}{origin}")
+        value = "none" if row["value"] is None else json.dumps(row["value"], ensure_ascii=False)
+        click.echo(f"{row['key']:<{width}} = {value}{origin}")
     if not as_json:
         for name in _VARIABLES:
             if name in os.environ and not prefix:
@@ -65,9 +73,11 @@ def show(prefix: str, *, workspace: str, changed: bool, as_json: bool) -> int:
 @click.option("--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
 def path(*, workspace: str) -> int:
     """Print the settings file of every layer, and whether it is there."""
+    from ferrule.given import check_folders
     from ferrule.layered import project_path
     from ferrule.settings import managed_path, settings_path
 
+    check_folders(workspace)
     for layer, file in (
         ("managed", managed_path()),
         ("user", settings_path()),
@@ -75,6 +85,13 @@ def path(*, workspace: str) -> int:
     ):
         click.echo(f"{layer:<8} {file}{'' if os.path.exists(file) else '  (not there)'}")
     return DONE
+
+
+def _unknown(key: str, known: list[str]) -> str:
+    from ferrule.support.near import near
+
+    meant = f" Did you mean {' or '.join(found)}?" if (found := near(key, known)) else ""
+    return f"There is no setting {key!r}.{meant} `ferrule config show` lists them all."
 
 
 def _rows(whole: Any, workspace: str) -> list[dict[str, Any]]:
@@ -93,18 +110,20 @@ def _rows(whole: Any, workspace: str) -> list[dict[str, Any]]:
 
 
 def _members(key: str, value: Any, origins: Any, otherwise: str = "default") -> list[dict[str, Any]]:
-    """A row for a setting, or one for each member of a table."""
+    """A row for a setting, or one for each member of a table; some tables come from one file as a whole."""
+    origin = origins.get(key, otherwise)
     if isinstance(value, dict) and value:
-        return [row for name, held in value.items() for row in _members(f"{key}.{name}", held, origins, otherwise)]
-    return [{"key": key, "value": _shown(msgspec.to_builtins(value)), "from": origins.get(key, otherwise)}]
+        return [row for name, held in value.items() for row in _members(f"{key}.{name}", held, origins, origin)]
+    return [{"key": key, "value": _shown(msgspec.to_builtins(value)), "from": origin}]
 
 
 def _shown(value: Any) -> Any:
-    """A value as it may be shown: what is handed to a server may be a secret, unless it names a variable."""
+    """A value as it may be shown: what is handed to a server may be a secret, and so may be who asks in an address."""
     if isinstance(value, dict):
         held = {name: member for name, member in value.items() if member not in ({}, (), [], "", None, False)}
-        return {name: _masked(member) if name in {"env", "headers"} else member for name, member in held.items()}
-    return value
+        secret = ("env", "headers")
+        return {name: _masked(member) if name in secret else _shown(member) for name, member in held.items()}
+    return _PASSWORD.sub("…", value) if isinstance(value, str) else value
 
 
 def _masked(values: dict[str, str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ class Row(NamedTuple):
     source: str
 
 
-def show(registry: Registry, chosen: list[Registered], wire: str | None) -> None:
+def show(registry: Registry, chosen: list[Registered], wire: str | None, *, as_json: bool = False) -> None:
     """A table of the tools by what their definitions cost; those that only a search finds come apart."""
     from ferrule.support.tokens import name as tokenizer  # for who wants to know
 
@@ -27,13 +27,20 @@ def show(registry: Registry, chosen: list[Registered], wire: str | None) -> None
     later = _sorted(
         [_row(one.face, one.group, wire) for one in registry.deferred.values() if one.face.name not in known]
     )
+    if len(chosen) == 1:
+        later = []
     total = sum(row.tokens for row in shown)
+    if as_json:
+        rows = [row._asdict() | {"deferred": row in later} for row in (*shown, *later)]
+        value = {"total": total, "counted_by": tokenizer(), "tools": rows}
+        click.echo(msgspec.json.format(msgspec.json.encode(value)))
+        return
     width = max(len(row.name) for row in (*shown, *later, Row("total", 0, "")))
     click.echo(f"{'tool':<{width}}  {'tokens':>7}  {'share':>6}  source")
     for row in shown:
         click.echo(f"{row.name:<{width}}  {row.tokens:>7,}  {row.tokens / max(total, 1):>6.1%}  {row.source}")
     click.echo(f"{'total':<{width}}  {total:>7,}  {'':>6}  counted by {tokenizer()}")
-    if later and len(chosen) > 1:
+    if later:
         click.echo("\nDeferred: not in the prompt until a search finds them.")
         for row in later:
             click.echo(f"{row.name:<{width}}  {row.tokens:>7,}  {'':>6}  {row.source}")

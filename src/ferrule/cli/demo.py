@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import click
 
-from ferrule.agent.events import AgentEvent, Called
+from ferrule.agent.events import AgentEvent, Called, Spoke, TurnEnded
 from ferrule.agent.session import Session
 from ferrule.cli.codes import DONE, FAILED
 from ferrule.cli.loop import finish
@@ -99,6 +99,10 @@ async def play(project: str, state: str) -> bool:
             click.echo("\n" + paint_diff(text).rstrip("\n"))
     passed = ended.reason == "end" and seen.passed
     click.echo(paint("\nThe project is mended." if passed else "\nThe project is still broken.", "bold"))
+    if passed and sys.stdout.isatty():
+        click.echo(
+            "With a model of your own: `ferrule models` lists what there is, `ferrule chat --model NAME` begins."
+        )
     return passed
 
 
@@ -121,12 +125,59 @@ class _Seen:
     def __init__(self, project: str, put: Callable[[AgentEvent], None]) -> None:
         self._put = put
         self._project = project
+        self._wrapping = Wrapping(columns()) if sys.stdout.isatty() else None
         self.passed = False
 
     def put(self, event: AgentEvent) -> None:
         if isinstance(event, Called) and isinstance(event.call, Done) and event.call.name == "Bash":
             self.passed = _succeeded(event.call.reply)
-        self._put(event)
+        if self._wrapping is None or not isinstance(event, Spoke | TurnEnded):
+            self._put(event)
+            return
+        words = self._wrapping.more(event.text) if isinstance(event, Spoke) else self._wrapping.rest()
+        if words:
+            self._put(Spoke(thread=event.thread, text=words))
+        if isinstance(event, TurnEnded):
+            self._put(event)
+
+
+class Wrapping:
+    """Breaks lines between words, as they come; a terminal breaks them anywhere."""
+
+    def __init__(self, columns: int) -> None:
+        self._columns = columns
+        self._column = 0
+        self._gap = self._word = ""
+
+    def more(self, text: str) -> str:
+        """What of it can be shown: its last word may go on."""
+        out = ""
+        for character in text:
+            if not character.isspace():
+                self._word += character
+                continue
+            out += self._broken()
+            if character == "\n":
+                out, self._column, self._gap = f"{out}\n", 0, ""
+            else:
+                self._gap += character
+        return out
+
+    def rest(self) -> str:
+        """The last word; a new text begins a line."""
+        out, self._column, self._gap = self._broken(), 0, ""
+        return out
+
+    def _broken(self) -> str:
+        gap, word, self._gap, self._word = self._gap, self._word, "", ""
+        if not word:
+            self._gap = gap
+            return ""
+        if self._column and self._column + len(gap) + len(word) > self._columns:
+            self._column = len(word)
+            return f"\n{word}"
+        self._column += len(gap) + len(word)
+        return gap + word
 
 
 def _succeeded(reply: Reply) -> bool:

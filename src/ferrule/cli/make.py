@@ -8,6 +8,7 @@ from ferrule.cli.codes import DONE
 from ferrule.core.access import within
 from ferrule.settings import load_settings, settings_path
 from ferrule.sources.toolbox.making import LANGUAGES, Language, make
+from ferrule.sources.toolbox.naming import PREFIX
 from ferrule.sources.toolbox.places import PROJECT, folders, preferred
 
 
@@ -46,6 +47,10 @@ def command(name: str, language: Language, folder: str | None) -> int:
         click.echo(f"No toolbox is found there: a project's own are {' and '.join(PROJECT)}, below its root.")
     elif not any(os.path.realpath(box.path) == os.path.realpath(folder) for box in used):
         click.echo(f"It is found once its folder is a toolbox: export FERRULE_TOOLBOX={folder}")
-    click.echo(f"Try it:    ferrule tools use {name} --text hello --only output")
+    from ferrule.dialects.dialect import FAMILIES, load_dialect  # as above
+
+    taken = {one for family in FAMILIES for face in load_dialect(family).faces for one in (face.name, *face.aliases)}
+    called = f"{PREFIX}{name}" if name in taken else name
+    click.echo(f"Try it:    ferrule tools use {called} --text hello --only output")
     click.echo("Change it: what it says when it is described is what a model reads.")
     return DONE

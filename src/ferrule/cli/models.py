@@ -3,22 +3,25 @@
 import os
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from ferrule.agent_settings import Models
-from ferrule.cli.codes import DONE, FAILED
+from ferrule.cli.codes import DONE, FAILED, USAGE
 from ferrule.cli.loop import finish
 from ferrule.cli.show import indented, paint
 from ferrule.core.errors import ConfigError
 from ferrule.models.catalog import CATALOG, SHORT, About
 from ferrule.models.hosts import find_host, host_names
-from ferrule.models.model import ModelError
+from ferrule.models.model import Model, ModelError
 from ferrule.models.names import ELSEWHERE, VARIABLE, Chosen, chosen, named
 from ferrule.output.clean import clean
 from ferrule.settings import load_settings
+
+if TYPE_CHECKING:
+    from ferrule.models.api import HttpModel
 
 _TEST_TOKENS = 2_000
 _LIST_SECONDS = 30.0
@@ -49,16 +52,22 @@ def command(action: str, name: str | None, *, model: str | None, as_json: bool) 
             raise click.UsageError("Write `ferrule models`, `ferrule models list HOST` or `ferrule models test NAME`.")
         _show(settings, model, as_json=as_json)
         return DONE
+    if action == "list" and name is None:
+        raise click.UsageError(f"Write `ferrule models list HOST`; HOST is {', '.join(host_names(settings))}.")
+    code = USAGE
     try:
+        # As `ferrule run` has it: what could not even be asked is wrong use.
         if action == "list":
-            if name is None:
-                raise click.UsageError(f"Write `ferrule models list HOST`; HOST is {', '.join(host_names(settings))}.")
-            _print_names(finish(_names(name, settings)), as_json=as_json)
+            host = _listing(name or "", settings)
+            code = FAILED
+            _print_names(finish(_names(host)), as_json=as_json)
         else:
-            finish(_test(name or chosen(model, settings, os.environ).name, settings, as_json=as_json))
+            tested = _asked(name, model, settings)
+            code = FAILED
+            finish(_test(tested, as_json=as_json))
     except ModelError as error:
         _complain(error, as_json=as_json)
-        return FAILED
+        return code
     return DONE
 
 
@@ -141,20 +150,26 @@ def _table(head: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> None:
         click.echo(paint(line, "bold") if number == 0 else line)
 
 
-async def _names(name: str, settings: Models) -> list[str]:
-    import asyncio  # only who asks a host pays for these
-
-    from ferrule.models.api import HttpModel
+def _listing(name: str, settings: Models) -> "HttpModel":
+    """What a host is asked through for its models."""
+    from ferrule.models.api import HttpModel  # only who asks a host pays for these
     from ferrule.models.load import check_key
 
     host = find_host(name, settings, os.environ)
     check_key(host, name)
-    model = HttpModel(host, "", About(""), settings)
+    return HttpModel(host, "", About(""), settings)
+
+
+async def _names(model: "HttpModel") -> list[str]:
+    import asyncio  # only who asks a host pays for it
+
     try:
         async with asyncio.timeout(_LIST_SECONDS):
             return await model.names()
     except TimeoutError:
-        raise ModelError(f"{name} did not list its models within {_LIST_SECONDS:g} seconds.", "network") from None
+        raise ModelError(
+            f"{model.name.removesuffix(':')} did not list its models within {_LIST_SECONDS:g} seconds.", "network"
+        ) from None
     finally:
         await model.close()
 
@@ -169,14 +184,18 @@ def _print_names(names: list[str], *, as_json: bool) -> None:
         click.echo("The host lists no models.", err=True)
 
 
-async def _test(name: str, settings: Models, *, as_json: bool) -> None:
-    from ferrule.models.load import load_model  # only who asks a model pays for these
-    from ferrule.models.model import Again
+def _asked(name: str | None, flag: str | None, settings: Models) -> Model:
+    from ferrule.models.load import load_model  # only who asks a model pays for it
+
+    # Whoever tests wants to hear at once what is wrong.
+    return load_model(name or chosen(flag, settings, os.environ).name, msgspec.structs.replace(settings, retries=0))
+
+
+async def _test(model: Model, *, as_json: bool) -> None:
+    from ferrule.models.model import Again  # only who asks a model pays for these
     from ferrule.wire.assemble import Assembler
     from ferrule.wire.turn import Asked, Text, Turn
 
-    # Whoever tests wants to hear at once what is wrong.
-    model = load_model(name, msgspec.structs.replace(settings, retries=0))
     asked = Asked(model="", turns=(Turn("user", (Text("Answer with the one word: ready"),)),), max_tokens=_TEST_TOKENS)
     began, first, answer = time.perf_counter(), 0.0, Assembler()
     try:

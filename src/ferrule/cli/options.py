@@ -1,5 +1,8 @@
 """The options that every command takes, and the engine that they describe."""
 
+import math
+import os
+import stat
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -14,6 +17,25 @@ from ferrule.engine import Engine
 from ferrule.permissions.asker import Asker, Everybody, Nobody
 
 F = TypeVar("F", bound=Callable[..., Any])
+_COMPLETED = 100
+_PATIENCE_SECONDS = 3.0
+"""So long the first byte on standard input may take. Some programs hand a pipe to whatever they start, and never write
+into it or close it."""
+
+
+def _answer(ctx: click.Context, option: click.Parameter, said: bool) -> None:  # noqa: FBT001 - click's signature
+    """Both are one answer to whatever asks: whoever gives both has made a mistake."""
+    if said and ctx.params.get("answer") is not None:
+        raise click.UsageError("Give --yes or --deny, not both.", ctx)
+    ctx.params["answer"] = option.name if said else ctx.params.get("answer")
+
+
+def _finite(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
+    """No number is ever more than one that is none, and a limit that is never met is no limit."""
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter(f"{value} is no number of that.")
+    return value
+
 
 _OPTIONS = (
     click.option("--dialect", metavar="NAME", help=f"The model family that is spoken: {', '.join(FAMILIES)}."),
@@ -32,20 +54,70 @@ _OPTIONS = (
         metavar="MODE",
         help="What happens where no rule speaks: default, acceptEdits, plan, dontAsk or bypassPermissions.",
     ),
-    click.option("--yes", "answer", flag_value="yes", help="Allow what would ask. It opens no other folder."),
-    click.option("--deny", "answer", flag_value="deny", help="Deny what would ask (the default without a terminal)."),
+    click.option(
+        "--yes",
+        is_flag=True,
+        callback=_answer,
+        expose_value=False,
+        help="Allow what would ask. It opens no other folder.",
+    ),
+    click.option(
+        "--deny",
+        is_flag=True,
+        callback=_answer,
+        expose_value=False,
+        help="Deny what would ask (the default without a terminal).",
+    ),
 )
 
 
+def thread_ids(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """For shells that complete a line: the ids of the newest threads that begin so."""
+    from ferrule.settings import state_folder  # for whoever presses tab
+    from ferrule.support.sqlite import UnusableError
+    from ferrule.workspace.thread_store import ThreadStore
+
+    store = ThreadStore(os.path.join(state_folder(), "threads"))
+    try:
+        return [about.id for about in store.list(limit=_COMPLETED) if about.id.startswith(begun)]
+    except UnusableError:
+        return []
+    finally:
+        store.close()
+
+
 _AGENT_OPTIONS = (
-    click.option("--resume", metavar="ID", default="", help="Go on with this conversation; see `ferrule threads`."),
+    click.option(
+        "--resume",
+        metavar="ID",
+        default="",
+        shell_complete=thread_ids,
+        help="Go on with this conversation; see `ferrule threads`.",
+    ),
     click.option("--continue", "go_on", is_flag=True, help="Go on with the last conversation in this folder."),
     click.option("--max-turns", type=click.IntRange(1), help="How often the model may be asked."),
     click.option("--max-tokens", type=click.IntRange(1), help="How many tokens it may take."),
-    click.option("--max-cost", type=click.FloatRange(0), help="How many dollars it may take."),
-    click.option("--max-seconds", type=click.FloatRange(0, min_open=True), help="How long it may take."),
-    click.option("--record", metavar="FILE", default="", help="Record the conversation in this file."),
-    click.option("--replay", metavar="FILE", default="", help="Play a recorded conversation in the place of a model."),
+    click.option(
+        "--max-cost",
+        "--max-budget-usd",
+        "max_cost",
+        type=click.FloatRange(0),
+        callback=_finite,
+        help="How many dollars it may take.",
+    ),
+    click.option(
+        "--max-seconds", type=click.FloatRange(0, min_open=True), callback=_finite, help="How long it may take."
+    ),
+    click.option(
+        "--record", type=click.Path(), metavar="FILE", default="", help="Record the conversation in this file."
+    ),
+    click.option(
+        "--replay",
+        type=click.Path(),
+        metavar="FILE",
+        default="",
+        help="Play a recorded conversation in the place of a model.",
+    ),
 )
 
 
@@ -74,12 +146,13 @@ def agent_session(
     if replay and model:
         raise click.UsageError("Give --model or --replay, not both.")
     limits = Limits(*(more.pop(f"max_{name}") for name in Limits._fields))
+    ask = more.pop("ask", None) or asker_of(answer, many=True)
     return {
         **more,
         "model": f"scripted:{replay}" if replay else model,
         "resume": "last" if go_on else resume,
         "limits": limits if any(limit is not None for limit in limits) else None,
-        "ask": asker_of(answer, many=True),
+        "ask": ask,
     }
 
 
@@ -132,6 +205,33 @@ def typed_in() -> str:
     except (OSError, ValueError) as error:
         raise click.UsageError(f"Standard input cannot be read: {error}.") from error
     return as_text(raw, "Standard input")
+
+
+def piped_in() -> str:
+    """What stands on standard input beside a task: all of a file or of a pipe, and nothing where there is neither."""
+    try:
+        descriptor = sys.stdin.fileno()
+        kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+    except (AttributeError, OSError, ValueError):
+        return ""
+    if kind == stat.S_IFREG:
+        return typed_in()
+    if kind not in {stat.S_IFIFO, stat.S_IFSOCK}:
+        return ""
+    import select  # for pipes
+
+    try:
+        is_ready = bool(select.select([descriptor], [], [], _PATIENCE_SECONDS)[0])
+    except OSError:  # Windows waits for no pipe
+        return ""
+    if is_ready:
+        return typed_in()
+    click.echo(
+        f"warning: Nothing has come on standard input for {_PATIENCE_SECONDS:g} s, so it is left alone. Where nothing "
+        "is to come, add </dev/null; `ferrule run -` waits for a task that comes slowly.",
+        err=True,
+    )
+    return ""
 
 
 def as_text(raw: bytes, what: str) -> str:

@@ -2,21 +2,27 @@
 
 import asyncio
 import contextlib
-import io
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ferrule.agent.agent import Agent
-from ferrule.agent.events import AgentEvent, Ended, Reason
+from ferrule.agent.events import Ended, Reason
 from ferrule.agent.session import Session
 from ferrule.cli.codes import DONE, FAILED, INTERRUPTED, LIMIT, REFUSED
+from ferrule.cli.fitting import FITTING, Fitting, fitting_options
 from ferrule.cli.loop import finish
-from ferrule.cli.options import agent_options, agent_session, session_options, typed_in
-from ferrule.cli.outbox import Outbox, outbox
+from ferrule.cli.options import agent_options, agent_session, piped_in, session_options, typed_in
+from ferrule.cli.outbox import outbox
+from ferrule.cli.showing import Shown, front, plainly
+from ferrule.core.errors import FerruleError
+
+if TYPE_CHECKING:
+    from ferrule.agent.agent import Agent
+    from ferrule.cli.driven.driver import Driver
+    from ferrule.cli.forming import Form
 
 CODES: dict[Reason, int] = {
     "end": DONE,
@@ -29,27 +35,68 @@ _MOMENT_SECONDS = 1.0
 """So long who reads is waited for where the program is to end."""
 
 
-@click.command("run")
+class Dashed(click.Command):
+    """Says how a task is written that looks like an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        is_task = any(argument.startswith("-") and " " in argument.partition("=")[0] for argument in args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if not is_task:
+                raise
+            how = 'A task that begins with a dash stands at the end, behind --: ferrule run -- "- do this"'
+            raise click.UsageError(f"{error.format_message()} {how}", ctx) from error
+
+
+@click.command("run", cls=Dashed)
 @click.argument("task", required=False)
 @click.option(
     "--output",
+    "--output-format",
+    "output",
     type=click.Choice(["text", "json", "stream-json"]),
     default="text",
     help="What is printed: the answer, one JSON object, or JSON lines as they come.",
 )
 @click.option(
     "--input",
+    "--input-format",
     "given",
     type=click.Choice(["text", "stream-json"]),
     default="text",
     help="How the task comes in: as text, or as JSON lines, which reach the model while it works.",
 )
-@click.option("--partial", is_flag=True, help="With --output stream-json: also every piece of an answer.")
+@click.option(
+    "--partial",
+    "--include-partial-messages",
+    "partial",
+    is_flag=True,
+    help="With --output stream-json: also every piece of an answer.",
+)
 @click.option("--verbose", is_flag=True, help="Show the calls on standard error although it is no terminal.")
+@click.option(
+    "--permission-prompt-tool",
+    "asked",
+    type=click.Choice(["stdio"]),
+    help="With --input stream-json: the program that writes the lines is asked.",
+)
+@click.option(
+    "--json-schema",
+    metavar="JSON",
+    default="",
+    help="The answer is an object of this form, a JSON Schema or its file; --output json has it as structured_output.",
+)
+@click.option("-p", "--print", is_flag=True, hidden=True, expose_value=False, help="Nothing: it is always so.")
+@fitting_options
 @agent_options
 @session_options
-def command(task: str | None, *, output: str, given: str, partial: bool, verbose: bool, **session: Any) -> int:
+def command(
+    task: str | None, *, output: str, given: str, partial: bool, verbose: bool, asked: str | None, **session: Any
+) -> int:
     """Have a model work on TASK until it is done. Without TASK, or with -, it is read from standard input.
+
+    What is piped in beside a TASK belongs to it.
 
     \b
     The answer goes to standard output, and what is done meanwhile to standard error.
@@ -61,7 +108,7 @@ def command(task: str | None, *, output: str, given: str, partial: bool, verbose
     Examples:
       ferrule run "why does test_cart fail?" --model anthropic:claude-opus-5-5
       ferrule run "fix it" --continue --permission-mode acceptEdits --max-turns 30
-      { echo "Review this change:"; git diff; } | ferrule run --output json
+      git diff | ferrule run "review this change" --output json
       ferrule run "list the endpoints" --model ollama:qwen3 --output stream-json
       ferrule run "tidy up" --yes --record tidy.jsonl
       ferrule run "tidy up" --yes --replay tidy.jsonl
@@ -70,14 +117,19 @@ def command(task: str | None, *, output: str, given: str, partial: bool, verbose
         raise click.UsageError("--input stream-json takes no TASK, and needs --output stream-json.")
     if partial and output != "stream-json":
         raise click.UsageError("--partial needs --output stream-json.")
+    if asked and (given != "stream-json" or session["answer"]):
+        raise click.UsageError("--permission-prompt-tool needs --input stream-json, and neither --yes nor --deny.")
+    if session["json_schema"] and output == "text":
+        raise click.UsageError("--json-schema needs --output json or --output stream-json.")
     text = None if given == "stream-json" else _task(task)
     if sys.stdout is None:
         raise click.UsageError("Standard output is closed: nobody would hear the answer.")
     box = outbox() if output != "text" else None
-    write = box.write if box is not None else _write
-    shown = Shown(_front(output, write, partial=partial, verbose=verbose), box, goes_on=text is None)
+    write = box.write if box is not None else plainly
+    work = Work(text, session, write, asks=asked is not None)
+    shown = Shown(front(output, write, partial=partial, verbose=verbose, form=work.form), box, goes_on=text is None)
     try:
-        return finish(_run(text, shown, session))
+        return finish(_run(work, shown))
     except asyncio.CancelledError:
         # Pressed twice, or while nothing ran: all is closed by now.
         raise click.Abort from None
@@ -88,73 +140,11 @@ def _task(task: str | None) -> str:
         if sys.stdin is not None and sys.stdin.isatty():
             raise click.UsageError('There is no task: ferrule run "what to do". `ferrule chat` is for talking.')
         task = typed_in()
+    elif task.strip() and (piped := piped_in()).strip():
+        task = f"{task}\n\n{piped}"
     if not task.strip():
         raise click.UsageError("The task is empty.")
     return task
-
-
-def _front(
-    output: str, write: Callable[[bytes], None], *, partial: bool, verbose: bool
-) -> Callable[[AgentEvent], None]:
-    if output == "text":
-        from ferrule.cli.told import Told  # for people
-
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="replace")  # what an old locale cannot say does not end the work
-        shows_work = verbose or (sys.stderr is not None and sys.stderr.isatty())
-        return Told(is_live=sys.stdout.isatty(), shows_work=shows_work).put
-    from ferrule.cli.stream_json import StreamJson, line_of  # for programs
-
-    if output == "stream-json":
-        return StreamJson(write, partial=partial).put
-    last = StreamJson(lambda _: None)
-
-    def put(event: AgentEvent) -> None:
-        last.put(event)
-        if isinstance(event, Ended) and last.result is not None:
-            write(line_of(last.result))
-            last.result = None
-
-    return put
-
-
-def _write(line: bytes) -> None:
-    sys.stdout.buffer.write(line)
-    sys.stdout.buffer.flush()
-
-
-class Shown:
-    """Shows events until nobody looks any more; the work ends then."""
-
-    def __init__(self, put: Callable[[AgentEvent], None], box: Outbox | None, *, goes_on: bool) -> None:
-        """`goes_on`: a prompt that has ended may be followed by another one."""
-        self._put = put
-        self._box = box
-        self._goes_on = goes_on
-        if box is not None:
-            box.broke = self._broke
-        self.stop: Callable[[], None] = lambda: None
-        self.broken: OSError | None = None
-
-    def put(self, event: AgentEvent) -> None:
-        if self.broken is not None:
-            return
-        try:
-            self._put(event)
-        except OSError as error:
-            # Raised here, it would end a call or a writer of the store, and not the work.
-            self._broke(error, is_over=isinstance(event, Ended) and not self._goes_on)
-
-    async def drained(self, seconds: float | None = None) -> None:
-        """Wait for whoever reads, at most so long."""
-        if self._box is not None and self.broken is None:
-            await self._box.drained(seconds)
-
-    def _broke(self, error: OSError, *, is_over: bool = False) -> None:
-        self.broken = error
-        if not is_over:
-            self.stop()
 
 
 class Stopping:
@@ -176,38 +166,85 @@ class Stopping:
             self._task.cancel()
 
 
-async def _run(task: str | None, shown: Shown, options: dict[str, Any]) -> int:
+class Work:
+    """What is to be done, and what the session for it is given."""
+
+    def __init__(
+        self, task: str | None, options: dict[str, Any], write: Callable[[bytes], None], *, asks: bool
+    ) -> None:
+        """Without a `task` it comes in as lines; `asks`: whoever writes them answers questions too."""
+        self.task = task
+        self.fitting = Fitting(**{name: options.pop(name) for name in FITTING})
+        self.form = _form(options.pop("json_schema"), self.fitting, options)
+        self.options = options if (mode := self.fitting.mode) is None else {**options, "mode": mode}
+        self.write = write
+        self.asks = asks
+
+
+def _form(text: str, fitting: Fitting, options: dict[str, Any]) -> "Form | None":
+    """The form that the answer is to have, if it is; the session is given what that needs."""
+    if not text:
+        return None
+    from ferrule.cli.forming import Form  # for programs
+
+    form = Form(text)
+    fitting.append(form.words)
+    tool = form.tool()
+    fitting.extra = (tool.name,)
+    options |= {"tools": (tool,), "hooks": (form.hook(),)}
+    return form
+
+
+async def _run(work: Work, shown: Shown) -> int:
     """Work on the task, or on what comes in as lines."""
     stopping = Stopping()
     shown.stop = stopping.press
     with _interrupts(stopping.press):
         try:
-            ended = await _worked(task, shown, stopping, options)
+            ended = await (_lines(work, shown, stopping) if work.task is None else _worked(work, shown, stopping))
             await shown.drained(_MOMENT_SECONDS if stopping.pressed > 1 else None)
         except asyncio.CancelledError:
             if shown.broken is None:
                 await shown.drained(_MOMENT_SECONDS)
                 raise
+        except (FerruleError, click.ClickException):
+            await shown.drained(_MOMENT_SECONDS)
+            raise
     if shown.broken is not None:
         raise shown.broken
+    if ended.reason == "end" and work.form is not None and work.form.value is None:
+        return LIMIT
     return CODES.get(ended.reason, LIMIT)
 
 
-async def _worked(task: str | None, shown: Shown, stopping: Stopping, options: dict[str, Any]) -> Ended:
-    async with Session(**agent_session(**options), on_event=shown.put) as session:
+async def _lines(work: Work, shown: Shown, stopping: Stopping) -> Ended:
+    from ferrule.cli.driven.driver import Driver  # for programs that talk
+
+    may_bypass = work.options["permission_mode"] == "bypassPermissions"
+    async with Driver(work.write, may_bypass=may_bypass) as driver:
+        work.options = driver.prepare(work.fitting, work.options, asks=work.asks)
+        with driver.telling():
+            return await _worked(work, shown, stopping, driver)
+
+
+async def _worked(work: Work, shown: Shown, stopping: Stopping, driver: "Driver | None" = None) -> Ended:
+    async with Session(**agent_session(**work.options), on_event=shown.put) as session:
         try:
             stopping.agent = session.agent
-            ended = await (session.agent.run(task) if task is not None else _talk(session.agent))
+            work.fitting.fit(session)
+            if driver is not None:
+                ended = await driver.work(session)
+            else:
+                assert work.task is not None
+                ended = await session.agent.run(work.task)
+            from ferrule.cli.leaving import left_running  # when all is done
+
+            if sentence := left_running(session.engine):
+                click.echo(f"warning: {sentence}", err=True)
         finally:
             stopping.is_closing = True
     stopping.is_closing = False
     return ended
-
-
-async def _talk(agent: Agent) -> Ended:
-    from ferrule.cli.inbox import Inbox, descriptor  # for programs that talk
-
-    return await Inbox(agent, descriptor()).work()
 
 
 @contextlib.contextmanager

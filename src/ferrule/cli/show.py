@@ -11,6 +11,8 @@ import msgspec
 from ferrule.core.reply import Reply, spoken
 
 _COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36, "dim": 2, "bold": 1}
+_STEERING = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *range(0x2028, 0x202F), *range(0x2066, 0x206A))}
+"""Characters that JSON lets stand as they are: controls of eight bits, ends of lines, directions of writing."""
 
 
 def coloured(stream: TextIO | None = None) -> bool:
@@ -26,7 +28,12 @@ def paint(text: str, colour: str, stream: TextIO | None = None) -> str:
 
 def indented(value: object) -> str:
     """A value as JSON that people can read."""
-    return msgspec.json.format(msgspec.json.encode(value)).decode()
+    return shown_json(msgspec.json.format(msgspec.json.encode(value)).decode())
+
+
+def shown_json(text: str) -> str:
+    """The same JSON, with escapes for what steers a terminal, or is the end of a line to some readers."""
+    return text.translate(_STEERING)
 
 
 def paint_diff(text: str) -> str:

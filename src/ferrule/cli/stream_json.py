@@ -3,8 +3,9 @@
 import os
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ferrule.agent.budget import added
 from ferrule.agent.events import (
     AgentEvent,
     Began,
@@ -21,11 +22,17 @@ from ferrule.agent.events import (
     TurnEnded,
     Warned,
 )
+from ferrule.cli.endings import UNFORMED, WHY
+from ferrule.cli.pieces import Pieces
+from ferrule.cli.show import shown_json
 from ferrule.core.events import Done, Reported
 from ferrule.wire.anthropic import results_out, said_out
 from ferrule.wire.content import json_text
-from ferrule.wire.turn import Result, Text, Use
+from ferrule.wire.turn import Result, Text, Usage, Use
 from ferrule.wire.wire import result_of
+
+if TYPE_CHECKING:
+    from ferrule.cli.forming import Form
 
 _SUBTYPES: dict[Reason, str] = {
     "end": "success",
@@ -36,15 +43,18 @@ _SUBTYPES: dict[Reason, str] = {
     "loop": "error_loop",
     "length": "error_max_output_tokens",
 }
+_VERSION = "2.0.0"
+"""Of the program whose form this is: clients look which one they talk to."""
 _NOT_MADE = "The call was not made."
 
 
 class StreamJson:
     """Puts events into lines. Helpers' messages name the call that has started them, as `parent_tool_use_id`."""
 
-    def __init__(self, write: Callable[[bytes], None], *, partial: bool = False) -> None:
-        """`partial`: every piece of an answer is a line too."""
+    def __init__(self, write: Callable[[bytes], None], *, partial: bool = False, form: "Form | None" = None) -> None:
+        """`partial`: every piece of an answer is a line too. `form` has the answer that is given in one."""
         self._write = write
+        self._form = form
         self._pieces: dict[str, Pieces] | None = {} if partial else None
         self._parents: dict[str, str] = {}
         self._session = ""
@@ -56,11 +66,16 @@ class StreamJson:
         """The calls of each conversation that have no result yet."""
         self._asked: dict[str, float] = {}
         self._asking_seconds = 0.0
+        self._stop_reason: str | None = None
+        self._by_model: dict[str, Usage] = {}
+        """What each model has taken for this prompt, subagents' too."""
         self.result: dict[str, Any] | None = None
         """The last line, once there is one."""
 
     def put(self, event: AgentEvent) -> None:
         thread = event.thread
+        if self._form is not None:
+            self._form.put(event)
         if isinstance(event, Began):
             self._begin(event)
         elif isinstance(event, TurnBegan):
@@ -121,6 +136,7 @@ class StreamJson:
                 "apiKeySource": "none",
                 "output_style": "default",
                 "dialect": event.dialect,
+                "claude_code_version": _VERSION,
             },
             event.thread,
         )
@@ -133,6 +149,9 @@ class StreamJson:
         self._asking_seconds += time.monotonic() - self._asked.pop(thread, time.monotonic())
         self._open[thread] = {part.id: part for part in said.parts if isinstance(part, Use)}
         message = said_out(said)
+        self._by_model[said.model] = added(self._by_model.get(said.model, Usage()), said.usage)
+        if thread == self._session:
+            self._stop_reason = message["stop_reason"]
         if self._pieces is not None:
             for one in self._pieces_of(thread).end(message):
                 self._say({"type": "stream_event", "event": one}, thread)
@@ -163,16 +182,23 @@ class StreamJson:
 
     def _end(self, event: Ended) -> None:
         usage = event.spent.usage
+        formed = self._form.value if self._form is not None else None
+        subtype = _SUBTYPES.get(event.reason, "error_during_execution")
+        if self._form is not None and formed is None and event.reason == "end":
+            subtype = "error_max_structured_output_retries"
         self.result = {
             "type": "result",
-            "subtype": _SUBTYPES.get(event.reason, "error_during_execution"),
-            "is_error": event.reason != "end",
+            "subtype": subtype,
+            "is_error": subtype != "success",
             "reason": event.reason,
             "duration_ms": round(event.spent.seconds * 1000),
             "duration_api_ms": round(self._asking_seconds * 1000),
             "num_turns": event.spent.turns,
             "result": event.text,
-            **({"errors": [event.error]} if event.error else {}),
+            "stop_reason": self._stop_reason,
+            # Clients read the list of every end that is no success.
+            **({"errors": [event.error or WHY.get(event.reason, UNFORMED)]} if subtype != "success" else {}),
+            **({"structured_output": formed} if formed is not None else {}),
             "session_id": event.thread,
             "model": self._model,
             "total_cost_usd": event.spent.cost,
@@ -182,15 +208,29 @@ class StreamJson:
                 "cache_read_input_tokens": usage.cache_read,
                 "cache_creation_input_tokens": usage.cache_write,
             },
+            "modelUsage": self._models(event.spent.cost),
             "permission_denials": self._denied,
             "uuid": _uuid(),
         }
-        self._denied, self._asking_seconds = [], 0.0
+        self._denied, self._asking_seconds, self._stop_reason, self._by_model = [], 0.0, None, {}
         self._write(line_of(self.result))
 
-    def _pieces_of(self, thread: str) -> "Pieces":
+    def _models(self, cost: float | None) -> dict[str, Any]:
+        """What each model has taken; what it cost is known only where there is one."""
+        return {
+            model: {
+                "inputTokens": max(0, usage.input - usage.cache_read - usage.cache_write),
+                "outputTokens": usage.output,
+                "cacheReadInputTokens": usage.cache_read,
+                "cacheCreationInputTokens": usage.cache_write,
+                "costUSD": cost if len(self._by_model) == 1 else None,
+            }
+            for model, usage in self._by_model.items()
+        }
+
+    def _pieces_of(self, thread: str) -> Pieces:
         assert self._pieces is not None
-        return self._pieces.setdefault(thread, Pieces())
+        return self._pieces.setdefault(thread, Pieces(self._model))
 
     def _warn(self, sentence: str, thread: str) -> None:
         self._say({"type": "system", "subtype": "warning", "message": sentence}, thread)
@@ -203,54 +243,10 @@ class StreamJson:
         self._write(line_of({**line, **about}))
 
 
-class Pieces:
-    """One answer as the events in which the Messages API streams it."""
-
-    def __init__(self) -> None:
-        self._index = -1
-        self._kind = ""
-
-    def more(self, kind: str, text: str) -> list[dict[str, Any]]:
-        """More of its words, or of its thinking."""
-        events = []
-        if kind != self._kind:
-            events = [*self._begin(), *self._block({"type": kind, kind: ""})]
-            self._kind = kind
-        return [*events, self._delta({"type": f"{kind}_delta", kind: text})]
-
-    def end(self, message: dict[str, Any]) -> list[dict[str, Any]]:
-        """The calls, which are told whole, and the end."""
-        events = self._begin()
-        for block in message["content"]:
-            if block["type"] == "tool_use":
-                self._kind = "tool_use"
-                events += self._block({**block, "input": {}})
-                events.append(self._delta({"type": "input_json_delta", "partial_json": json_text(block["input"])}))
-        events += self._close()
-        stop = {"stop_reason": message["stop_reason"], "stop_sequence": None}
-        return [*events, {"type": "message_delta", "delta": stop, "usage": message["usage"]}, {"type": "message_stop"}]
-
-    def _begin(self) -> list[dict[str, Any]]:
-        if self._index >= 0:
-            return []
-        message = {"type": "message", "role": "assistant", "content": []}
-        return [{"type": "message_start", "message": message}]
-
-    def _block(self, block: dict[str, Any]) -> list[dict[str, Any]]:
-        before = self._close()
-        self._index += 1
-        return [*before, {"type": "content_block_start", "index": self._index, "content_block": block}]
-
-    def _close(self) -> list[dict[str, Any]]:
-        return [{"type": "content_block_stop", "index": self._index}] if self._index >= 0 else []
-
-    def _delta(self, delta: dict[str, Any]) -> dict[str, Any]:
-        return {"type": "content_block_delta", "index": self._index, "delta": delta}
-
-
 def line_of(value: dict[str, Any]) -> bytes:
-    """One line; half of a surrogate pair, which models do write, is an escape in it."""
-    return json_text(value).encode() + b"\n"
+    """One line to every reader; half of a surrogate pair, which models do write, is an escape in it."""
+    text = json_text(value)
+    return (text if text.isascii() else shown_json(text)).encode() + b"\n"
 
 
 def _servers(tools: tuple[str, ...]) -> list[dict[str, str]]:

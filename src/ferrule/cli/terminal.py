@@ -10,6 +10,7 @@ from ferrule.permissions.asker import NO, Answer, Question, visible
 
 _MOST_LINES = 24
 _MOST_CHARS = 1600
+_MOST_ROW_CHARS = 4000
 _MOST_READ_BYTES = 1 << 20
 _YES, _ALWAYS, _NO, _ALL, _TELL = ("y", "yes"), ("a", "always"), ("n", "no"), ("s", "show"), ("t", "tell")
 _EDITS = ("e", "edits")
@@ -190,7 +191,14 @@ def preview(question: Question) -> list[str]:
         lines = []  # every command is in the summary
     else:
         lines = _other(question.input)
-    return [visible(line)[:200] for line in lines]
+    return list(map(_row, lines))
+
+
+def _row(line: str) -> str:
+    """A line of what would be written; whoever allows it is told where it goes on."""
+    more = len(line) - _MOST_ROW_CHARS
+    shown = visible(line[:_MOST_ROW_CHARS].replace("\t", "    "))
+    return f"{shown} … {more:,} more characters" if more > 0 else shown
 
 
 def touches(question: Question) -> list[str]:

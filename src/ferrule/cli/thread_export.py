@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from ferrule.cli.show import shown_json
 from ferrule.output.clean import clean
 from ferrule.workspace.thread import when
 from ferrule.workspace.thread_store import Item, Thread
@@ -18,8 +19,8 @@ def exported(thread: Thread, form: str) -> str:
     about = {"thread": thread.about._asdict(), "files": list(thread.files)}
     items = [_entry(item) for item in thread.items]
     if form == "json":
-        return msgspec.json.format(msgspec.json.encode({**about, "items": items})).decode() + "\n"
-    return "".join(msgspec.json.encode(row).decode() + "\n" for row in (about, *items))
+        return shown_json(msgspec.json.format(msgspec.json.encode({**about, "items": items})).decode()) + "\n"
+    return "".join(shown_json(msgspec.json.encode(row).decode()) + "\n" for row in (about, *items))
 
 
 def _entry(item: Item) -> dict[str, Any]:

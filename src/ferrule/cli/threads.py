@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import shutil
+import stat
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import click
 
 from ferrule.cli.codes import DONE, FAILED
+from ferrule.cli.options import thread_ids
 from ferrule.cli.show import columns, indented, paint
 from ferrule.output.clean import clean
 from ferrule.settings import load_settings, state_folder
@@ -103,7 +106,7 @@ def search(*, query: tuple[str, ...], workspace: str, every: bool, children: boo
 
 
 @command.command("show")
-@click.argument("thread", metavar="ID")
+@click.argument("thread", metavar="ID", shell_complete=thread_ids)
 @click.option("--full", is_flag=True, help="With all that calls were given and came back with.")
 def show(*, thread: str, full: bool) -> int:
     """Print a thread: who said what, and each call in a line."""
@@ -111,18 +114,18 @@ def show(*, thread: str, full: bool) -> int:
 
     loaded = _load(thread)
     about = loaded.about
-    click.echo(paint(clean(about.title) or about.id, "bold"))
-    click.echo(paint(", ".join(filter(None, _facts(about))), "dim"))
+    rows = [paint(clean(about.title) or about.id, "bold"), paint(", ".join(filter(None, _facts(about))), "dim")]
     for message in messages(loaded.items):
         head, _, body = clean(render(message, full=full)).partition("\n")
-        click.echo(f"\n{paint(head, 'green' if message.speaker == 'user' else 'cyan')}\n{body}")
+        rows.append(f"\n{paint(head, 'green' if message.speaker == 'user' else 'cyan')}\n{body}")
+    _paged("\n".join(rows))
     if loaded.skipped:
         click.echo(paint(f"warning: the last {loaded.skipped} entries are damaged.", "yellow"), err=True)
     return DONE
 
 
 @command.command("export")
-@click.argument("thread", metavar="ID")
+@click.argument("thread", metavar="ID", shell_complete=thread_ids)
 @click.option(
     "--format",
     "form",
@@ -145,6 +148,8 @@ def export(*, thread: str, form: str, path: str | None, force: bool) -> int:
         # It may hold secrets, so it is for the user alone.
         flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
         with open(os.open(path, flags, 0o600), "w", encoding="utf-8", newline="\n") as file:
+            if os.name == "posix" and stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                os.fchmod(file.fileno(), 0o600)  # also where it was there, for all to read
             file.write(text)
     except FileExistsError:
         raise click.UsageError(f"{path} is there already; --force writes over it.") from None
@@ -153,10 +158,12 @@ def export(*, thread: str, form: str, path: str | None, force: bool) -> int:
 
 
 @command.command("delete")
-@click.argument("threads", metavar="ID...", nargs=-1, required=True)
+@click.argument("threads", metavar="ID...", nargs=-1, required=True, shell_complete=thread_ids)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(*, threads: tuple[str, ...], yes: bool) -> int:
     """Delete threads and those of their subagents, for good."""
+    from ferrule.cli.thread_deletion import deleted  # for whoever deletes
+
     with _opened() as store:
         wanted = [_meant(store, thread) for thread in dict.fromkeys(threads)]
         for about in wanted:
@@ -167,10 +174,19 @@ def delete(*, threads: tuple[str, ...], yes: bool) -> int:
             if not click.confirm(f"Delete {'it' if len(wanted) == 1 else f'these {len(wanted)}'} for good?"):
                 click.echo("Nothing was deleted.", err=True)
                 return FAILED
-        for about in wanted:
-            store.delete(about.id)
+        deleted(store, [about.id for about in wanted])
     click.echo(f"Deleted {len(wanted)} thread{'' if len(wanted) == 1 else 's'}.")
     return DONE
+
+
+def _paged(text: str) -> None:
+    """Print it; what has no room on a terminal is shown by the user's pager."""
+    lines = shutil.get_terminal_size().lines
+    if not sys.stdout.isatty() or text.count("\n") + 2 < lines:
+        click.echo(text)
+        return
+    os.environ.setdefault("LESS", "FRX")  # in colour, and it stays on the screen
+    click.echo_via_pager(text + "\n")
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from ferrule.agent.events import (
     TurnEnded,
     Warned,
 )
+from ferrule.cli.endings import WHY
 from ferrule.cli.show import paint, plain
 from ferrule.cli.talk.words import checked, noticed
 from ferrule.core.events import Done, Prepared, Reported
@@ -29,17 +30,6 @@ _WIDTH = 120
 _NAME = 40
 _MARKS = {"done": ("✓", "green"), "rejected-by-user": ("⊘", "yellow"), "cancelled": ("■", "yellow")}
 _FAILED = ("✗", "red")
-_WHY = {
-    "length": "The answer was cut off: it was too long. Say `continue` with --continue.",
-    "refused": "The model refused to answer.",
-    "turns": "Stopped: all turns are used. Go on with --continue.",
-    "tokens": "Stopped: all tokens are used. Go on with --continue.",
-    "cost": "Stopped: the money is used. Go on with --continue.",
-    "time": "Stopped: the time is up. Go on with --continue.",
-    "loop": "Stopped: the model made the same call again and again.",
-    "hook": "A hook did not let the task through.",
-    "interrupted": "Interrupted. Go on with --continue.",
-}
 
 
 class Told:
@@ -82,8 +72,9 @@ class Told:
         """What is no answer and no call."""
         match event:
             case Retrying():
-                when = f" Asked again in {event.seconds:.0f} s." if event.seconds >= 1 else " Asked again."
-                self._dim(f"{self._inside(event.thread)}… {_first(event.why)}{when}")
+                # A pipe hears of it too: otherwise nothing tells a long wait from a program that hangs.
+                self._line(self._paint(f"{self._inside(event.thread)}… {again(event)}", "dim"))
+                self._after_work = True
             case ChildBegan():
                 self._began(event)
             case ChildEnded():
@@ -172,8 +163,10 @@ class Told:
             self._out.flush()
         if event.error:
             self._line(f"ferrule: {clean(event.error)}")
-        elif event.reason in _WHY:
-            self._line(f"ferrule: {_WHY[event.reason]}")
+        elif event.reason in WHY:
+            self._line(f"ferrule: {WHY[event.reason]}")
+        elif not event.text.strip():
+            self._warn("The model ended without a word.")
         if self._works:
             self._line("")
             thread = event.thread.split("-", 2)
@@ -241,6 +234,13 @@ def spent(of: Spent) -> str:
     tokens = of.usage.input + of.usage.output
     cost = f", ${of.cost:.4f}" if of.cost is not None else ""
     return f"{of.turns} turn{'s' * (of.turns != 1)}, {tokens:,} tokens{cost}, {seconds(of.seconds)}"
+
+
+def again(event: Retrying) -> str:
+    """Why a model is asked again, and when."""
+    why = _first(event.why).removesuffix(".")
+    when = f" in {event.seconds:.0f} s" if event.seconds >= 1 else ""
+    return f"{why[:1].upper()}{why[1:]}. Asked again{when}."
 
 
 def seconds(took: float) -> str:

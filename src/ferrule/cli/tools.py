@@ -32,7 +32,7 @@ class Actions(click.Command):
 @click.command("tools", cls=Actions)
 @click.argument("action", type=click.Choice(["list", "show"]), default="list")
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print the definitions as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the definitions, or with --tokens the counts, as JSON.")
 @click.option("--wire", metavar="FORMAT", help="Print them exactly as this model API is sent them.")
 @click.option("--tokens", is_flag=True, help="Show what each tool costs the prompt.")
 @click.option("--toolbox", is_flag=True, help="Show the files of your toolboxes, and what became of each.")
@@ -70,7 +70,7 @@ def command(
     if tokens:
         from ferrule.cli.cost import show  # for who wants to know
 
-        show(engine.registry, chosen, wire)
+        show(engine.registry, chosen, wire, as_json=as_json)
     elif wire is not None:
         from ferrule.wire.wire import definition_of, load_wire  # for who looks at what goes over a wire
 

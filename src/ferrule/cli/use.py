@@ -6,6 +6,7 @@ from typing import Any
 import click
 import msgspec
 
+from ferrule.cli.call import show_unused
 from ferrule.cli.codes import DONE, FAILED
 from ferrule.cli.loop import finish
 from ferrule.cli.options import as_text, exit_code, open_engine, session_options, show_report
@@ -74,6 +75,7 @@ async def _used(name: str, given: Sequence[tuple[str, str | None]], session: dic
         entry = registry.resolve(name) if registry.knows(name) else None
         schema = {} if entry is None else entry.face.schema
         (reply,) = await engine.run([Call(name, arguments(given, schema))])
+        show_unused(engine, reply)
     if reply.status == "done":
         return reply, DONE
     return reply, getattr(entry.tool if entry is not None else None, "exit_code", None) or FAILED

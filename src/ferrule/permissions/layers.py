@@ -197,6 +197,11 @@ def said_before(texts: Sequence[str], origin: Origin) -> RuleSet:
     return _listed("allow", texts, origin, source="what you said before", layer="session")
 
 
+def refused(texts: Sequence[str], origin: Origin, *, source: str) -> RuleSet:
+    """What the user does not want in this session."""
+    return _listed("deny", texts, origin, source=source, layer="session")
+
+
 def _listed(action: str, texts: Sequence[str], origin: Origin, *, source: str, layer: Layer) -> RuleSet:
     import json  # as its own reader would get them
 

@@ -1,0 +1,14 @@
+"""What is said of each end that is no success, where nothing more is known about it."""
+
+WHY = {
+    "length": "The answer was cut off: it was too long. Say `continue` with --continue.",
+    "refused": "The model refused to answer.",
+    "turns": "Stopped: all turns are used. Go on with --continue.",
+    "tokens": "Stopped: all tokens are used. Go on with --continue.",
+    "cost": "Stopped: the money is used. Go on with --continue.",
+    "time": "Stopped: the time is up. Go on with --continue.",
+    "loop": "Stopped: the model made the same call again and again.",
+    "hook": "A hook did not let the task through.",
+    "interrupted": "Interrupted. Go on with --continue.",
+}
+UNFORMED = "The model gave no answer in the form that was asked for."

@@ -1,0 +1,76 @@
+"""What `ferrule run` shows of a conversation, in each of its forms, until nobody looks any more."""
+
+import io
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ferrule.agent.events import AgentEvent, Ended
+from ferrule.cli.outbox import Outbox
+
+if TYPE_CHECKING:
+    from ferrule.cli.forming import Form
+
+
+def front(
+    output: str, write: Callable[[bytes], None], *, partial: bool, verbose: bool, form: "Form | None" = None
+) -> Callable[[AgentEvent], None]:
+    if output == "text":
+        from ferrule.cli.told import Told  # for people
+
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")  # what an old locale cannot say does not end the work
+        shows_work = verbose or (sys.stderr is not None and sys.stderr.isatty())
+        return Told(is_live=sys.stdout.isatty(), shows_work=shows_work).put
+    from ferrule.cli.stream_json import StreamJson, line_of  # for programs
+
+    if output == "stream-json":
+        return StreamJson(write, partial=partial, form=form).put
+    last = StreamJson(lambda _: None, form=form)
+
+    def put(event: AgentEvent) -> None:
+        last.put(event)
+        if isinstance(event, Ended) and last.result is not None:
+            write(line_of(last.result))
+            last.result = None
+
+    return put
+
+
+def plainly(line: bytes) -> None:
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
+
+
+class Shown:
+    """Shows events until nobody looks any more; the work ends then."""
+
+    def __init__(self, put: Callable[[AgentEvent], None], box: Outbox | None, *, goes_on: bool) -> None:
+        """`goes_on`: a prompt that has ended may be followed by another one."""
+        self._put = put
+        self._box = box
+        self._goes_on = goes_on
+        if box is not None:
+            box.broke = self._broke
+        self.stop: Callable[[], None] = lambda: None
+        self.broken: OSError | None = None
+
+    def put(self, event: AgentEvent) -> None:
+        if self.broken is not None:
+            return
+        try:
+            self._put(event)
+        except OSError as error:
+            # Raised here, it would end a call or a writer of the store, and not the work.
+            self._broke(error, is_over=isinstance(event, Ended) and not self._goes_on)
+
+    async def drained(self, seconds: float | None = None) -> None:
+        """Wait for whoever reads, at most so long."""
+        if self._box is not None and self.broken is None:
+            await self._box.drained(seconds)
+
+    def _broke(self, error: OSError, *, is_over: bool = False) -> None:
+        self.broken = error
+        if not is_over:
+            self.stop()
