@@ -17,7 +17,7 @@ import time
 FERRULE = [sys.executable, "-m", "ferrule"]
 _LIMIT_SECONDS = 30.0
 _STEERING = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b.|\r")
-_KEYS = {"Enter": "\r", "C-c": "\x03", "C-d": "\x04", "C-u": "\x15"}
+_KEYS = {"Enter": "\r", "C-c": "\x03", "C-d": "\x04", "C-e": "\x05", "C-r": "\x12", "C-u": "\x15"}
 _numbers = itertools.count()
 
 

@@ -19,6 +19,7 @@ class Person:
         self.answers = list(answers)
         self.rows = []
         self.offers = []
+        self.seen_before = []
 
     def print_lines(self, *lines):
         self.rows += map(plain, lines)
@@ -26,7 +27,8 @@ class Person:
     def print(self, text):
         self.rows += text.rstrip("\n").split("\n")
 
-    async def key(self, words, keys):
+    async def key(self, words, keys, *, again=False):
+        self.seen_before.append(again)
         self.offers.append(words + " " + " ".join(f"[{key}]{rest}" for key, rest in keys))
         answer = self.answers.pop(0)
         assert answer in dict(keys), f"{answer} is not offered: {keys}"
@@ -97,6 +99,43 @@ async def test_no_part_of_a_change_is_cut_off_at_the_edge_of_the_screen():
     assert any("evil" in row for row in person.rows)
 
 
+async def test_blanks_hide_nothing_behind_the_edge_of_a_preview():
+    _, person, _ = await asked(question(input={"content": "x = 1" + " " * 600 + "; evil()"}), "n")
+    _, other, _ = await asked(question(input={"content": "x" * 5000}), "s", "n")
+
+    assert any("evil()" in row for row in person.rows)
+    assert any("more line, s shows all" in row for row in other.rows)
+    assert any("1,001 more characters" in row for row in other.rows)
+
+
+async def test_rows_are_counted_as_the_screen_breaks_them():
+    content = "\n".join(["word " * 60] * 30)
+
+    _, person, _ = await asked(question(input={"content": content}), "n")
+
+    assert "[s]how all" in person.offers[0]
+    assert sum("word" in row for row in person.rows) <= 20
+
+
+async def test_tabs_are_shown_as_room():
+    _, person, _ = await asked(question(input={"old": "\tx", "new": "\ty"}), "n")
+
+    assert "    -    x" in person.rows
+    assert "    +    y" in person.rows
+
+
+async def test_several_options_can_be_chosen_as_fast_as_one_can_type():
+    options = (Option("Red"), Option("Blue"))
+    choices = (
+        Choice(id="c", question="Which?", options=options, multiple=True),
+        Choice(id="d", question="And?", options=options),
+    )
+
+    _, person, _ = await asked(question("choose", choices=choices), "1", "2", "d", "1")
+
+    assert person.seen_before == [False, True, True, False]
+
+
 async def test_a_command_is_shown_once_and_whole_with_what_it_touches():
     one = question(
         name="Bash",
@@ -111,6 +150,25 @@ async def test_a_command_is_shown_once_and_whole_with_what_it_touches():
 
     assert person.rows[:3] == ["", "? run `rm -r build`", "    writes build"]
     assert "[a]lways (saves the rule Bash(rm -r build))" in person.offers[0]
+
+
+async def test_the_middle_of_a_long_command_can_be_shown():
+    command = f"echo {'a' * 3000}; touch evil; echo {'b' * 3000}"
+    one = question(name="Bash", summary=f"run `{command}`", touches=(Access.command(command, "/w"),))
+
+    _, person, _ = await asked(one, "s", "n")
+
+    assert any("more characters" in row for row in person.rows)
+    assert any("touch evil" in row for row in person.rows)
+
+
+async def test_a_rule_that_is_saved_for_always_is_seen_whole():
+    rule = f"Bash({'make ' * 30}all)"
+
+    _, person, _ = await asked(question(proposals=(rule,)), "a")
+
+    assert "[a]lways (as said above)" in person.offers[0]
+    assert rule in " ".join(" ".join(person.rows).split())
 
 
 @pytest.mark.parametrize(

@@ -136,3 +136,17 @@ def test_a_long_code_block_is_not_parsed_anew_for_each_of_its_lines(monkeypatch)
 
     assert len(parsed) < 120
     assert blocks.feed("```\n\nafter\n\n") + blocks.end() != []
+
+
+@pytest.mark.parametrize("more", ["", "\n\nThe end."])
+@pytest.mark.parametrize("size", [1, 1000])
+def test_where_a_link_leads_is_not_lost_when_it_is_said_last(more, size):
+    text = f"See [the docs][1] and [2].\n\n[1]: http://a.b/c_d\n[2]: http://e.f\n[3]: http://unused{more}"
+
+    drawn = "".join(
+        Drawer(colour=False, steer=False).markdown(block, 80) for block in streamed(text, [size] * len(text))
+    )
+
+    assert drawn.count("http://a.b/c_d") == 1
+    assert drawn.count("http://e.f") == 1
+    assert "unused" not in drawn

@@ -1,9 +1,10 @@
 """Lines: cut and wrapped by columns, painted, and never able to steer the screen."""
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from ferrule.cli.talk import line as module
 from ferrule.cli.talk.line import (
     BLANK,
     Spaced,
@@ -52,6 +53,7 @@ def test_a_line_is_fitted(parts, width, shown):
 
 @given(TEXTS, st.integers(14, 40))
 def test_a_sentence_takes_as_many_rows_as_it_needs(text, width):
+    assume(wide(plain(line(text))) < 50)  # written out, a text may take more rows than a sentence gets
     rows = [plain(row) for row in laid([sentence(("red", "  ✗ "), f"{text}.")], width)]
 
     assert all(wide(row) <= width for row in rows)
@@ -100,3 +102,30 @@ def test_blank_lines_do_not_follow_each_other():
     assert spaced.rows([BLANK, one]) == [one]
     spaced.wrote("text\n\n")
     assert spaced.rows([BLANK, one]) == [one]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        pytest.param("می‌خواهم", "می‌خواهم", id="a-word-that-is-written-with-a-joiner"),
+        pytest.param("👩\u200d👧", "👩\u200d👧", id="an-emoji-of-two"),
+        pytest.param("rm\u200d -r", "rm\\u200d -r", id="hidden-in-a-command"),
+        pytest.param("é\u200d\u200dé", "é\\u200d\\u200dé", id="more-than-one"),
+        pytest.param("日\u200b本", "日\\u200b本", id="no-joiner"),
+    ],
+)
+def test_joiners_stay_where_they_belong(text, shown):
+    assert plain(line(text)) == shown
+
+
+def test_a_word_without_end_is_measured_once(monkeypatch):
+    measured = []
+
+    def counting(text):
+        measured.append(len(text))
+        return wide(text)
+
+    monkeypatch.setattr(module, "wide", counting)
+
+    assert len(wrapped("x" * 50_000, 50)) == 1000
+    assert sum(measured) < 200_000

@@ -159,6 +159,10 @@ SCREENS = {
         [began(), spoke("A.\n\nB"), told.Retrying(thread=T, why="cut", seconds=2.0, attempt=2)],
         "A.\n\n  ↻ Asking again in 2.0s (try 2): cut. What it said above is void.\n--\n⠋ waiting for the model · 0.0s",
     ),
+    "an-answer-after-a-repetition": (
+        [began(), told.Retrying(thread=T, why="cut", seconds=2.0, attempt=1), spoke("Now")],
+        "  ↻ Asking again in 2.0s (try 1): cut.\n--\nNow\n⠋ writing · 0.0s",
+    ),
     "a-warning-and-a-report": (
         [
             began(),

@@ -124,3 +124,20 @@ def test_a_command_is_found_by_its_name(name, found):
 def test_an_unknown_command_is_told_what_is_near():
     assert commands.unknown("undoo") == "There is no command /undoo. Did you mean /undo?"
     assert commands.unknown("qqqqqq") == "There is no command /qqqqqq. /help lists the commands."
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        pytest.param("/cost", ("cost", ""), id="a-name"),
+        pytest.param("/model a:b ", ("model", "a:b"), id="something-behind-it"),
+        pytest.param("/compact keep\nthe names", ("compact", "keep\nthe names"), id="several-lines-behind-it"),
+        pytest.param("/threads\n/resume", ("threads", "/resume"), id="a-line-break-behind-the-name"),
+        pytest.param("/", ("", ""), id="nothing"),
+        pytest.param("//cost", None, id="two-slashes"),
+        pytest.param("/etc/hosts is odd", None, id="a-path"),
+        pytest.param("cost", None, id="words"),
+    ],
+)
+def test_a_command_is_told_from_words(text, found):
+    assert commands.split(text) == found

@@ -6,11 +6,15 @@ from typing import Protocol
 
 from ferrule.cli.filling import fill
 from ferrule.cli.talk.choosing import choose
-from ferrule.cli.talk.line import BLANK, Line, diff_style, line, wrapped
+from ferrule.cli.talk.line import BLANK, Line, line, visible_rows, whole_rows, wide, wrapped
+from ferrule.cli.talk.whole import is_whole
 from ferrule.cli.terminal import bounded, preview, touches
 from ferrule.permissions.asker import NO, YES, Answer, Question, visible
 
 _MOST_ROWS = 20
+_INDENT = "    "
+_KEY_COLUMNS = 16
+"""What is around the words of a key in a row of its own."""
 _OFFERS = {
     "call": "Allow it?",
     "folder": "Open this folder for the session?",
@@ -31,7 +35,7 @@ class Place(Protocol):
 
     def print_lines(self, *lines: Line) -> None: ...
 
-    async def key(self, words: str, keys: Sequence[tuple[str, str]]) -> str: ...
+    async def key(self, words: str, keys: Sequence[tuple[str, str]], *, again: bool = False) -> str: ...
 
     async def words(self, offer: str) -> str | None: ...
 
@@ -64,8 +68,8 @@ class InPerson:
         """A text in as many rows as it takes."""
         self.say(*(line((style, f"  {row}")) for row in wrapped(visible_rows(text), self._front.width - 4)))
 
-    async def key(self, words: str, keys: Sequence[tuple[str, str]]) -> str:
-        return await self._front.key(words, keys)
+    async def key(self, words: str, keys: Sequence[tuple[str, str]], *, again: bool = False) -> str:
+        return await self._front.key(words, keys, again=again)
 
     async def words(self, offer: str) -> str | None:
         return await self._front.words(offer)
@@ -77,12 +81,12 @@ class InPerson:
         self.say(BLANK, line(("yellow bold", "? "), ("bold", first), *who))
         self.say(*(line("  ", row) for row in rest))
         if question.kind == "plan":
-            self._front.print("\n" + self._markdown(str(question.input.get("plan", ""))) + "\n")
+            self._show_plan(str(question.input.get("plan", "")))
         else:
-            rows = _rows(question)
-            self._show_rows(rows[:_MOST_ROWS])
-            if len(rows) > _MOST_ROWS:
-                self.say(line(("dim", f"    … {len(rows) - _MOST_ROWS:,} more lines, s shows all")))
+            rows, more = self._first(_rows(question))
+            self.say(*rows)
+            if more:
+                self.say(line(("dim", f"    … {more:,} more line{'s' * (more > 1)}, s shows all")))
             elif rows:
                 self.on_shown(question.call_id)
         # A plan's yes allows all of these at once, so that none may be left out.
@@ -91,27 +95,47 @@ class InPerson:
         if question.why:
             self.tell(question.why, "dim")
 
-    def _show_rows(self, rows: list[str]) -> None:
-        """Whole: what is cut off at the edge of the screen would be allowed unseen."""
-        for row in rows:
-            style = diff_style(row)
-            self.say(*(line("    ", (style, part)) for part in wrapped(row, self._front.width - 5)))
+    def _show_plan(self, plan: str) -> None:
+        """Drawn where that shows all of it, else as it was written: what nobody saw would be approved too."""
+        drawn = self._markdown(plan)
+        if is_whole(plan, drawn):
+            self._front.print(f"\n{drawn}\n")
+        else:
+            self.say(BLANK)
+            self.tell(plan)
+            self.say(BLANK)
+
+    def _first(self, rows: list[str]) -> tuple[list[Line], int]:
+        """As many as there is room for, and how many are left.
+
+        They are shown to their ends: what is cut off at the edge of the screen would be allowed unseen.
+        """
+        shown: list[Line] = []
+        for at, row in enumerate(rows):
+            parts = whole_rows([row], _INDENT, self._front.width)
+            if shown and len(shown) + len(parts) > _MOST_ROWS:
+                return shown, len(rows) - at
+            shown += parts
+        return shown, 0
 
     async def _chosen(self, question: Question) -> Answer:
         """Yes, always, no, or why not."""
         rows = _rows(question) if question.kind != "plan" else []
         keys = [("y", "es")]
         if question.kind == "call":
-            keys.append(("a", f"lways ({covers(question)})"))
-        if question.kind == "plan":
+            keys.append(("a", f"lways ({self._covered(question)})"))
+        if question.kind == "plan" and question.input.get("mode", "default") == "default":
             keys.append(("e", "dits too: accept them unasked"))
         keys += [("n", "o"), ("t", "ell the model why not")]
-        if len(rows) > _MOST_ROWS:
+        is_cut = bounded(question.summary) != question.summary
+        if is_cut or self._first(rows)[1]:
             keys.append(("s", "how all"))
         while True:
             key = await self.key(_OFFERS.get(question.kind, "Allow it?"), keys)
             if key == "s":
-                self._show_rows(rows)
+                if is_cut:
+                    self.tell(question.summary)
+                self.say(*whole_rows(rows, _INDENT, self._front.width))
                 self.on_shown(question.call_id)
                 continue
             answer = await self._told() if key == "t" else _answer(key)
@@ -119,6 +143,14 @@ class InPerson:
                 words = answer.message or _SAID.get(key, key)
                 self.say(line(("dim", f"  → {words}")), BLANK)
                 return answer
+
+    def _covered(self, question: Question) -> str:
+        """What "always" would allow; where that is too long for the row of the keys, it is said above them, whole."""
+        words = covers(question)
+        if wide(words) <= self._front.width - _KEY_COLUMNS:
+            return words
+        self.tell(f"Always: {words}.", "dim")
+        return "as said above"
 
     async def _told(self) -> Answer | None:
         """No, with a reason in the person's own words; None where they thought better of it."""
@@ -155,8 +187,3 @@ def covers(question: Question) -> str:
     commands = sum(access.kind == "command" for access in question.touches)
     ran = "this command" if commands == 1 else "these commands"
     return ran if commands else f"every {visible(question.name)} in this session"
-
-
-def visible_rows(text: str) -> str:
-    """A text of several rows in which nothing steers the screen."""
-    return "\n".join(map(visible, text.replace("\t", "    ").split("\n")))

@@ -4,6 +4,7 @@ A block is judged by whole lines only, for a line that goes on may become someth
 block but the last is final: the next one has ended it. The last one is final too where a blank line ends its kind.
 """
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -24,12 +25,19 @@ def parser() -> "MarkdownIt":
     return MarkdownIt("commonmark", {"html": False}).enable("strikethrough").enable("table")
 
 
+@cache
+def _label() -> re.Pattern[str]:
+    return re.compile(r" {0,3}\[([^\[\]\n]{1,200})\]")
+
+
 class Blocks:
     """One answer's text. `feed` gives back the blocks that are finished, `end` what is left."""
 
     def __init__(self) -> None:
         self._waiting = ""
         self._definitions = ""
+        self._used: set[str] = set()
+        """What stands in brackets in blocks that are printed already: some of it may name links."""
         self._looked_at = 0
 
     @property
@@ -50,7 +58,13 @@ class Blocks:
         self._looked_at = 0
         out = self._cut()
         left, self._waiting = self._waiting, ""
-        return [*out, *([self._definitions + left.strip("\n") + "\n"] if left.strip() else [])]
+        lines = left.split("\n")
+        spans = [token.map for token in parser().parse(left) if token.level == 0 and token.map]
+        start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
+        out += self._define(lines[:start])
+        block = "\n".join(lines[start:end]).strip("\n")
+        out += [self._with_definitions(block + "\n")] if block.strip() else []
+        return out + self._define(lines[end:])
 
     def drop(self) -> None:
         """What was not finished was never said."""
@@ -76,10 +90,10 @@ class Blocks:
         for token, start, end in zip(tokens, starts, ends, strict=True):
             if end == start:
                 break
-            self._define(lines[done:start])
+            out += self._define(lines[done:start])
             assert token.map is not None
             done = min(token.map[1], end)
-            out.append(self._definitions + "\n".join(lines[start:done]).rstrip() + "\n")
+            out.append(self._with_definitions("\n".join(lines[start:done]).rstrip() + "\n"))
         if out:
             while done < len(lines) and not lines[done].strip():
                 done += 1
@@ -87,8 +101,18 @@ class Blocks:
             self._looked_at = 0
         return out
 
-    def _define(self, rows: list[str]) -> None:
-        """Rows between two blocks are blank or define links, which the blocks that come after may use."""
+    def _with_definitions(self, block: str) -> str:
+        if "[" in block and len(self._used) < _MOST_DEFINITIONS:
+            self._used.update(label.casefold() for label in _label().findall(block))
+        return self._definitions + block
+
+    def _define(self, rows: list[str]) -> list[str]:
+        """Rows between two blocks are blank or define links, which the blocks that come after may use.
+
+        What a link in an earlier block leads to was not known when that was printed: it is said now.
+        """
         text = "\n".join(rows).strip()
         if text and len(self._definitions) + len(text) < _MOST_DEFINITIONS:
             self._definitions += text + "\n\n"
+        late = [row.strip() for row in rows if (found := _label().match(row)) and found[1].casefold() in self._used]
+        return ["  \n".join(f"`` {row} ``" for row in late) + "\n"] if late else []

@@ -13,11 +13,16 @@ from ferrule.workspace.textfile import is_binary
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
-def changes(journal: Journal, shown: Callable[[str], str]) -> list[str]:
-    """One diff a file, in the order in which they were first written."""
+def changes(journal: Journal, shown: Callable[[str], str], only: str = "") -> list[str]:
+    """One diff a file, in the order in which they were first written; `only` one file, or those in a folder."""
     own = [entry for entry in journal.entries() if journal.wrote(entry)]
-    paths = dict.fromkeys(file.path for entry in own for file in entry.files)
+    paths = dict.fromkeys(file.path for entry in own for file in entry.files if _is_below(file.path, only, shown))
     return [text for path in paths if (text := _of_file(journal, own, path, shown(path)))]
+
+
+def _is_below(path: str, only: str, shown: Callable[[str], str]) -> bool:
+    wanted = os.path.normpath(only)
+    return not only or any(name == wanted or name.startswith(wanted + os.sep) for name in (path, shown(path)))
 
 
 def _of_file(journal: Journal, own: Iterable[Entry], path: str, name: str) -> str:

@@ -4,22 +4,23 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ferrule.agent.events import AgentEvent
 from ferrule.cli.talk import commands
 from ferrule.cli.talk.commands import Again, Leave, Next
 from ferrule.cli.talk.front import Front
-from ferrule.cli.talk.line import Line, fitted, line, painted, sentence, wrapped
+from ferrule.cli.talk.line import Line, line, sentence, wrapped
 from ferrule.cli.talk.lines import Lines, Piece, Prose
-from ferrule.cli.talk.markdown import Drawer
+from ferrule.cli.talk.live import MOST_COLUMNS, Live
 from ferrule.cli.talk.status import OPENING, home_short, status
 from ferrule.cli.talk.tail import tail
 from ferrule.core.errors import FerruleError
 from ferrule.core.planning import Planning
 
-_MOST_COLUMNS = 110
-"""Prose in longer lines is hard to read."""
+if TYPE_CHECKING:
+    from ferrule.cli.talk.markdown import Drawer
 
 
 class Session(Protocol):
@@ -48,7 +49,6 @@ class Chat:
     def __init__(self, front: Front, opening: Opening, *, first: Again) -> None:
         self.front = front
         self.lines = Lines(time.monotonic)
-        self.drawer = Drawer(colour=front.colour, steer=front.steer)
         self._opening = opening
         self._next = first
         self._typed: asyncio.Queue[str] = asyncio.Queue()
@@ -58,15 +58,17 @@ class Chat:
         self._thread = ""
         self._chosen = first.dialect
         """The dialect that the user has asked for, if any."""
+        self._named_mode = first.permission_mode
+        """The permission mode that they have named, if any."""
         self._was: Again | None = None
         """How the last session was when it was left; None for the first one."""
         self._said = False
         """Was anything said in this conversation, here?"""
         self._is_open = False
-        self._drawn: tuple[tuple[Any, ...], list[str]] = (), []
-        front.live = self._live
+        self._live = Live(self.lines, self._tail, time.monotonic, colour=front.colour)
+        front.live = self._live.rows
         front.status = self._status
-        front.on_line = self._heard
+        front.on_line = self.heard
         front.on_interrupt = self._interrupt
 
     async def talk(self) -> int:
@@ -105,8 +107,17 @@ class Chat:
         """Something to know, in as many rows as it takes."""
         self.say(*(line(("dim", f"  {row}")) for row in wrapped(sentence, self.front.width - 4)))
 
+    @cached_property
+    def _drawer(self) -> "Drawer":
+        from ferrule.cli.talk.markdown import Drawer  # which takes as long to load as the prompt does without it
+
+        return Drawer(colour=self.front.colour, steer=self.front.steer)
+
+    def _tail(self, source: str, width: int, most_rows: int) -> list[str]:
+        return self._drawer.tail(source, width, most_rows)
+
     def markdown(self, source: str, *, dim: bool = False) -> str:
-        return self.drawer.markdown(source, min(self.front.width - 1, _MOST_COLUMNS), dim=dim)
+        return self._drawer.markdown(source, min(self.front.width - 1, MOST_COLUMNS), dim=dim)
 
     def mode(self) -> str:
         """The permission mode, as the user calls it."""
@@ -117,11 +128,12 @@ class Chat:
         """What a session that is opened again goes on with: this conversation, if anything was said."""
         return str(self.session.agent.thread) if self.session.agent.turns else ""
 
-    async def stoppable(self, work: Awaitable[Any]) -> Any:
-        """Wait for something that ctrl-C stops."""
+    async def stoppable(self, work: Awaitable[Any], doing: str = "") -> Any:
+        """Wait for something that ctrl-C stops; None where it did."""
         self._working = asyncio.ensure_future(work)
         try:
-            await asyncio.wait({self._working})
+            with self._live.doing(doing):
+                await asyncio.wait({self._working})
             return None if self._working.cancelled() else self._working.result()
         finally:
             if not self._working.done():
@@ -173,8 +185,9 @@ class Chat:
         while True:
             self.front.ready()
             text = await self._typed.get()
-            if text.startswith("/") and not text.startswith("//"):
-                led = await self._command(text[1:])
+            self._live.ahead.remove(text)
+            if (asked := commands.split(text)) is not None:
+                led = await self._command(*asked)
                 if isinstance(led, Leave):
                     return None
                 if led is not None:
@@ -184,6 +197,15 @@ class Chat:
                 self.lines.printed()
                 self._said = True
                 await self.stoppable(self.session.agent.run(text))
+                self._put_back()
+
+    def _put_back(self) -> None:
+        """What the model has not heard goes back to whoever wrote it: it may not be meant any more."""
+        talk, unheard = self.session.agent.talk, self.lines.queued
+        if unheard:
+            talk.steering = [text for text in talk.steering if text not in unheard]
+            self.lines.queued = []
+            self.front.put_back("\n".join(unheard))
 
     def _meant(self, led: Again) -> Again:
         """What was not said stays as it was."""
@@ -192,25 +214,32 @@ class Chat:
         self._chosen = led.dialect or self._chosen
         # A new conversation speaks what its model knows best, unless the user has said otherwise. Plan mode stays on.
         dialect = led.dialect or (spoken if led.resume else self._chosen)
-        return Again(led.resume, dialect, led.permission_mode or self.mode(), model)
+        self._named_mode = led.permission_mode or self._named_mode
+        goes_elsewhere = bool(led.resume) and led.resume != self.going_on()
+        # Where the user has named no mode, another conversation that was left in plan mode plans on.
+        is_open = goes_elsewhere and self._named_mode is None and self.mode() != "plan"
+        return Again(led.resume, dialect, led.permission_mode or (None if is_open else self.mode()), model)
 
-    async def _command(self, text: str) -> Next:
-        self.front.echo(f"/{text.strip()}")
+    async def _command(self, name: str, rest: str) -> Next:
+        self.front.echo(f"/{name} {rest}".rstrip())
         self.lines.printed()
-        name, _, rest = text.strip().partition(" ")
-        found = commands.found(name.lower())
-        if found is None:
-            skill = self._skill(name)
-            if skill:
-                self._typed.put_nowait(f"Use the skill {skill}{': ' if rest.strip() else '.'}{rest.strip()}")
-            else:
-                self.note(commands.unknown(name))
-            return None
+        found = commands.found(name)
         try:
-            return await found.run(self, rest.strip())
+            if found is None:
+                self._unknown(name, rest)
+            elif rest and not found.takes:
+                self.note(f"/{name} takes nothing behind it, so nothing was done.")
+            else:
+                return await found.run(self, rest)
         except FerruleError as error:
             self.note(str(error))
-            return None
+        return None
+
+    def _unknown(self, name: str, rest: str) -> None:
+        if any(one == name for one, _ in self.skills()):
+            self.heard(f"Use the skill {name}{': ' if rest else '.'}{rest}")
+        else:
+            self.note(commands.unknown(name))
 
     def skills(self) -> list[tuple[str, str]]:
         """The skills that a user may start by name, with what each is for."""
@@ -224,30 +253,32 @@ class Chat:
             return []
         return [(one.name, one.description) for one in found if one.for_user and one.for_model]
 
-    def _skill(self, name: str) -> str:
-        return next((one for one, _ in self.skills() if one == name), "")
-
-    def _heard(self, text: str) -> None:
+    def heard(self, text: str) -> None:
         """A line was sent."""
         if not self._is_open or not self.session.agent.is_running:
             self._typed.put_nowait(text)
-        elif text.startswith("/") and not text.startswith("//"):
-            found = commands.found(text[1:].partition(" ")[0].lower())
-            if found is not None and found.while_running:
-                task = asyncio.ensure_future(self._aside(text[1:]))
-                self._asides.add(task)
-                task.add_done_callback(self._asides.discard)
-            elif found is not None and found.run is commands.leave:
-                self.front.leave()
-            else:
-                self.note("That can be done when the agent is done; ctrl-C stops it.")
+            self._live.ahead.append(text)
+        elif (asked := commands.split(text)) is not None:
+            self._beside(*asked)
         else:
             self.lines.queued.append(text)
             self.session.agent.steer(text)
             self.front.refresh()
 
-    async def _aside(self, text: str) -> None:
-        await self._command(text)
+    def _beside(self, name: str, rest: str) -> None:
+        """A command while the agent works."""
+        found = commands.found(name)
+        if found is not None and found.run is commands.leave:
+            self.front.leave()
+        elif found is None or found.while_running or (found.looks_alone and not rest):
+            task = asyncio.ensure_future(self._aside(name, rest))
+            self._asides.add(task)
+            task.add_done_callback(self._asides.discard)
+        else:
+            self.note(f"/{name} can be used when the agent is done; ctrl-C stops it.")
+
+    async def _aside(self, name: str, rest: str) -> None:
+        await self._command(name, rest)
 
     def _interrupt(self) -> bool:
         if self._is_open and self.session.agent.is_running:
@@ -257,23 +288,6 @@ class Chat:
             self._working.cancel()
             return True
         return False
-
-    def _live(self, width: int, most_rows: int) -> list[str]:
-        rows = self.lines.live()[-most_rows:]
-        if not rows and not self.lines.unfinished:
-            return []
-        below = painted((fitted(one, width) for one in rows), colour=self.front.colour).split("\n")[:-1]
-        room = most_rows - len(below) - 2
-        above = self._tail(self.lines.unfinished, min(width, _MOST_COLUMNS), room) if room > 0 else []
-        if above:
-            return ["", *above, "", *below]
-        return below if self.lines.is_after_tools else ["", *below]
-
-    def _tail(self, *drawn: Any) -> list[str]:
-        """The unfinished block; drawn anew only when it has changed."""
-        if self._drawn[0] != drawn:
-            self._drawn = drawn, self.drawer.tail(*drawn)
-        return self._drawn[1]
 
     def _status(self) -> list[Line]:
         return status(self.session.agent, self.session.engine, self.mode()) if self._is_open else OPENING

@@ -15,7 +15,7 @@ class Person(Protocol):
 
     def tell(self, text: str, style: str = "") -> None: ...
 
-    async def key(self, words: str, keys: Sequence[tuple[str, str]]) -> str: ...
+    async def key(self, words: str, keys: Sequence[tuple[str, str]], *, again: bool = False) -> str: ...
 
     async def words(self, offer: str) -> str | None: ...
 
@@ -45,6 +45,7 @@ async def _one(choice: Choice, person: Person) -> tuple[str, ...] | None:
     """The labels, or own words; empty for one that is left open, None for no answer at all."""
     numbers = [str(at) for at in range(1, min(9, len(choice.options)) + 1)]
     chosen: list[str] = []
+    again = False
     while True:
         keys = [(number, "") for number in numbers]
         if choice.multiple and numbers:
@@ -53,7 +54,8 @@ async def _one(choice: Choice, person: Person) -> tuple[str, ...] | None:
             keys.append(("o", "wn words"))
         keys += [("l", "eave open"), ("n", "o answer")]
         have = f" (chosen: {', '.join(sorted(chosen))})" if chosen else ""
-        key = await person.key(f"{'Choose any' if choice.multiple else 'Choose one'}{have}:", keys)
+        key = await person.key(f"{'Choose any' if choice.multiple else 'Choose one'}{have}:", keys, again=again)
+        again = True
         if key in numbers and choice.multiple:
             chosen.remove(key) if key in chosen else chosen.append(key)
         elif key in numbers:

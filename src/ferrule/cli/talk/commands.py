@@ -1,5 +1,6 @@
 """The commands after a slash: which there are, and finding the one that is meant."""
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,12 +37,22 @@ class Command(NamedTuple):
     takes: str = ""
     while_running: bool = False
     """Can it be used while the agent works?"""
+    looks_alone: bool = False
+    """Does it only look, and so at any time, where nothing is said behind it?"""
+
+
+def split(text: str) -> tuple[str, str] | None:
+    """The name of a command and what is said behind it; None where a line is for the model, such as a path."""
+    if not text.startswith("/") or text.startswith("//"):
+        return None
+    name, *rest = re.split(r"\s+", text[1:].rstrip(), maxsplit=1)
+    return None if "/" in name else (name, rest[0] if rest else "")
 
 
 def found(name: str) -> Command | None:
     """By its name, or by the beginning of only one."""
     known = commands()
-    name = {"quit": "exit", "new": "clear", "mode": "permissions"}.get(name, name)
+    name = {"quit": "exit", "new": "clear", "mode": "permissions"}.get(name.lower(), name.lower())
     if name in known:
         return known[name]
     alike = [one for one in known if one.startswith(name)] if name else []
@@ -61,14 +72,19 @@ def commands() -> dict[str, Command]:
 
     return {
         "help": Command("This list, and the keys.", show_help, while_running=True),
-        "model": Command("Show the model, or use another one.", steering.model, "[NAME]"),
-        "dialect": Command("Show the dialect, or speak another one.", steering.dialect, "[NAME]"),
+        "model": Command("Show the model, or use another one.", steering.model, "[NAME]", looks_alone=True),
+        "dialect": Command("Show the dialect, or speak another one.", steering.dialect, "[NAME]", looks_alone=True),
         "tools": Command("The tools that the model has.", looking.tools, while_running=True),
-        "permissions": Command("Show the permission mode, or change it.", steering.permissions, "[MODE]"),
-        "plan": Command("Begin plan mode, or end it: only reading.", steering.plan),
+        "permissions": Command(
+            "Show the permission mode and the rules, or change the mode.",
+            steering.permissions,
+            "[MODE]",
+            looks_alone=True,
+        ),
+        "plan": Command("Begin plan mode, or end it: only reading.", steering.plan, "[TASK]"),
         "undo": Command("Take back the last write.", steering.undo, "[FILE]"),
         "redo": Command("Write again what was undone.", steering.redo, "[FILE]"),
-        "diff": Command("What this session has changed.", looking.diff, while_running=True),
+        "diff": Command("What this session has changed.", looking.diff, "[FILE]", while_running=True),
         "tasks": Command("Commands and subagents in the background, and todos.", looking.tasks, while_running=True),
         "cost": Command("Tokens and money so far.", looking.cost, while_running=True),
         "compact": Command("Sum the conversation up, to make room.", steering.compact, "[FOCUS]"),
@@ -99,6 +115,7 @@ async def leave(chat: "Chat", _: str) -> Next:  # noqa: ARG001 - every command g
 _KEYS = (
     ("Enter", "send; while the agent works, tell it something"),
     ("esc Enter, ctrl-J", "a new line"),
+    ("up, ctrl-R", "what was typed before; look for it"),
     ("@", "a file of the workspace; tab completes"),
     ("ctrl-C", "stop what runs; twice at an empty line, leave"),
     ("ctrl-D", "leave"),

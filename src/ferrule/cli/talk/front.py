@@ -5,6 +5,9 @@ from typing import Protocol
 
 from ferrule.cli.talk.line import Line
 
+TWICE_SECONDS = 3.0
+"""Who presses ctrl-C twice in less than this, with nothing running, wants to leave."""
+
 
 class Front(Protocol):
     """Shows, and hears what is typed."""
@@ -36,8 +39,14 @@ class Front(Protocol):
 
     def leave(self) -> None: ...
 
-    async def key(self, words: str, keys: Sequence[tuple[str, str]]) -> str:
-        """The key that is pressed of those that are offered, each with the rest of what it means."""
+    def put_back(self, text: str) -> None:
+        """What was sent and has not been heard."""
+
+    async def key(self, words: str, keys: Sequence[tuple[str, str]], *, again: bool = False) -> str:
+        """The key that is pressed of those that are offered, each with the rest of what it means.
+
+        `again`: the question is the same as before, and was read then.
+        """
         ...
 
     async def words(self, offer: str) -> str | None:

@@ -6,14 +6,18 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from prompt_toolkit.document import Document
+
 from ferrule.cli.talk.keys import Presses, bindings
-from ferrule.cli.talk.line import BLANK, line, wrapped
+from ferrule.cli.talk.line import BLANK, line, visible_rows, wrapped
 from ferrule.cli.talk.screen import Screen
-from ferrule.permissions.asker import visible
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
     from prompt_toolkit.history import History
+
+_MOST_ECHOED_ROWS = 40
+"""Of a long paste that was sent, more would only push the conversation off the screen."""
 
 
 class Keyboard(Screen):
@@ -32,24 +36,34 @@ class Keyboard(Screen):
 
     def _press(self) -> None:
         self._presses.press()
-        self.hint = ""
+        is_early = bool(self.wants) and not self._presses.is_armed
+        self.hint = "This goes into your message. To answer, pause for a moment first." if is_early else ""
 
     def echo(self, text: str) -> None:
-        first, *rest = wrapped("\n".join(map(visible, text.split("\n"))), self.width - 3)
-        self.print_lines(
-            BLANK, line(("cyan bold", "> "), ("bold", first)), *(line("  ", ("bold", row)) for row in rest), BLANK
-        )
+        first, *rest = wrapped(visible_rows(text, strict=False), self.width - 3)
+        shown = rest if len(rest) <= _MOST_ECHOED_ROWS else rest[: _MOST_ECHOED_ROWS - 1]
+        more = [line(("dim", f"  … {len(rest) - len(shown):,} more rows"))] if len(shown) < len(rest) else []
+        rows = [line("  ", ("bold", row)) for row in shown]
+        self.print_lines(BLANK, line(("cyan bold", "> "), ("bold", first)), *rows, *more, BLANK)
 
     def ready(self) -> None:
         """The input is always there; what stands below it may be new."""
         self.refresh()
 
-    async def key(self, words: str, keys: Sequence[tuple[str, str]]) -> str:
+    def put_back(self, text: str) -> None:
+        """Into the input again, before what is being typed."""
+        below = self.input.text
+        self.input.document = Document(f"{text}\n{below}" if below else text)
+        self.refresh()
+
+    async def key(self, words: str, keys: Sequence[tuple[str, str]], *, again: bool = False) -> str:
         pressed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        _forget_typed()
+        if not again:
+            _forget_typed()
         self.offer = (line(("yellow bold", f"  {words}")), *(line(("bold", f"  [{key}]"), rest) for key, rest in keys))
         self.pressed, self.wants = pressed, frozenset(key for key, _ in keys)
-        self._presses.ask()
+        if not again:
+            self._presses.ask()
         self.refresh()
         try:
             return await pressed

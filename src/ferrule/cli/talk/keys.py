@@ -1,19 +1,20 @@
-"""The keys: Enter sends, esc Enter and ctrl-J begin a new line, ctrl-C stops, ctrl-D leaves."""
+"""The keys: Enter sends, esc Enter and ctrl-J begin a new line, ctrl-R looks back, ctrl-C stops, ctrl-D leaves."""
 
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.filters import Condition, Filter
+from prompt_toolkit.filters import Condition, Filter, is_searching
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
+
+from ferrule.cli.talk.front import TWICE_SECONDS
 
 if TYPE_CHECKING:
     from ferrule.cli.talk.screen import Screen
 
 _QUIET_SECONDS = 0.5
 """Who typed less than this before a question came up, or still types, has not read it: that goes into the input."""
-_TWICE_SECONDS = 3.0
 
 
 class Presses:
@@ -48,7 +49,7 @@ def bindings(screen: "Screen", presses: Presses) -> KeyBindings:
     keys = KeyBindings()
     asked = Condition(lambda: bool(screen.wants) and presses.is_armed)
     _answering(keys, screen, asked)
-    _writing(keys, screen, ~asked, presses.sent)
+    _writing(keys, screen, ~asked & ~is_searching, presses.sent)
     _completing(keys, screen)
     _stopping(keys, screen)
     return keys
@@ -85,8 +86,8 @@ def _writing(keys: KeyBindings, screen: "Screen", free: Filter, sent: Callable[[
         sent()
         _submit(screen)
 
-    @keys.add("escape", "enter")
-    @keys.add("c-j")
+    @keys.add("escape", "enter", filter=~is_searching)
+    @keys.add("c-j", filter=~is_searching)
     def _newline(_: KeyPressEvent) -> None:
         screen.input.insert_text("\n")
 
@@ -106,11 +107,19 @@ def _completing(keys: KeyBindings, screen: "Screen") -> None:
     def _previous(_: KeyPressEvent) -> None:
         screen.input.complete_previous()
 
+    @keys.add("escape", filter=~is_searching)
+    def _escape(_: KeyPressEvent) -> None:
+        """It stops nothing: a slow line may cut an arrow key in two, and its first half is an escape."""
+        if screen.input.complete_state is not None:
+            screen.input.cancel_completion()
+        elif screen.live(screen.width, 1):
+            screen.hint = "ctrl-C stops what runs."
+
 
 def _stopping(keys: KeyBindings, screen: "Screen") -> None:
-    stopped_at = [-_TWICE_SECONDS]
+    stopped_at = [-TWICE_SECONDS]
 
-    @keys.add("c-c")
+    @keys.add("c-c", filter=~is_searching)
     @keys.add("<sigint>")
     def _stop(_: KeyPressEvent) -> None:
         if screen.typed is not None and not screen.typed.done():
@@ -119,13 +128,13 @@ def _stopping(keys: KeyBindings, screen: "Screen") -> None:
             screen.hint = ""
         elif screen.input.text:
             screen.input.reset()
-        elif time.monotonic() - stopped_at[0] < _TWICE_SECONDS:
+        elif time.monotonic() - stopped_at[0] < TWICE_SECONDS:
             screen.leave()
         else:
             stopped_at[0] = time.monotonic()
             screen.hint = "Press ctrl-C again to leave."
 
-    @keys.add("c-d")
+    @keys.add("c-d", filter=~is_searching)
     def _end(_: KeyPressEvent) -> None:
         if screen.input.text:
             screen.input.delete()

@@ -24,7 +24,23 @@ BLANK: Line = ()
 def line(*parts: Part | str) -> Line:
     """A line of parts; what would steer the screen, or end the line, is written out or taken away."""
     pairs = (("", part) if isinstance(part, str) else part for part in parts)
-    return tuple((style, visible(clean(text).replace("\t", _TAB).replace("\n", " "))) for style, text in pairs if text)
+    return tuple((style, _seen(clean(text).replace("\t", _TAB).replace("\n", " "))) for style, text in pairs if text)
+
+
+@cache
+def _joined() -> re.Pattern[str]:
+    return re.compile("(?<=[^\0-\x7f\u200b-\u200f])([\u200c\u200d])(?=[^\0-\x7f\u200b-\u200f])")
+
+
+def _seen(text: str) -> str:
+    """Nothing in it hides; but a joiner stays in a word of a script that is written with it, and in an emoji."""
+    pieces = [text] if text.isascii() else _joined().split(text)
+    return "".join(piece if at % 2 else visible(piece) for at, piece in enumerate(pieces))
+
+
+def visible_rows(text: str, *, strict: bool = True) -> str:
+    """A text of several rows in which nothing steers the screen and, where it is `strict`, nothing hides either."""
+    return "\n".join(map(visible if strict else _seen, text.replace("\t", _TAB).split("\n")))
 
 
 class Sentence(tuple[Part, ...]):
@@ -125,11 +141,10 @@ def wrapped(text: str, width: int) -> list[str]:
         row = ""
         for word in re.split(r"(?<= )", paragraph):
             rest = word
-            if row and wide(row + rest.rstrip()) > width:
+            if row and wide(row) + wide(rest.rstrip()) > width:
                 rows.append(row.rstrip())
                 row = ""
-            while wide(rest.rstrip()) > width:
-                head = _head(rest, width)
+            while len(head := _head(rest, width)) < len(rest.rstrip()):
                 rows.append(head)
                 rest = rest[len(head) :]
             row += rest
@@ -186,6 +201,15 @@ def harmless(text: str) -> str:
 def diff_lines(rows: Sequence[str], indent: str = "    ") -> list[Line]:
     """The rows of a diff in their colours."""
     return [line(indent, (diff_style(row), row)) for row in rows]
+
+
+def whole_rows(rows: Iterable[str], indent: str, width: int) -> list[Line]:
+    """The rows of a diff in their colours, none of them cut at the edge of the screen."""
+    return [
+        line(indent, (diff_style(row), part))
+        for row in rows
+        for part in wrapped(row.replace("\t", _TAB), width - len(indent) - 1)
+    ]
 
 
 def diff_style(row: str) -> str:

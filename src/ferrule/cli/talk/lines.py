@@ -9,7 +9,7 @@ from ferrule.agent import events as told
 from ferrule.cli.talk.blocks import Blocks
 from ferrule.cli.talk.endings import ended
 from ferrule.cli.talk.line import BLANK, Line, diff_lines, line, sentence
-from ferrule.cli.talk.rows import CallRow, ChildRow, call_done, child_done, live_call
+from ferrule.cli.talk.rows import CallRow, ChildRow, busy, call_done, child_done, live_call, queued
 from ferrule.cli.talk.words import about, changed, noticed, seconds, tally, tokens
 from ferrule.core import events as calls
 
@@ -72,9 +72,9 @@ class Lines:
         return self._of_main(event)
 
     def _of_main(self, event: told.AgentEvent) -> list[Piece]:
+        if isinstance(event, told.TurnBegan | told.Spoke | told.Thought | told.Calling):
+            self._waiting = ""  # it answers
         match event:
-            case told.TurnBegan():
-                self._waiting = ""
             case told.Spoke():
                 return [*self._thought_over(), *self._said(self._blocks.feed(event.text))]
             case told.Thought():
@@ -280,10 +280,5 @@ class Lines:
             rows.append(line(("dim", f"  ✻ {last}" if last else "  ✻ Thinking…")))
         if self._since is not None and not any(row.is_asked for row in self._calls.values()):
             what = self._waiting or ("working" if self._calls else "thinking" if not self.unfinished else "writing")
-            rows.append(line(("magenta", f"{_spinner(now)} "), ("dim", f"{what} · {seconds(now - self._since)}")))
-        rows += [line(("cyan", "  ↳ queued: "), ("dim", text)) for text in self.queued]
-        return rows
-
-
-def _spinner(now: float) -> str:
-    return "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"[int(now * 10) % 10]
+            rows.append(busy(what, now - self._since, now))
+        return [*rows, *map(queued, self.queued)]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from ferrule.cli.talk.commands import Next
-from ferrule.cli.talk.line import BLANK, Line, diff_lines, line
+from ferrule.cli.talk.line import BLANK, Line, line, whole_rows
 from ferrule.cli.talk.words import dollars, seconds, tokens
 from ferrule.core.errors import FerruleError, ToolFailure
 from ferrule.core.subagents import Subagents, Worked
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MOST_DIFF_ROWS = 2000
-_MOST_THREADS = 15
+MOST_THREADS = 15
 
 
 async def tools(chat: "Chat", _: str) -> Next:
@@ -33,15 +33,15 @@ async def tools(chat: "Chat", _: str) -> Next:
     return None
 
 
-async def diff(chat: "Chat", _: str) -> Next:
+async def diff(chat: "Chat", rest: str) -> Next:
     from ferrule.cli.talk.changes import changes  # for who wants to see it
 
     engine = chat.session.engine
-    texts = await asyncio.to_thread(changes, engine.need(Journal), engine.jail.shown)
+    texts = await asyncio.to_thread(changes, engine.need(Journal), engine.jail.shown, rest)
     rows = [row for text in texts for row in text.rstrip("\n").split("\n")]
-    chat.say(BLANK, *diff_lines(rows[:_MOST_DIFF_ROWS], "  "))
+    chat.say(BLANK, *whole_rows(rows[:_MOST_DIFF_ROWS], "  ", chat.front.width))
     if not rows:
-        chat.say(line(("dim", "  This session has changed nothing.")))
+        chat.note(f"This session has changed nothing{f' in {rest}' if rest else ''}.")
     elif len(rows) > _MOST_DIFF_ROWS:
         chat.say(line(("dim", f"  … {len(rows) - _MOST_DIFF_ROWS:,} more lines")))
     chat.say(BLANK)
@@ -86,6 +86,7 @@ async def cost(chat: "Chat", _: str) -> Next:
     spent, usage = agent.spent, agent.spent.usage
     cached = f" ({tokens(usage.cache_read)} from the cache)" if usage.cache_read else ""
     window = agent.model.window
+    nothing = "nothing yet" if agent.model.prices is not None and not usage.input else ""
     share = f" ({100 * agent.context_tokens // window}% of {tokens(window)})" if window else ""
     chat.say(
         BLANK,
@@ -94,7 +95,7 @@ async def cost(chat: "Chat", _: str) -> Next:
         line(("dim", "  input    "), f"{tokens(usage.input)} tokens{cached}"),
         line(("dim", "  output   "), f"{tokens(usage.output)} tokens"),
         line(("dim", "  context  "), f"{tokens(agent.context_tokens)} tokens{share}"),
-        line(("dim", "  cost     "), dollars(spent.cost) or "not known: no prices for this model"),
+        line(("dim", "  cost     "), dollars(spent.cost) or nothing or "not known: no prices for this model"),
         BLANK,
     )
     return None
@@ -117,7 +118,7 @@ async def listed(chat: "Chat") -> tuple[About, ...]:
     engine = chat.session.engine
     store = engine.need(ThreadStore)
     try:
-        return await asyncio.to_thread(store.list, limit=_MOST_THREADS, workspace=engine.jail.folder)
+        return await asyncio.to_thread(store.list, limit=MOST_THREADS, workspace=engine.jail.folder)
     except UnusableError as error:
         raise FerruleError(str(error)) from error
 

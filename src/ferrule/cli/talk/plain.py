@@ -6,9 +6,11 @@ import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from ferrule.cli.talk.line import BLANK, Line, Spaced, harmless, laid, painted
+from ferrule.cli.talk.front import TWICE_SECONDS
+from ferrule.cli.talk.line import BLANK, Line, Spaced, harmless, laid, painted, sentence
 
 
 class Plain:
@@ -25,6 +27,7 @@ class Plain:
         self._wanted: asyncio.Future[str | None] | None = None
         self._wants_key = False
         """Is it one of several answers, and not words?"""
+        self._stopped_at = float("-inf")
         self._left = asyncio.Event()
         self._rest = b""
         self._spaced = Spaced()
@@ -58,7 +61,11 @@ class Plain:
         self.on_interrupt()
         self._left.set()
 
-    async def key(self, words: str, keys: Sequence[tuple[str, str]]) -> str:
+    def put_back(self, text: str) -> None:
+        """There is no input to put it into."""
+        self.print_lines(*(sentence("  Not sent: ", row) for row in text.split("\n")))
+
+    async def key(self, words: str, keys: Sequence[tuple[str, str]], *, again: bool = False) -> str:  # noqa: ARG002 - a screen needs it
         """The first letter of a line."""
         letters = {key for key, _ in keys}
         self._wants_key = True
@@ -100,10 +107,16 @@ class Plain:
         return 0 if talking.cancelled() else talking.result()
 
     def _stop(self) -> None:
-        """Ctrl-C: it takes back a question's words, stops what runs and asks, or leaves."""
+        """Ctrl-C: it takes back a question's words, stops what runs and asks or, the second time, leaves."""
         if self._wanted is None or self._wanted.done():
-            if not self.on_interrupt():
+            if self.on_interrupt():
+                return
+            if time.monotonic() - self._stopped_at < TWICE_SECONDS:
                 self.leave()
+            else:
+                self._stopped_at = time.monotonic()
+                self.print("\nPress ctrl-C again to leave.")
+                self.ready()
         elif not (self._wants_key and self.on_interrupt()):
             self._wanted.set_result(None)
 

@@ -64,6 +64,17 @@ class ChildRow(msgspec.Struct, frozen=True):
         return line(("dim", "    └ "), ("give", head), ("dim", f"  {detail}"))
 
 
+def busy(what: str, took_seconds: float, now: float) -> Line:
+    """That something is waited for, and for how long already."""
+    spinner = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"[int(now * 10) % 10]
+    return line(("magenta", f"{spinner} "), ("dim", f"{what} · {seconds(took_seconds)}"))
+
+
+def queued(text: str) -> Line:
+    """That something was sent, and is not heard yet."""
+    return line(("cyan", "  ↳ queued: "), ("dim", text))
+
+
 def live_call(row: CallRow, now: float) -> Line:
     note = row.note or ("" if row.is_complete else "…")
     took = seconds(now - row.since) if now - row.since >= _SLOW_SECONDS else ""

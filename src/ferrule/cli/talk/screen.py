@@ -18,8 +18,10 @@ from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted
 from prompt_toolkit.layout import BufferControl, FormattedTextControl, HSplit, Layout, VerticalAlign, Window
 from prompt_toolkit.layout.containers import ConditionalContainer
 from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.layout.processors import TabsProcessor
 from prompt_toolkit.output import ColorDepth, Output, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.widgets import SearchToolbar
 
 from ferrule.cli.talk.line import Line, Spaced, cut, fitted, harmless, laid, line, painted, rows_of, wide
 from ferrule.cli.talk.menu import menu_lines
@@ -217,8 +219,16 @@ class Screen:
         def window(text: Callable[[], StyleAndTextTuples], **options: Any) -> Window:
             return Window(FormattedTextControl(text), dont_extend_height=True, wrap_lines=False, **options)
 
+        looking = SearchToolbar(
+            forward_search_prompt="  typed after: ", backward_search_prompt="  typed before: ", ignore_case=True
+        )
         field = Window(
-            BufferControl(self.input),
+            BufferControl(
+                self.input,
+                input_processors=[TabsProcessor(char1=" ", char2=" ")],
+                search_buffer_control=looking.control,
+                preview_search=True,
+            ),
             height=lambda: Dimension(min=1, max=max(1, min(_MOST_INPUT_ROWS, self._rows() - 4))),
             dont_extend_height=True,
             wrap_lines=True,
@@ -229,6 +239,7 @@ class Screen:
             [
                 window(self._live_text),
                 field,
+                looking.container,
                 ConditionalContainer(window(lambda: self._text(menu_lines(self.input.complete_state))), completing),
                 window(self._status_text, height=1),
             ],

@@ -8,12 +8,15 @@ from ferrule.cli.talk.line import BLANK, diff_lines, line
 from ferrule.core.errors import ToolFailure
 from ferrule.core.planning import Planning
 from ferrule.dialects.dialect import FAMILIES
+from ferrule.workspace.journal import Journal
+from ferrule.workspace.thread import when
 
 if TYPE_CHECKING:
     from ferrule.cli.talk.chatting import Chat
 
 MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
 _MOST_DIFF_ROWS = 40
+_MOST_RULES = 40
 
 
 async def model(chat: "Chat", rest: str) -> Next:
@@ -21,11 +24,20 @@ async def model(chat: "Chat", rest: str) -> Next:
     agent = chat.session.agent
     if not rest:
         chat.note(f"The model is {agent.model.name}. /model NAME uses another one, as anthropic:claude-opus-5-5.")
+        chat.note("`ferrule models` lists the hosts and which keys are set.")
         return None
     chosen = await asyncio.to_thread(chat.session.load, rest)  # a recording or a model's file is read for it
     agent.use(chosen)
     chat.note(f"The model is {chosen.name} from now on.")
     return None
+
+
+def model_names() -> list[str]:
+    """What a model's name can be, or begin with, for completion."""
+    from ferrule.models.catalog import SHORT  # for who completes
+    from ferrule.models.hosts import ROWS
+
+    return [*SHORT, *(f"{host}:" for host in ROWS)]
 
 
 async def dialect(chat: "Chat", rest: str) -> Next:
@@ -46,7 +58,7 @@ async def permissions(chat: "Chat", rest: str) -> Next:
     now = chat.mode()
     if not rest:
         chat.note(f"The permission mode is {now}. /permissions MODE changes it: {', '.join(MODES)}.")
-        chat.note("`ferrule permissions` shows the rules.")
+        _show_rules(chat)
         return None
     from ferrule.permissions.standing import named
 
@@ -58,9 +70,27 @@ async def permissions(chat: "Chat", rest: str) -> Next:
     return None if wanted == now else Again(resume=chat.going_on(), permission_mode=wanted)
 
 
-async def plan(chat: "Chat", _: str) -> Next:
+def _show_rules(chat: "Chat") -> None:
+    rules = [(rule, kept) for kept in chat.session.engine.policy.sets for rule in kept.rules]
+    for rule, kept in rules[:_MOST_RULES]:
+        where = f"  ({kept.layer}: {kept.source})"
+        chat.say(line(("cyan", f"  {rule.action:<8} "), ("give", rule.text), ("dim", where)))
+    if len(rules) > _MOST_RULES:
+        chat.note(f"… {len(rules) - _MOST_RULES} more: `ferrule permissions list` shows all rules.")
+    if any(kept.layer == "project" for _, kept in rules) and not chat.session.engine.policy.trusted:
+        chat.note("The project's rules can only tighten, for they are not trusted: see `ferrule permissions trust`.")
+    if not rules:
+        chat.note("There are no rules yet: what is not plainly harmless is asked about.")
+
+
+async def plan(chat: "Chat", rest: str) -> Next:
+    """On or off; with a task behind it on, and the task is what is planned."""
     planning = chat.session.engine.need(Planning)
-    if planning.is_on:
+    if rest:
+        chat.heard(rest)
+    if planning.is_on and rest:
+        chat.note("Plan mode is on already.")
+    elif planning.is_on:
         chat.note(f"Plan mode is off; the permission mode is {planning.leave()}.")
     else:
         entered = planning.enter()
@@ -83,6 +113,9 @@ async def _step(chat: "Chat", rest: str, which: str) -> Next:
     engine = chat.session.engine
     path = rest or None
     try:
+        if which == "undo" and not await _is_wanted(chat, path):
+            chat.note("Nothing was undone.")
+            return None
         done = await (engine.undo(path) if which == "undo" else engine.redo(path))
     except ToolFailure as error:
         chat.note(error.message)
@@ -94,36 +127,60 @@ async def _step(chat: "Chat", rest: str, which: str) -> Next:
         chat.say(line(("dim", f"  … {len(rows) - _MOST_DIFF_ROWS:,} more lines")))
     names = ", ".join(engine.jail.shown(file.path) for file in done.entry.files)
     chat.note(f"{'Undone' if which == 'undo' else 'Redone'}: {done.entry.kind} of {names}.")
-    chat.session.agent.steer(f"[The user has {'undone' if which == 'undo' else 'redone'} your last write of {names}.]")
+    whose = "your last write" if engine.need(Journal).wrote(done.entry) else "an earlier write"
+    chat.session.agent.steer(f"[The user has {'undone' if which == 'undo' else 'redone'} {whose} of {names}.]")
     return None
+
+
+async def _is_wanted(chat: "Chat", path: str | None) -> bool:
+    """What another session has written, which may be at work on it just now, is not taken back unasked."""
+    engine = chat.session.engine
+    undoable, _ = await engine.history(path)
+    if not undoable or engine.need(Journal).wrote(undoable[-1]):
+        return True
+    names = ", ".join(engine.jail.shown(file.path) for file in undoable[-1].files)
+    chat.note(f"This session did not write it: {undoable[-1].kind} of {names}, {when(undoable[-1].time)}.")
+    key = await chat.stoppable(chat.front.key("Undo it all the same?", [("y", "es"), ("n", "o")]))
+    return bool(key == "y")
 
 
 async def compact(chat: "Chat", rest: str) -> Next:
     if not chat.session.agent.turns:
         chat.note("There is nothing to sum up yet.")
         return None
-    chat.note("Summing the conversation up; ctrl-C stops that.")
-    await chat.stoppable(chat.session.agent.compact(rest))
+    done = await chat.stoppable(chat.session.agent.compact(rest), "summing the conversation up; ctrl-C stops that")
+    if done is None or not done.summary:
+        chat.note("Stopped: the conversation is as it was.")
     return None
 
 
 async def resume(chat: "Chat", rest: str) -> Next:
     """Another conversation, in the same folder, by its id or by its number in a list."""
     if rest:
-        return Again(resume=rest)
-    from ferrule.cli.talk.looking import listed, thread_line
+        return _gone_on(chat, rest)
+    from ferrule.cli.talk.looking import MOST_THREADS, listed, thread_line
 
-    found = [one for one in await listed(chat) if one.id != chat.session.agent.thread]
+    all_of_them = await listed(chat)
+    found = [one for one in all_of_them if one.id != chat.session.agent.thread]
     if not found:
         chat.note("There are no earlier conversations of this folder.")
         return None
     chat.say(BLANK, *(thread_line(one, number) for number, one in enumerate(found, 1)))
+    if len(all_of_them) >= MOST_THREADS:
+        chat.note("Older ones can be resumed by their ids: `ferrule threads list` and `ferrule threads search`.")
     said = await chat.front.words(f"Which one? (1-{len(found)}, nothing to stay)")
     if not said:
         return None
     if said.isdecimal() and 1 <= int(said) <= len(found):
         return Again(resume=found[int(said) - 1].id)
-    return Again(resume=said)
+    return _gone_on(chat, said)
+
+
+def _gone_on(chat: "Chat", thread: str) -> Next:
+    if thread == chat.session.agent.thread:
+        chat.note("That is this conversation.")
+        return None
+    return Again(resume=thread)
 
 
 async def clear(chat: "Chat", _: str) -> Next:  # noqa: ARG001 - every command gets them
