@@ -79,6 +79,7 @@ class Server:
         self.errors: list[BaseException] = []
         self.url = ""
         self._tasks: set[asyncio.Task[None]] = set()
+        self._came = asyncio.Semaphore(0)
 
     def play(self, *plays: Play) -> None:
         self.plays = list(plays)
@@ -96,6 +97,7 @@ class Server:
                 )
                 exchange = Exchange(reader, writer, head[:-4], await reader.readexactly(int(length)))
                 self.asked.append(exchange)
+                self._came.release()
                 await self.plays[min(len(self.asked), len(self.plays)) - 1](exchange)
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
@@ -104,6 +106,12 @@ class Server:
         finally:
             self._tasks.discard(task)
             writer.close()
+
+    async def was_asked(self, times: int = 1) -> None:
+        """Waits until so many questions have come."""
+        async with asyncio.timeout(WAIT_SECONDS):
+            while len(self.asked) < times:
+                await self._came.acquire()
 
     async def left(self) -> None:
         """Waits until nobody is connected any more."""

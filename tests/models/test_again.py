@@ -34,7 +34,7 @@ def good(stream: bytes):
     return play
 
 
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 520, 522, 524, 529])
 async def test_a_failure_that_may_pass_is_tried_again(server, asker, status):
     server.play(failing(status), failing(status), good(ANTHROPIC.stream))
 

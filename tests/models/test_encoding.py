@@ -1,6 +1,7 @@
 """Bodies that are put together from what was written before are the same as bodies that are written at once."""
 
 import json
+import re
 
 import msgspec
 import pytest
@@ -25,6 +26,12 @@ HOSTS = [
     pytest.param("gemini", "gemini-3-pro", id="gemini"),
 ]
 MARK = b',"cache_control":{"type":"ephemeral"}'
+VOUCHED = b',"thoughtSignature":"skip_thought_signature_validator"'
+
+
+def plain(body: bytes) -> bytes:
+    """Without what no codec writes."""
+    return body.replace(MARK, b"").replace(VOUCHED, b"")
 
 
 def made(name: str, model: str) -> Encoder:
@@ -34,7 +41,7 @@ def made(name: str, model: str) -> Encoder:
 def whole(name: str, model: str, asked: Asked) -> bytes:
     host = find_host(name, Models(), {})
     body = shaped(load_wire(host.api).asked_out(asked), asked, host, about(model, {}), "")
-    return msgspec.json.encode(body).replace(MARK, b"")
+    return plain(msgspec.json.encode(body))
 
 
 @st.composite
@@ -68,7 +75,7 @@ def test_a_body_in_pieces_is_the_body(name, model, turns, free):
     for end in range(1, len(turns) + 1):
         asked = Asked(model=model, turns=turns[:end], definitions=tools, max_tokens=100, stream=True)
 
-        assert encoder.body(asked).replace(MARK, b"") == whole(name, model, asked)
+        assert plain(encoder.body(asked)) == whole(name, model, asked)
 
 
 @pytest.mark.parametrize(("name", "model"), HOSTS)
@@ -115,7 +122,7 @@ def test_the_old_pieces_of_a_long_body_are_the_same_objects_every_time(name, mod
 
     assert len(pieces) < 12
     assert sum(map(len, pieces)) > 600_000
-    assert b"".join(pieces).replace(MARK, b"") == whole(name, model, asked)
+    assert plain(b"".join(pieces)) == whole(name, model, asked)
 
 
 @pytest.mark.parametrize(("name", "model"), HOSTS)
@@ -135,7 +142,7 @@ def test_a_turn_that_was_made_smaller_is_written_anew(name, model):
 
     assert b"k3v9" in body
     assert b"long" not in body
-    assert body.replace(MARK, b"") == whole(name, model, Asked(model=model, turns=tuple(turns)))
+    assert plain(body) == whole(name, model, Asked(model=model, turns=tuple(turns)))
 
 
 @pytest.mark.parametrize(("name", "model"), HOSTS)
@@ -149,7 +156,7 @@ def test_an_answer_to_a_call_of_long_ago_still_finds_its_call(name, model):
     )
     asked = Asked(model=model, turns=turns)
 
-    assert made(name, model).body(asked).replace(MARK, b"") == whole(name, model, asked)
+    assert plain(made(name, model).body(asked)) == whole(name, model, asked)
 
 
 def test_never_more_than_four_marks():
@@ -208,4 +215,45 @@ def test_a_long_conversation_that_is_cut_and_changed_is_still_the_body(name, mod
             turns = [Turn("user", (Text(f"So far: {at}"),)), *turns[len(turns) // 4 * 2 + 1 :]]
         asked = Asked(model=model, turns=tuple(turns), definitions=(definition("read"),))
 
-        assert encoder.body(asked).replace(MARK, b"") == whole(name, model, asked)
+        assert plain(encoder.body(asked)) == whole(name, model, asked)
+
+
+def test_a_reminder_behind_the_results_does_not_cost_what_is_kept_before_it():
+    """The mark of one question has to be where the next one has the same words."""
+    encoder = made("anthropic", "claude-opus-4-5")
+    reminder = Turn("user", (Text("Plan mode is on."),))
+    turns: list[Turn] = [Turn("user", (Text("Hi"),))]
+    kept: list[bytes] = []
+    for at in range(6):
+        body = encoder.body(Asked(model="m", turns=(*turns, reminder)))
+        messages = body.partition(b'"messages":')[2]
+        ends = [found.start() for found in re.finditer(re.escape(MARK), messages)]
+        *earlier, last = [messages[:end].replace(MARK, b"") for end in ends]
+
+        assert earlier == kept[-1:]
+        assert b"Plan mode" not in last
+        kept.append(last)
+        use = Use(f"call_{at}", "read", {})
+        turns += [Turn("assistant", (use,)), Turn("user", (Result(use.id, (Text("y"),)),))]
+
+
+SIGNED = Thinking("", "abc=", wire="gemini")
+VOUCHING = [
+    pytest.param("gemini-3-pro", (Use("1", "read", {}), Use("2", "read", {})), True, 1, id="calls of another model's"),
+    pytest.param("gemini-3-pro", (SIGNED, Use("1", "read", {})), True, 0, id="calls of its own"),
+    pytest.param("gemini-3-pro", (SIGNED, Use("1", "read", {})), False, 1, id="what it does not take back"),
+    pytest.param("gemini-3-pro", (Text("Yes."),), True, 0, id="no calls"),
+    pytest.param("gemini-2.5-pro", (Use("1", "read", {}),), True, 0, id="a model that does not ask for it"),
+]
+
+
+@pytest.mark.parametrize(("model", "parts", "thoughts", "times"), VOUCHING)
+def test_gemini_is_told_of_calls_that_it_has_not_signed(model, parts, thoughts, times):
+    results = tuple(Result(part.id, (Text("ok"),), name="read") for part in parts if isinstance(part, Use))
+    turns = (Turn("user", (Text("Hi"),)), Turn("assistant", parts), Turn("user", results or (Text("And?"),)))
+    body = made("gemini", model).body(Asked(model=model, turns=turns), thoughts=thoughts)
+
+    assert body.count(VOUCHED) == times
+    if times:
+        said = msgspec.json.decode(body)["contents"][1]["parts"]
+        assert ["thoughtSignature" in part for part in said] == [True, False][: len(said)]

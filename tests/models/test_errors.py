@@ -236,7 +236,30 @@ REFUSALS = [
         id="gemini-day",
     ),
     pytest.param(
-        ANTHROPIC, 403, "<html><body>Blocked by ACME</body></html>", "wrong-key", "web page", id="page-of-a-proxy"
+        ANTHROPIC,
+        403,
+        "<html><body>Blocked by ACME</body></html>",
+        "network",
+        "look at the proxy",
+        id="page-of-a-proxy",
+    ),
+    pytest.param(CHAT, 400, {"code": "x", "error": "Incorrect API key provided: xa***"}, "wrong-key", "KEY", id="xai"),
+    pytest.param(
+        CHAT,
+        429,
+        openai("Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 35000."),
+        "too-long",
+        "/compact",
+        id="more-than-the-rate",
+    ),
+    *(
+        pytest.param(spoken, 400, openai(words), "bad", "models.max_tokens", id=name)
+        for spoken, name, words in (
+            (ANTHROPIC, "answer-anthropic", "max_tokens: 64001 > 64000, which is the maximum allowed number of output"),
+            (CHAT, "answer-vllm", "'max_tokens' is too large: 8192. This model's maximum context length is 4096"),
+            (CHAT, "answer-groq", "`max_tokens` must be less than or equal to `8192`"),
+            (CHAT, "answer-deepseek", "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]"),
+        )
     ),
     pytest.param(ANTHROPIC, 400, [1, 2], "bad", "did not take", id="no object"),
     pytest.param(ANTHROPIC, 400, "\x1b[31mred\x07 \u202eevil", "bad", "red evil", id="words-that-steer"),

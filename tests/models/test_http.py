@@ -42,7 +42,8 @@ async def test_the_key_goes_in_the_header_of_the_api_and_nowhere_else(server, as
     await asker.said(asker.model(spoken))
 
     asked = server.asked[0]
-    assert (asked.method, asked.path) == ("POST", spoken.path)
+    version = "/v1beta" if spoken.api == "gemini" else ""
+    assert (asked.method, asked.path) == ("POST", version + spoken.path)
     assert [name for name, value in asked.headers.items() if KEY in value] == [
         {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}.get(spoken.api, "authorization")
     ]

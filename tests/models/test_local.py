@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferrule.agent_settings import KnownModel, Models
 from ferrule.models import local
+from ferrule.models.load import load_model
 from ferrule.models.local import MOST_WINDOW, LocalModel, load
 from ferrule.models.local_file import LocalFile, look
 from ferrule.models.local_grammar import TAIL, Bounds, bounded, grammar, head
@@ -451,8 +453,25 @@ def test_no_damage_to_a_head_does_harm(tmp_path_factory, at, junk):
 def test_a_file_that_is_not_there_is_said(tmp_path):
     with pytest.raises(ModelError, match="There is no file"):
         load(str(tmp_path / "missing.gguf"))
-    with pytest.raises(ModelError, match="cannot be read"):
+    with pytest.raises(ModelError, match="is no file"):
         load(str(tmp_path))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="This system has no pipes in folders.")
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    path = str(tmp_path / "pipe.gguf")
+    os.mkfifo(path)
+
+    with pytest.raises(ModelError, match="is no file"):
+        load(path)
+
+
+def test_the_settings_say_how_much_of_its_window_is_taken(tmp_path):
+    (tmp_path / "m-q4.gguf").write_bytes(_gguf(*WHOLE))
+    known = {"m-": KnownModel(window=500)}
+
+    assert load_model(f"local:{tmp_path}/m-q4.gguf", Models()).window == 777
+    assert load_model(f"local:{tmp_path}/m-q4.gguf", Models(known=known)).window == 500
 
 
 def test_without_the_extra_it_is_named(monkeypatch):

@@ -20,7 +20,10 @@ from ferrule.models.standins import Portable, filled
 from ferrule.wire.assemble import assemble
 from ferrule.wire.delta import Begun, Broke, Delta, Ended
 from ferrule.wire.turn import Result, Text, Turn, Usage, Use
+from tests.models.conftest import KEY
 from tests.models.contract import answer, asked, check_closing, check_given_up, heard, kept, model_turn
+from tests.models.server import Exchange
+from tests.models.spoken import ALL
 from tests.strategies import texts
 from tests.wire.streams import answers
 
@@ -263,3 +266,64 @@ async def test_what_cannot_be_written_is_an_error(tmp_path):
 def test_a_line_says_only_what_is_not_as_usual():
     assert line(Header(model="m")) == b'{"ferrule":"conversation","version":1,"model":"m"}\n'
     assert line(Cue(text="x", usage=Usage(2))) == b'{"text":"x","usage":{"input":2}}\n'
+
+
+APIS = pytest.mark.parametrize("spoken", ALL, ids=lambda one: one.api)
+
+
+@APIS
+async def test_an_answer_of_each_api_plays_again_as_it_was_and_without_the_key(server, asker, tmp_path, spoken):
+    async def busy(exchange: Exchange) -> None:
+        await exchange.whole(429, {"error": {"message": f"slow down, {KEY}"}}, retry_after="2")
+
+    async def whole(exchange: Exchange) -> None:
+        await exchange.stream(spoken.stream)
+
+    async def telling(exchange: Exchange) -> None:
+        await exchange.stream(spoken.stream.replace("ü".encode(), KEY.encode()))
+
+    server.play(busy, whole, telling)
+    path = str(tmp_path / "c.jsonl")
+    recording = Recording(asker.model(spoken), path)
+    first = assemble(one for one in await heard(recording, asked(f"Hi, I am {KEY}")) if not isinstance(one, Again))
+    await heard(recording, asked("Go on"))
+    await recording.close()
+
+    played = load(path, str(tmp_path))
+    deltas = await heard(played, asked("Hi"))
+    again = next(at for at, one in enumerate(deltas) if isinstance(one, Again))
+    text = (tmp_path / "c.jsonl").read_text()
+
+    assert (first.parts, first.usage) == (spoken.parts, spoken.usage)
+    played_answer = assemble(one for one in deltas[again + 1 :] if not isinstance(one, Again))
+    assert (played_answer.parts, played_answer.reason) == (spoken.parts, "tools")
+    assert played_answer.usage == spoken.usage
+    assert KEY not in text
+    assert "[key]" in text
+
+
+@APIS
+async def test_that_it_is_recorded_changes_nothing_of_what_a_host_is_told(server, asker, tmp_path, spoken):
+    async def play(exchange: Exchange) -> None:
+        await exchange.stream(spoken.stream)
+
+    server.play(play)
+    plain, taped = asker.model(spoken), Recording(asker.model(spoken), str(tmp_path / "c.jsonl"))
+    for model in (plain, taped):
+        model.conversation = "T-1"
+        assert model.conversation == "T-1"
+        await heard(model, asked("Hi"))
+        await heard(model.beside("T-2"), asked("Hi"))
+    await taped.close()
+
+    bodies = [one.body for one in server.asked]
+    assert bodies[:2] == bodies[2:]
+
+
+async def test_a_model_that_has_no_line_of_its_own_is_the_same_beside_itself(tmp_path):
+    recording = Recording(Scripted(said("x")), str(tmp_path / "c.jsonl"))
+    recording.conversation = "T-1"
+
+    assert recording.beside("T-2") is recording
+    assert recording.conversation == ""
+    await recording.close()

@@ -75,6 +75,11 @@ class HttpModel:
     def __repr__(self) -> str:
         return f"HttpModel({self.name!r})"
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be written anywhere."""
+        return self._host.secrets
+
     def beside(self, conversation: str = "") -> "HttpModel":
         """The same model for another conversation, over the same line; it is of no use after this one is closed."""
         made = HttpModel(
@@ -177,15 +182,24 @@ class HttpModel:
         except Broken as error:
             reason = cleaned(str(error), self._host.secrets)
             advice = f"cannot be reached at {self._host.url}: {reason}"
-            if not self._host.key_env:
-                advice += f"; is {self._host.name} running?"
             passing = not isinstance(error, Unreachable) or (error.passing and not self._is_absent(error))
-            why = "the host could not be reached"
+            if not isinstance(error, Unreachable) or not error.has_advice:
+                advice += f"; {self._hint()}"
+            why = f"the host could not be reached: {reason}"
             raise fault(self._host, self.model, "network", advice, why, passing=passing) from None
 
+    def _hint(self) -> str:
+        """What to look at where nobody answers."""
+        host = self._host
+        if not is_near(self._machine):
+            return f"look at the network, and at {host.where}"
+        program = "its server" if host.key_env else host.name
+        return f"is {program} running" + (f", and is {host.moved} right?" if host.moved else "?")
+
     def _is_absent(self, error: Unreachable) -> bool:
-        """Is it a program on a machine nearby that was never there? Waiting does not start it."""
-        return error.refused and not self._line.has_stood and is_near(self._machine)
+        """Was there never anybody? Waiting starts no program on a machine nearby, and mends no name."""
+        nobody = (error.refused and is_near(self._machine)) or error.nameless
+        return nobody and not self._line.has_stood
 
     async def _refused(self, incoming: Incoming) -> Fault:
         fault = judged(

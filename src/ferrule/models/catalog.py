@@ -112,21 +112,24 @@ SHORT = {
 def about(model: str, known: Mapping[str, KnownModel]) -> About:
     """What is known of a model, by its id; what the settings say about it comes first."""
     row = _longest(model, {one.begins: one for one in CATALOG}) or About(model)
-    said = _longest(model, known)
-    if said is None:
+    own = said(model, known)
+    if own is None:
         return row
     prices = row.prices
-    if said.input is not None or said.output is not None or prices is not None:
-        old = prices or Prices(0.0, 0.0, said.input or 0.0, said.input or 0.0)
+    if own.input is not None or own.output is not None or prices is not None:
+        old = prices or Prices(0.0, 0.0, own.input or 0.0, own.input or 0.0)
         prices = Prices(
-            old.input if said.input is None else said.input,
-            old.output if said.output is None else said.output,
-            old.cache_read if said.cache_read is None else said.cache_read,
-            old.cache_write if said.cache_write is None else said.cache_write,
+            old.input if own.input is None else own.input,
+            old.output if own.output is None else own.output,
+            old.cache_read if own.cache_read is None else own.cache_read,
+            old.cache_write if own.cache_write is None else own.cache_write,
         )
-    return row._replace(
-        window=said.window or row.window, most_output=said.most_output or row.most_output, prices=prices
-    )
+    return row._replace(window=own.window or row.window, most_output=own.most_output or row.most_output, prices=prices)
+
+
+def said(model: str, known: Mapping[str, KnownModel]) -> KnownModel | None:
+    """What the settings say about a model, by how its id begins."""
+    return _longest(model, known)
 
 
 def _longest(model: str, rows: Mapping[str, _T]) -> _T | None:

@@ -20,6 +20,7 @@ from ferrule.models.catalog import About
 from ferrule.models.hosts import Host
 from ferrule.models.shaping import shaped
 from ferrule.wire.conversation import freed
+from ferrule.wire.thinking import is_own
 from ferrule.wire.turn import Asked, Definition, Result, Thinking, Turn, Use
 from ferrule.wire.wire import load_wire
 
@@ -32,16 +33,20 @@ class _Place(NamedTuple):
     """Do only the first of the system's words stand apart?"""
     inline: bool = False
     """Do all of the system's words stand in the conversation?"""
+    vouches: bool = False
+    """Do models that think by a level want their calls signed?"""
 
 
 _PLACES = {
     "anthropic": _Place("messages"),
     "openai-chat": _Place("messages", inline=True),
     "openai-responses": _Place("input", leading=True),
-    "gemini": _Place("contents"),
+    "gemini": _Place("contents", vouches=True),
 }
 _MARKED = b',"cache_control":{"type":"ephemeral"}}]}'
 _END = b"}]}"
+_NOT_OURS = Thinking("", "skip_thought_signature_validator", wire="gemini")
+"""What Gemini documents for calls that it has not signed itself."""
 _MARKS = 2
 _LAST = 3
 """So many segments may still change: the last one grows, and two are marked."""
@@ -52,21 +57,23 @@ _PIECE_BYTES = 96 * 1024
 class _Segment:
     """Some turns as they are sent."""
 
-    __slots__ = ("data", "is_alone", "turns")
+    __slots__ = ("_kept", "data", "is_alone", "turns")
 
-    def __init__(self, turns: tuple[Turn, ...], data: bytes, *, is_alone: bool) -> None:
+    def __init__(self, turns: tuple[Turn, ...], data: bytes, *, is_alone: bool, kept: bytes = b"") -> None:
+        """`kept` is how `data` begins, up to what the next question may not have any more."""
         self.turns = turns
         self.data = data
+        self._kept = kept or data
         self.is_alone = is_alone
         """Can it be written without looking at the others? Not where it answers a call of another one."""
 
     def marked(self) -> bytes:
         """The same, and the API keeps what it has read until here."""
-        return self.data[: -len(_END)] + _MARKED
+        return self._kept[: -len(_END)] + _MARKED + self.data[len(self._kept) :]
 
     @property
     def can_be_marked(self) -> bool:
-        return self.turns[-1].role == "user" and self.data.endswith(_END)
+        return self.turns[-1].role == "user" and self._kept.endswith(_END)
 
 
 class _Joined:
@@ -102,6 +109,7 @@ class Encoder:
         self._about = about
         self._place = _PLACES[host.api]
         self._marks = host.api == "anthropic"
+        self._vouches = self._place.vouches and about.thinks == "level"
         self._wire: ModuleType | None = None
         self._variant: object = None
         self._segments: list[_Segment] = []
@@ -208,7 +216,11 @@ class Encoder:
         answered = {part.id for part in parts if isinstance(part, Result)}
         is_alone = answered <= {part.id for part in parts if isinstance(part, Use)}
         data = encoded(self._list(wire, turns, definitions, thoughts=thoughts))[1:-1] if is_alone else b""
-        return _Segment(turns, data, is_alone=is_alone)
+        kept = b""
+        # What stands behind the results by itself may be a reminder, which is there for one question only.
+        if data and self._marks and len(turns) > 1 and turns[-1].role == turns[-2].role == "user":
+            kept = encoded(self._list(wire, turns[:-1], definitions, thoughts=thoughts))[1:-1]
+        return _Segment(turns, data, is_alone=is_alone, kept=kept if data.startswith(kept) else b"")
 
     def _list(
         self, wire: ModuleType, turns: Sequence[Turn], definitions: Sequence[Definition], *, thoughts: bool
@@ -217,6 +229,8 @@ class Encoder:
             turns = [
                 Turn(turn.role, tuple(part for part in turn.parts if not isinstance(part, Thinking))) for turn in turns
             ]
+        if self._vouches:
+            turns = [_vouched(turn) for turn in turns]
         return wire.turns_out(freed(turns, definitions))[self._place.key]
 
 
@@ -228,6 +242,15 @@ def _segments(turns: Sequence[Turn]) -> Iterator[tuple[Turn, ...]]:
             start = at
     if start < len(turns):
         yield tuple(turns[start:])
+
+
+def _vouched(turn: Turn) -> Turn:
+    """A turn with calls of another model's. Newer models of Gemini refuse calls that are not signed; this says why."""
+    at = next((at for at, part in enumerate(turn.parts) if isinstance(part, Use)), None)
+    signed = (part for part in turn.parts if isinstance(part, Thinking) and part.signature)
+    if at is None or any(is_own(part, "gemini") for part in signed):
+        return turn
+    return Turn(turn.role, (*turn.parts[:at], _NOT_OURS, *turn.parts[at:]))
 
 
 def _same(old: Sequence[object], new: Sequence[object]) -> bool:

@@ -14,8 +14,8 @@ LIMIT_BYTES = 64 * 1024
 
 PROXY_ADVICE = "wants a name and a password, or refuses those it got: set HTTPS_PROXY to http://NAME:PASSWORD@HOST:PORT"
 
-PASSING = frozenset((408, 409, 429, 500, 502, 503, 504, 529))
-"""Statuses after which it is asked again."""
+PASSING = frozenset((408, 409, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529, 530))
+"""Statuses after which it is asked again; those from 520 on are what Cloudflare says of a host behind it."""
 
 _TOO_LONG = (
     "prompt is too long",
@@ -59,7 +59,18 @@ _NO_TOOLS = (
     "requires --jinja",
 )
 """What hosts say whose model, or whose server as it was started, cannot call tools."""
-_NO_KEY = ("api_key_invalid", "api key not valid", "api key expired", "invalid_api_key", "invalid api key")
+_NO_KEY = (
+    "api_key_invalid",
+    "api key not valid",
+    "api key expired",
+    "invalid_api_key",
+    "invalid api key",
+    "incorrect api key",
+)
+_ANSWER = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxoutputtokens")
+_TOO_MUCH = ("too large", "at most", "less than or equal", "valid range", "maximum allowed number of output")
+"""What hosts say of an answer that may be longer than they give."""
+_PAGE = "it answered with a web page, which a proxy or a wrong address may be the reason for"
 _UNTHINKABLE = ("signature` in `thinking", "thinking` block", "thought_signature", "encrypted_content")
 """What was thought before is not taken back: it came of another model, or the conversation is no longer the same."""
 
@@ -86,6 +97,7 @@ _STATUSES = {
     "UNAUTHENTICATED": 401,
     "PERMISSION_DENIED": 403,
     "NOT_FOUND": 404,
+    "MISSING_THOUGHT_SIGNATURE": 400,
     "partial-arguments": 400,
 }
 """What an error in the middle of a stream is called, and the status that it would have had; 500 for all others."""
@@ -152,7 +164,7 @@ def _said(body: bytes, content_type: str) -> tuple[str, str, float | None]:
     """What the body says, the words for programs in it, and how long to wait."""
     text = body.decode("utf-8", "replace")
     if text.lstrip()[:1] == "<" or "html" in content_type:
-        return "it answered with a web page, which a proxy or a wrong address may be the reason for", "", None
+        return _PAGE, "", None
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -194,7 +206,7 @@ def _fault(status: int, said: str, code: str, host: Host, model: str) -> Fault:
     words = f"{code} {said}".lower()
     kind, advice = _meaning(status, words, host, model)
     text = cleaned(said, host.secrets)
-    quoted = f" It said: {text}" if text else ""
+    quoted = f" It said: {text}{'' if text[-1] in '.!?…' else '.'}" if text else ""
     passing = status in PASSING and kind in {"limit", "overloaded", "server", "network"}
     if kind == "limit" and any(one in words for one in _NO_MONEY):
         passing = False
@@ -218,7 +230,10 @@ def _has(words: str, parts: Iterable[str]) -> bool:
 
 def _meaning(status: int, words: str, host: Host, model: str) -> tuple[Trouble, str]:
     """The kind of trouble, and what to do, as the end of a sentence about the model."""
-    if status == 413 or (status in {400, 422, 500} and _has(words, _TOO_LONG)):
+    if status in {400, 422} and _has(words, _ANSWER) and _has(words, _TOO_MUCH):
+        known = f'most_output and window under [models.known."{model}"]'
+        return "bad", f"does not give so long an answer: set models.max_tokens, or {known}, in the settings to less"
+    if status == 413 or (status in {400, 422, 500} and _has(words, _TOO_LONG)) or _is_over_rate(status, words):
         return "too-long", "does not take so long a conversation: make it shorter with /compact, or begin a new one"
     if status == 401 or (status in {400, 403} and _has(words, _NO_KEY)):
         return "wrong-key", _key_hint(host, "refuses the key")
@@ -231,16 +246,24 @@ def _meaning(status: int, words: str, host: Host, model: str) -> tuple[Trouble, 
     return _by_status(status, words, host)
 
 
+def _is_over_rate(status: int, words: str) -> bool:
+    """Is it more than the key may ever ask for at once? Waiting makes it no smaller."""
+    return status == 429 and "request too large" in words
+
+
 def _by_status(status: int, words: str, host: Host) -> tuple[Trouble, str]:
-    setting = f"models.hosts.{host.name}.url"
     if 300 <= status < 400:
-        return "bad", f"leads elsewhere, which is not followed with a key; set {setting} to the right address"
+        return "bad", f"leads elsewhere, which is not followed with a key; set {host.where} to the right address"
     if status == 407:
         return "network", f"is behind a proxy that {PROXY_ADVICE.replace('HTTPS_', 'HTTP_')}"
+    if status == 403 and _PAGE in words:
+        return "network", f"is kept from you on the way: look at the proxy, and at {host.where}"
     if status == 403:
         return "wrong-key", _key_hint(host, "may not be used with the key")
     if status in {404, 405}:
-        return "bad", f"is not at this address, {host.url}; look at {setting} in the settings"
+        is_bare = "/" not in host.url.partition("://")[2] and host.api.startswith("openai")
+        version = "; most such addresses end in /v1" if is_bare else ""
+        return "bad", f"is not at this address, {host.url}: look at {host.where}{version}"
     if status == 429:
         return "limit", "has been asked for too much in a short time; wait, or look at the limits of the key"
     if status in {503, 529} or "overloaded" in words:

@@ -7,8 +7,8 @@ from ferrule.models.hosts import Host
 from ferrule.models.line import Incoming
 from ferrule.models.model import Trouble
 from ferrule.models.sockets import Broken, Silent
-from ferrule.models.speech import reader_of
-from ferrule.wire.delta import Broke, Delta
+from ferrule.models.speech import SPEECH, reader_of
+from ferrule.wire.delta import Begun, Broke, Delta, Ended
 from ferrule.wire.sse import Event, EventReader, EventTooLongError
 
 MOST_SILENT_BYTES = 64 * 1024 * 1024
@@ -27,6 +27,7 @@ class Hearing:
         self._reader = reader_of(host.api)
         self._is_done = False
         self._silent_bytes = 0
+        self._has_said = False
 
     async def more(self) -> list[Delta] | None:
         """What the next piece says; None when all is said. Raises Fault."""
@@ -65,7 +66,11 @@ class Hearing:
         if not self._reader.is_told:
             message = "broke off in the middle of its answer"
             raise fault(self._host, self._model, "cut", message, "the answer broke off")
-        return deltas + self._reader.end()
+        deltas += self._reader.end()
+        if SPEECH[self._host.api].forgets and not self._has_said and deltas and _is_plain_end(deltas[-1]):
+            message = "gave an answer with nothing in it; ask again, or in other words"
+            raise fault(self._host, self._model, "server", message, "the answer was empty")
+        return deltas
 
     def _read(self, events: list[Event]) -> list[Delta]:
         deltas: list[Delta] = []
@@ -74,7 +79,13 @@ class Hearing:
         for delta in deltas:
             if type(delta) is Broke:
                 raise broke(delta.message, delta.kind, self._host, self._model)
+            if type(delta) is not Begun:
+                self._has_said = True
         return deltas
+
+
+def _is_plain_end(delta: Delta) -> bool:
+    return isinstance(delta, Ended) and delta.reason == "end"
 
 
 def fault(host: Host, model: str, kind: Trouble, advice: str, why: str = "", **how: Any) -> Fault:

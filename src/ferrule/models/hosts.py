@@ -31,6 +31,8 @@ class Row(NamedTuple):
     """May a Chat body bring back what the model thought?"""
     free: bool = False
     """Does it speak plain HTTP to any address? Only where somebody set it up themselves."""
+    rooted: bool = False
+    """Is it at the same path on every machine? Others that speak the API of a host may be anywhere."""
 
 
 ROWS: dict[str, Row] = {
@@ -60,6 +62,7 @@ ROWS: dict[str, Row] = {
         ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         ("GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL"),
         ("gemini-", "gemma-"),
+        rooted=True,
     ),
     "openrouter": Row(
         "openai-chat",
@@ -78,30 +81,42 @@ ROWS: dict[str, Row] = {
     ),
     "groq": Row("openai-chat", "https://api.groq.com/openai/v1", ("GROQ_API_KEY",), takes_thinking=False),
     "xai": Row("openai-chat", "https://api.x.ai/v1", ("XAI_API_KEY",), begins=("grok-",), takes_thinking=False),
-    "ollama": Row("openai-chat", "http://127.0.0.1:11434/v1", (), ("OLLAMA_HOST",)),
-    "vllm": Row("openai-chat", "http://127.0.0.1:8000/v1", (), ("VLLM_BASE_URL",)),
-    "llamacpp": Row("openai-chat", "http://127.0.0.1:8080/v1", (), ("LLAMACPP_BASE_URL",)),
-    "lmstudio": Row("openai-chat", "http://127.0.0.1:1234/v1", (), ("LMSTUDIO_BASE_URL",)),
+    "ollama": Row("openai-chat", "http://127.0.0.1:11434/v1", (), ("OLLAMA_HOST",), rooted=True),
+    "vllm": Row("openai-chat", "http://127.0.0.1:8000/v1", (), ("VLLM_BASE_URL",), rooted=True),
+    "llamacpp": Row("openai-chat", "http://127.0.0.1:8080/v1", (), ("LLAMACPP_BASE_URL",), rooted=True),
+    "lmstudio": Row("openai-chat", "http://127.0.0.1:1234/v1", (), ("LMSTUDIO_BASE_URL",), rooted=True),
 }
 ALIASES = {"google": "gemini", "openai-responses": "openai", "llama.cpp": "llamacpp", "lm-studio": "lmstudio"}
 
 _PORTS = {"OLLAMA_HOST": 11434}
 """A variable that may hold a bare machine name and nothing else, and the port that is meant then."""
-_TWICE = {"anthropic": "/v1"}
-_VERSION = {"openai-chat": "/v1", "openai-responses": "/v1"}
+_ENDS = {
+    "anthropic": ("/messages", "/v1"),
+    "openai-chat": ("/chat/completions",),
+    "openai-responses": ("/responses",),
+}
+"""What an API has in its paths, and some write into its address all the same."""
 
 
 class Host:
     """A host as it is asked: nothing of it is looked up again. Its key is in no text that it makes of itself."""
 
     def __init__(
-        self, name: str, row: Row, *, key: str = "", key_env: str = "", headers: Mapping[str, str] = {}
+        self,
+        name: str,
+        row: Row,
+        *,
+        key: str = "",
+        key_env: str = "",
+        headers: Mapping[str, str] = {},
+        moved: str = "",
     ) -> None:
         self.name = name
         self.row = row
         self.api = row.api
-        # Some write the version into the address of an API that has it in its paths.
-        self.url = row.url.rstrip("/").removesuffix(_TWICE.get(row.api, "/"))
+        self.url = row.url
+        self.moved = moved
+        """What has set its address; empty where it is the usual one."""
         self.key_env = key_env
         """The variable that has the key or, where none is set, should have it; empty where none is wanted."""
         self.key = key
@@ -111,9 +126,18 @@ class Host:
         return f"Host({self.name!r}, {self.api!r}, {self.url!r})"
 
     @property
+    def where(self) -> str:
+        """Where its address was set, or can be."""
+        return self.moved or _setting(self.name)
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """What must not be seen in any message."""
         return tuple(value for value in (self.key, *self.headers.values()) if len(value) > 3)
+
+
+def _setting(name: str) -> str:
+    return f"models.hosts.{name}.url in the settings"
 
 
 def host_names(settings: Models) -> list[str]:
@@ -128,11 +152,14 @@ def find_host(name: str, settings: Models, environment: Mapping[str, str]) -> Ho
     if known is None and given is None:
         raise ConfigError(_unknown(name, host_names(settings)))
     row = known or Row("openai-chat", "")
-    if known is not None and (found := _first(row.urls, environment)):
-        row = row._replace(url=_written(environment[found], found, row), free=True)
+    moved = ""
+    if known is not None and (moved := _first(row.urls, environment)):
+        row = row._replace(url=_written(environment[moved], moved), free=True)
     if given is not None:
+        moved = _setting(name) if given.url else moved
         row = _overridden(row, given)
-    _check(name, row)
+    row = row._replace(url=_whole(row, known))
+    _check(name, row, f" (set by {moved})" if moved else "")
     names = (given.key_env,) if given is not None and given.key_env else row.keys
     found = _first(names, environment)
     written = {} if given is None else given.headers
@@ -141,9 +168,11 @@ def find_host(name: str, settings: Models, environment: Mapping[str, str]) -> Ho
     }
     key = environment[found].strip() if found else ""
     _check_sent(key, f"The key in {found}")
+    if key[:1] in {'"', "'"}:
+        raise ConfigError(f"The key in {found} stands in quotes, and would be sent with them: set it without.")
     for header, text in headers.items():
         _check_sent(header + text, f"The header number {list(headers).index(header) + 1} of the host {name}")
-    return Host(name, row, key=key, key_env=found or (names[0] if names else ""), headers=headers)
+    return Host(name, row, key=key, key_env=found or (names[0] if names else ""), headers=headers, moved=moved)
 
 
 def _overridden(row: Row, given: ModelHost) -> Row:
@@ -158,9 +187,9 @@ def _first(names: Iterable[str], environment: Mapping[str, str]) -> str:
     return next((name for name in names if environment.get(name, "").strip()), "")
 
 
-def _written(address: str, variable: str, row: Row) -> str:
-    """An address as a variable has it: some hold a machine's name only, and some leave out the API's version."""
-    url = address.strip().rstrip("/")
+def _written(address: str, variable: str) -> str:
+    """An address as a variable has it: some hold a machine's name only."""
+    url = address.strip()
     if "://" not in url:
         url = f"http://{url}"
     scheme, _, rest = url.partition("://")
@@ -170,9 +199,18 @@ def _written(address: str, variable: str, row: Row) -> str:
             machine = f"{machine}:{_PORTS[variable]}"
         # It says where a server listens, and one that listens everywhere is here.
         machine = machine.replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "[::1]:")
-    if not slash and variable in _PORTS:
-        return f"{scheme}://{machine}{_VERSION.get(row.api, '')}"
     return f"{scheme}://{machine}{slash}{path}"
+
+
+def _whole(row: Row, known: Row | None) -> str:
+    """An address as it is asked, whether it was written with the paths of the API, with its version, or without."""
+    url = row.url.rstrip("/")
+    for end in _ENDS.get(row.api, ()):
+        url = url.removesuffix(end)
+    is_bare = not any(sign in url.partition("://")[2] for sign in "/?#")
+    if known is not None and known.rooted and known.api == row.api and is_bare:
+        url += "/" + known.url.partition("://")[2].partition("/")[2]
+    return url
 
 
 def _has_port(machine: str) -> bool:
@@ -192,20 +230,21 @@ def _expanded(text: str, environment: Mapping[str, str], what: str) -> str:
     return pattern.sub(lambda found: environment[found[1]], text)
 
 
-def _check(name: str, row: Row) -> None:
+def _check(name: str, row: Row, by: str) -> None:
     scheme, separator, rest = row.url.partition("://")
     machine = rest.partition("/")[0]
     if not row.url:
         raise ConfigError(f"The host {name} has no address: set models.hosts.{name}.url.")
     is_odd = not row.url.isascii() or not row.url.isprintable() or any(sign in row.url for sign in " ?#")
+    about = f"The address of the host {name}{by}"
     if not separator or scheme not in {"http", "https"} or not machine or is_odd:
-        raise ConfigError(f"The address of the host {name} must begin with https:// or http:// and name a machine.")
+        raise ConfigError(f"{about} must begin with https:// or http:// and name a machine.")
     if not _can_be_machine(machine.rpartition("@")[2]):
-        raise ConfigError(f"The address of the host {name} names no machine that there can be: look at its port.")
+        raise ConfigError(f"{about} names no machine that there can be: look at its port.")
     if "@" in machine:
-        raise ConfigError(f"The address of the host {name} must not hold a name or a password: use a key variable.")
+        raise ConfigError(f"{about} must not hold a name or a password: use a key variable.")
     if scheme == "http" and not row.free and not is_near(machine):
-        raise ConfigError(f"The address of the host {name} must begin with https://: a key would be read on the way.")
+        raise ConfigError(f"{about} must begin with https://: a key would be read on the way.")
 
 
 def _can_be_machine(machine: str) -> bool:

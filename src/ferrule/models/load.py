@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 
 from ferrule.agent_settings import Models
-from ferrule.models.catalog import about
+from ferrule.models.catalog import about, said
 from ferrule.models.hosts import Host, find_host
 from ferrule.models.model import Model, ModelError
 from ferrule.models.names import chosen, named
@@ -28,12 +28,18 @@ def load_model(
     if host == "local":
         from ferrule.models import local  # for models on this machine only
 
-        return local.load(model)
+        return local.load(model, window=_window(model, settings))
     found = find_host(host, settings, environment)
     check_key(found, name)
     from ferrule.models.api import HttpModel  # for models behind an address only
 
     return HttpModel(found, model, about(model, settings.known), settings)
+
+
+def _window(path: str, settings: Models) -> int | None:
+    """What the settings say about a file, by its name: more of a window is more memory."""
+    known = said(os.path.splitext(os.path.basename(path))[0], settings.known)
+    return known.window if known is not None else None
 
 
 def check_key(host: Host, name: str) -> None:

@@ -125,7 +125,7 @@ class LocalModel:
         try:
             self._server.handle_chat_completions(body, stop.take)
         except Exception as error:
-            raise ModelError(f"The model could not be asked: {error}.", "bad") from error
+            raise ModelError(f"The model could not be asked: {_words(error)}.", "bad") from error
         stop.check()
 
     def _unload(self) -> None:
@@ -192,7 +192,8 @@ def started(file: LocalFile, window: int) -> Any:
         return library.Server(parameters)
     except Exception as error:
         raise ModelError(
-            f"The model {file.path} cannot be loaded: {error}. It may be damaged, or too large for this machine.",
+            f"The model {file.path} cannot be loaded: {_words(error)}. It may be damaged, or too large for this "
+            "machine.",
             "no-model",
         ) from error
 
@@ -202,7 +203,12 @@ def _check(job: Future[None], name: str) -> None:
     if isinstance(error, ModelError):
         raise error
     if error is not None:
-        raise ModelError(f"{name} could not be asked: {error}.", "server") from error
+        raise ModelError(f"{name} could not be asked: {_words(error)}.", "server") from error
+
+
+def _words(error: BaseException) -> str:
+    """What the library says, for the middle of a sentence."""
+    return str(error).strip().rstrip(".") or type(error).__name__
 
 
 def _trouble(error: dict[str, Any]) -> ModelError:
@@ -212,7 +218,8 @@ def _trouble(error: dict[str, Any]) -> ModelError:
             f"takes {error.get('n_ctx', 'fewer')}. Make it smaller with /compact, or offer it fewer tools.",
             "too-long",
         )
-    return ModelError(f"The model on this machine failed: {error.get('message', 'it does not say why')}.", "server")
+    said = str(error.get("message") or "it does not say why").strip().rstrip(".")
+    return ModelError(f"The model on this machine failed: {said}.", "server")
 
 
 def _usage(chunk: dict[str, Any]) -> Usage | None:

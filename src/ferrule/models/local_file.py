@@ -1,6 +1,7 @@
 """What a GGUF file says about itself, read from its head before any library opens it."""
 
 import os
+import stat
 import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -35,6 +36,9 @@ def look(path: str) -> LocalFile:
     """Raises: ModelError where there is no such file, or no model in it."""
     path = os.path.abspath(os.path.expanduser(path))
     try:
+        # To open a pipe would wait for whoever writes into it, and nothing could stop that.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise ModelError(f"The model {path} is no file. Name one as local:FILE.gguf.", "no-model")
         with open(path, "rb") as file:
             import mmap  # only who has a model here pays for it
 

@@ -114,6 +114,22 @@ class Recording:
         self._owns_tape = isinstance(tape, str)
         self.tape = Tape(tape, workspace) if isinstance(tape, str) else tape
         """For other models of the same session: `Recording(other, recording.tape)`."""
+        self.tape.portable.hide(getattr(model, "secrets", ()))
+
+    @property
+    def conversation(self) -> str:
+        """See `HttpModel`: that it is recorded changes nothing of what a host is told."""
+        return str(getattr(self._inner, "conversation", ""))
+
+    @conversation.setter
+    def conversation(self, name: str) -> None:
+        if hasattr(self._inner, "conversation"):
+            self._inner.conversation = name
+
+    def beside(self, conversation: str = "") -> "Recording":
+        """The same model for another conversation, on the same tape."""
+        beside = getattr(self._inner, "beside", None)
+        return self if beside is None else Recording(beside(conversation), self.tape)
 
     async def ask(self, asked: Asked) -> AsyncGenerator[Delta | Again, None]:
         """What the model answers. An answer is on the disk before its end is passed on.

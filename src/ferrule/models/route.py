@@ -11,6 +11,7 @@ from ferrule.models.sockets import Stream, Unreachable, connected
 CONNECT_SECONDS = 20.0
 _PORTS = {"http": 80, "https": 443}
 _LIMIT_BYTES = 1 << 16
+_SET = "set HTTPS_PROXY (or HTTP_PROXY, for http) to http://HOST:PORT"
 
 
 class Proxy(NamedTuple):
@@ -64,17 +65,32 @@ class Route:
         return stream
 
     async def _through(self, way: Proxy, quiet_seconds: float) -> Stream:
+        """The same by way of a proxy. Raises Unreachable, which says where the proxy was set."""
+        try:
+            return await self._passed_on(way, quiet_seconds)
+        except Unreachable as error:
+            if error.has_advice:
+                raise
+            variable = "HTTP_PROXY" if self._context is None else "HTTPS_PROXY"
+            advice = f"{error}; look at {variable} and NO_PROXY"
+            raise Unreachable(advice, passing=error.passing, has_advice=True) from None
+
+    async def _passed_on(self, way: Proxy, quiet_seconds: float) -> Stream:
         """A connection that the proxy passes on, or takes questions over for a host that is not secured."""
         try:
             stream = await connected(way.host, way.port, seconds=CONNECT_SECONDS, quiet_seconds=quiet_seconds)
         except Unreachable as error:
-            raise Unreachable(f"{way} cannot be reached: {error}", passing=error.passing) from None
+            passing = error.passing and not error.nameless
+            raise Unreachable(f"{way} cannot be reached: {error}", passing=passing) from None
         try:
             if way.is_secured:
                 try:
                     await stream.secure(_certificates(), way.host, CONNECT_SECONDS)
                 except Unreachable as error:
-                    raise Unreachable(f"{way} cannot be used: {error}", passing=error.passing) from None
+                    advised = error.has_advice
+                    raise Unreachable(
+                        f"{way} cannot be used: {error}", passing=error.passing, has_advice=advised
+                    ) from None
             if self._context is not None:
                 async with asyncio.timeout(CONNECT_SECONDS):
                     await self._tunnel(stream, way)
@@ -105,7 +121,7 @@ class Route:
             raise Unreachable(f"{way} hung up")
         status = event.status_code
         if status == 407:
-            raise Unreachable(f"{way} {PROXY_ADVICE} (HTTP 407)", passing=False)
+            raise Unreachable(f"{way} {PROXY_ADVICE} (HTTP 407)", passing=False, has_advice=True)
         if not 200 <= status < 300:
             raise Unreachable(f"{way} does not let it through (HTTP {status})", passing=status >= 500 or status == 429)
         if http.trailing_data[0]:
@@ -140,13 +156,13 @@ def _proxy(url: str) -> Proxy:
         parts = urlsplit(url)
         port = _port(parts)
     except ValueError:
-        raise Unreachable("the address of the proxy in the environment cannot be read", passing=False) from None
+        raise Unreachable(f"the address of the proxy cannot be read: {_SET}", passing=False, has_advice=True) from None
     if parts.scheme not in _PORTS:
         kind = cleaned(parts.scheme)[:20] or "unknown"
         message = f"a proxy of the kind {kind} cannot be used for models: set HTTPS_PROXY to one of http or https"
-        raise Unreachable(message, passing=False)
+        raise Unreachable(message, passing=False, has_advice=True)
     if not parts.hostname:
-        raise Unreachable("the address of the proxy in the environment names no machine", passing=False)
+        raise Unreachable(f"the address of the proxy names no machine: {_SET}", passing=False, has_advice=True)
     return Proxy(parts.hostname, port, parts.scheme == "https", _credentials(parts.username, parts.password))
 
 
@@ -190,7 +206,12 @@ def _certificates() -> ssl.SSLContext:
     """The same that `httpx2` trusts: those of the environment, else of the system."""
     import httpcore2  # only who has a secured line pays for it
 
-    context = httpcore2.default_ssl_context()
+    try:
+        context = httpcore2.default_ssl_context()
+    except OSError as error:  # that of ssl is one too
+        reason = "there are none in it" if isinstance(error, ssl.SSLError) else error.strerror
+        advice = f"the certificates that SSL_CERT_FILE or SSL_CERT_DIR name cannot be read ({reason}): set it right"
+        raise Unreachable(advice, passing=False, has_advice=True) from None
     context.set_alpn_protocols(["http/1.1"])
     return context
 

@@ -32,12 +32,24 @@ class Broken(Exception):  # noqa: N818 - it is judged by whoever reads, and neve
 class Unreachable(Broken):
     """The line never stood."""
 
-    def __init__(self, why: str, *, passing: bool = True, refused: bool = False) -> None:
+    def __init__(
+        self,
+        why: str,
+        *,
+        passing: bool = True,
+        refused: bool = False,
+        nameless: bool = False,
+        has_advice: bool = False,
+    ) -> None:
         super().__init__(why)
         self.passing = passing
         """May another try help?"""
         self.refused = refused
         """Is the machine there, and does nobody listen on it?"""
+        self.nameless = nameless
+        """Is there no machine of that name?"""
+        self.has_advice = has_advice
+        """Is it said already what to do?"""
 
 
 class Silent(Broken):
@@ -163,8 +175,8 @@ class Stream(asyncio.Protocol):
             )
         except (OSError, ssl.SSLError) as error:
             self.close()
-            wrong = isinstance(error, ssl.SSLCertVerificationError)
-            raise Unreachable(why(error), passing=not wrong) from None
+            wrong = isinstance(error, ssl.SSLCertVerificationError) or _is_plain(error)
+            raise Unreachable(why(error), passing=not wrong, has_advice=wrong) from None
         if secured is None:
             raise Unreachable("the connection was closed while it was being secured")
         self._transport = secured
@@ -208,10 +220,17 @@ async def connected(host: str, port: int, *, seconds: float, quiet_seconds: floa
         raise Unreachable("nobody answered in time") from None
     except OSError as error:
         said = why(error, host)
-        raise Unreachable(said, refused=said == os.strerror(errno.ECONNREFUSED).lower()) from None
+        refused = said == os.strerror(errno.ECONNREFUSED).lower()
+        raise Unreachable(said, refused=refused, nameless=_is_nameless(error)) from None
     except (UnicodeError, OverflowError, ValueError):
         raise Unreachable("this is no name of a machine", passing=False) from None
     return stream
+
+
+def _is_nameless(error: OSError) -> bool:
+    from socket import EAI_NONAME, gaierror  # asyncio has it already
+
+    return isinstance(error, gaierror) and error.errno == EAI_NONAME
 
 
 def _keep_alive(connection: Any) -> None:
@@ -238,10 +257,19 @@ def _wake(future: "asyncio.Future[None] | None") -> None:
         future.set_result(None)
 
 
+def _is_plain(error: Exception) -> bool:
+    return isinstance(error, ssl.SSLError) and error.reason in {"WRONG_VERSION_NUMBER", "HTTP_REQUEST"}
+
+
 def why(error: Exception, host: str = "") -> str:
     """What an error of the system says, in its own words and without what it is about."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate cannot be trusted: {error.verify_message}"
+        return (
+            f"its certificate cannot be trusted ({error.verify_message}); if it is signed by an authority of your own, "
+            "set SSL_CERT_FILE to the certificate of that"
+        )
+    if _is_plain(error):
+        return "it does not speak HTTPS there; where it is to be asked without, its address begins with http://"
     if isinstance(error, ssl.SSLError):
         return (error.reason or "the connection could not be secured").lower().replace("_", " ")
     if not isinstance(error, OSError):

@@ -25,6 +25,8 @@ class Speech(NamedTuple):
     """The module and the class that read its streams."""
     plain: tuple[tuple[str, str], ...] = ()
     """Headers that it always wants."""
+    forgets: bool = False
+    """Does it sometimes end an answer before it has begun, and say that all is well?"""
 
     def signed(self, host: Host, about: About) -> Headers:
         """Headers that say who asks; what the settings say comes over all others."""
@@ -75,6 +77,7 @@ SPEECH = {
         "/models?pageSize=1000",
         ("x-goog-api-key", ""),
         ("ferrule.wire.gemini.reader", "GeminiReader"),
+        forgets=True,
     ),
 }
 

@@ -8,7 +8,7 @@ A second dollar sign in front, `$${workspace}`, means the text itself.
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -86,12 +86,19 @@ class Portable:
         paths = "|".join(re.escape(path) for path in sorted(self._names, key=len, reverse=True))
         self._paths = re.compile(rf"(?<![\w$./\\-])(?:{paths})(?![\w-]|\.\w)") if paths else None
         self._special = re.compile(r"\$+\{(?:workspace\}|python\}|result:)")
+        self._secrets: dict[str, None] = {}
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """These are never written, whoever says them: a model may have been told a key, or a host repeats it."""
+        self._secrets |= dict.fromkeys(secrets)
 
     def made(self, value: Any, results: Mapping[str, str] | None = None) -> Any:
         """The inverse of `filled`. With `results`, ids that were read there are looked for there again."""
         return self._borrowed(each_text(value, self._text), results) if results else each_text(value, self._text)
 
     def _text(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "[key]")
         text = self._special.sub(lambda match: "$" + match[0], text)
         return self._paths.sub(lambda match: self._names[match[0]], text) if self._paths else text
 

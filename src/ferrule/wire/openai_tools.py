@@ -1,13 +1,13 @@
 """What the two OpenAI APIs have in common: schemas made ready, free-text tools, choices."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from ferrule.wire.cleanup import allows_strict, closed, loosened
 from ferrule.wire.content import FREE
 from ferrule.wire.hosts import for_host, host_row
 from ferrule.wire.shape import WireError, as_object, object_or, text_of, text_or
-from ferrule.wire.turn import Choice, Definition
+from ferrule.wire.turn import Asked, Choice, Definition
 
 ANYTHING = "start: /[\\s\\S]*/"
 """The grammar of a free-text tool that takes any text."""
@@ -99,6 +99,20 @@ def allowed_in(given: dict[str, Any], where: str) -> Choice:
     tool = as_object(tools[0], f"{where}.tools[0]")
     named = tool if "name" in tool else object_or(tool, str(tool.get("type")), f"{where}.tools[0]")
     return Choice("tool", text_of(named, "name", f"{where}.tools[0]"))
+
+
+def offered(
+    asked: Asked, tools: list[dict[str, Any]], choice_out: Callable[[Choice, Collection[str]], Any]
+) -> dict[str, Any]:
+    """What a body says about its tools; nothing where it has none."""
+    if not tools:
+        return {}
+    out: dict[str, Any] = {"tools": tools}
+    if asked.choice is not None:
+        out["tool_choice"] = choice_out(asked.choice, {one.name for one in asked.definitions if one.grammar})
+        if asked.choice.parallel is not None:
+            out["parallel_tool_calls"] = asked.choice.parallel
+    return out
 
 
 def parallel(choice: Choice | None, value: bool | None) -> Choice | None:  # noqa: FBT001 - what the body says

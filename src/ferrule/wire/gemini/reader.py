@@ -11,7 +11,13 @@ from ferrule.wire.turn import Reason, Usage
 
 _REASONS: dict[str, Reason] = {"STOP": "end", "MAX_TOKENS": "length", "OTHER": "end", "CONTINUATION": "length"}
 """Every other reason is a refusal, or a call that went wrong."""
-_WRONG_CALLS = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE"}
+_WRONG_CALLS = {
+    "MALFORMED_FUNCTION_CALL",
+    "UNEXPECTED_TOOL_CALL",
+    "TOO_MANY_TOOL_CALLS",
+    "MALFORMED_RESPONSE",
+    "MISSING_THOUGHT_SIGNATURE",
+}
 
 
 class _FunctionCall(msgspec.Struct, rename="camel"):

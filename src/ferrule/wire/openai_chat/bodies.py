@@ -13,6 +13,7 @@ from ferrule.wire.openai_tools import (
     free_text,
     function_in,
     grammar_in,
+    offered,
     parallel,
     ready,
     word_out,
@@ -123,12 +124,7 @@ def asked_out(asked: Asked, *, strict: bool = False, loosen: bool = False, host:
     """A body for `/v1/chat/completions`."""
     out: dict[str, Any] = {"model": asked.model, **turns_out(freed(asked.turns, asked.definitions))}
     tools = definitions_out(asked.definitions, strict=strict, loosen=loosen, host=host, model=asked.model)
-    if tools:
-        out["tools"] = tools
-    if tools and asked.choice is not None:
-        out["tool_choice"] = choice_out(asked.choice, {one.name for one in asked.definitions if one.grammar})
-        if asked.choice.parallel is not None:
-            out["parallel_tool_calls"] = asked.choice.parallel
+    out |= offered(asked, tools, choice_out)
     if asked.max_tokens is not None:
         out["max_completion_tokens"] = asked.max_tokens
     if asked.thinking_tokens is not None:

@@ -14,8 +14,12 @@ _REASONS: dict[str, Reason] = {
     "tool_calls": "tools",
     "function_call": "tools",
     "length": "length",
+    "model_length": "length",
     "content_filter": "refused",
+    "sensitive": "refused",
 }
+_FAILED = {"error", "insufficient_system_resource", "network_error", "abort"}
+"""What servers call an answer that they could not bring to its end."""
 
 
 class _Function(msgspec.Struct):
@@ -42,13 +46,8 @@ class _Change(msgspec.Struct):
     refusal: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    reasoning_details: list[Any] | None = None
     tool_calls: list[_ToolCall] | None = None
-
-
-class _Choice(msgspec.Struct):
-    index: int = 0
-    delta: _Change | None = None
-    finish_reason: str | None = None
 
 
 class _Details(msgspec.Struct):
@@ -57,9 +56,20 @@ class _Details(msgspec.Struct):
 
 
 class _Usage(msgspec.Struct):
+    """Some servers have words of their own for what they had in their cache."""
+
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: _Details | None = None
+    prompt_cache_hit_tokens: int | None = None
+    cached_tokens: int | None = None
+
+
+class _Choice(msgspec.Struct):
+    index: int = 0
+    delta: _Change | None = None
+    finish_reason: str | None = None
+    usage: _Usage | None = None
 
 
 class _Error(msgspec.Struct):
@@ -74,6 +84,9 @@ class _Chunk(msgspec.Struct):
     choices: list[_Choice] | None = None
     usage: _Usage | None = None
     error: _Error | str | None = None
+    object: Any = None
+    message: Any = None
+    code: Any = None
 
 
 _DECODER = msgspec.json.Decoder(_Chunk, strict=False)
@@ -95,7 +108,7 @@ class ChatReader(StreamReader):
 
     A call begins when its id and its name are known; what came of its input before that follows at once. As the API
     does not say where a call ends, a call whose input is a whole JSON object ends when the next one begins, and
-    every other one with the answer. A refusal is text, and `reasoning_content` is thinking.
+    every other one with the answer. A refusal is text, `reasoning_content` is thinking, `reasoning_details` its seal.
     """
 
     def __init__(self) -> None:
@@ -106,34 +119,49 @@ class ChatReader(StreamReader):
         """The one that began last."""
         self._all: list[_Call] = []
         """In the order in which they were first heard of."""
+        self._details: list[dict[str, Any]] = []
+        """What a host that passes on other APIs' thinking wants to have back as it came."""
 
     def _take(self, value: _Chunk) -> list[Delta]:
         deltas: list[Delta] = []
         if not self._begun and (value.id or value.choices):
             deltas.append(Begun(value.id or "", value.model or ""))
-        if value.error:
-            error = _Error(value.error) if isinstance(value.error, str) else value.error
+        if value.error or value.object == "error":
+            error = value.error or _Error(str(value.message or ""), code=str(value.code or ""))
+            error = _Error(error) if isinstance(error, str) else error
             kind = error.type or str(error.code or "")
             deltas.append(Broke(error.message or "The API reported an error.", kind))
-        if value.usage is not None:
-            details = value.usage.prompt_tokens_details or _Details()
-            self._usage = Usage(
-                value.usage.prompt_tokens or 0,
-                value.usage.completion_tokens or 0,
-                details.cached_tokens or 0,
-                details.cache_write_tokens or 0,
-            )
+        self._count(value.usage)
         for choice in value.choices or ():
             if choice.index == 0:
-                if choice.delta is not None:
-                    self._change(choice.delta, deltas)
-                if choice.finish_reason:
-                    self._reason = _REASONS.get(choice.finish_reason, "end")
+                self._choice(choice, deltas)
         return deltas
+
+    def _choice(self, choice: _Choice, deltas: list[Delta]) -> None:
+        self._count(choice.usage)
+        if choice.delta is not None:
+            self._change(choice.delta, deltas)
+        if choice.finish_reason in _FAILED:
+            if not any(type(delta) is Broke for delta in deltas):
+                deltas.append(Broke(f"The answer was not finished ({choice.finish_reason})."))
+        elif choice.finish_reason:
+            self._reason = _REASONS.get(choice.finish_reason, "end")
+
+    def _count(self, usage: _Usage | None) -> None:
+        if usage is not None:
+            details = usage.prompt_tokens_details or _Details()
+            self._usage = Usage(
+                usage.prompt_tokens or 0,
+                usage.completion_tokens or 0,
+                details.cached_tokens or usage.prompt_cache_hit_tokens or usage.cached_tokens or 0,
+                details.cache_write_tokens or 0,
+            )
 
     def _change(self, change: _Change, deltas: list[Delta]) -> None:
         if thought := change.reasoning_content or change.reasoning:
             deltas.append(ThinkingPiece(thought, wire=NAME))
+        if change.reasoning_details:
+            _put_details(self._details, change.reasoning_details)
         if isinstance(change.content, str):
             if change.content:
                 deltas.append(TextPiece(change.content))
@@ -169,8 +197,7 @@ class ChatReader(StreamReader):
         """The call that a piece belongs to. Some servers give no index, and some give all calls the same one."""
         if given.index is not None:
             known = self._by_index.get(given.index)
-            is_other = known is not None and name and given.id and known.id not in {"", given.id}
-            if known is None or is_other:
+            if known is None or (name and _is_other(known, given)):
                 known = self._by_index[given.index] = self._heard_of()
             return known
         if given.id:
@@ -199,10 +226,36 @@ class ChatReader(StreamReader):
         for call in self._all:
             certain = whole and self._reason not in {"length", "refused"}
             deltas += self._used(call.at, whole=certain or is_object("".join(call.pieces)))
+        if self._details and whole and self._reason not in {"length", "refused"}:
+            deltas.append(ThinkingPiece("", sealed=json_text(self._details), wire=NAME))
         # Asked for one tool by name, the API calls it and says "stop"; some servers always do.
         if self._reason == "end" and self._whole:
             self._reason = "tools"
         return deltas + super()._close(whole=whole)
+
+
+def _is_other(known: _Call, given: _ToolCall) -> bool:
+    """Is it another call than the one that has its index?"""
+    if given.id:
+        return known.id not in {"", given.id}
+    # Neither has an id: what is whole does not go on.
+    return not known.id and bool(known.name) and is_object("".join(known.pieces))
+
+
+def _put_details(details: list[dict[str, Any]], pieces: list[Any]) -> None:
+    """Pieces of one thought come one after the other; its words go on, and what else is said of it holds."""
+    for piece in pieces:
+        if not isinstance(piece, dict):
+            continue
+        last = details[-1] if details else {}
+        if "data" in piece or not last or any(last.get(key) != piece.get(key) for key in ("type", "index")):
+            details.append(dict(piece))
+            continue
+        for key, value in piece.items():
+            if key in {"text", "summary"} and isinstance(value, str):
+                last[key] = (last.get(key) or "") + value
+            elif value is not None:
+                last[key] = value
 
 
 def _texts(thinking: Any) -> list[str]:

@@ -7,9 +7,12 @@ pictures follow in a message of the user, behind all results.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from ferrule.wire.content import (
     arguments_in,
     arguments_out,
+    json_text,
     label,
     left_out,
     marked,
@@ -91,11 +94,24 @@ def message_out(turn: Turn, *, is_answer: bool = False) -> dict[str, Any] | None
     if not texts and not calls and not thoughts:
         return None
     out: dict[str, Any] = {"role": "assistant", "content": "".join(texts) if texts else None}
-    if thoughts:
+    if details := [] if is_answer else _details_out(turn):
+        out["reasoning_details"] = details
+    elif thoughts:
         out["reasoning_content"] = "\n\n".join(thoughts)
     if calls:
         out["tool_calls"] = calls
     return out
+
+
+def _details_out(turn: Turn) -> list[Any]:
+    """What a host had said of its thinking, as it came."""
+    for part in turn.parts:
+        if isinstance(part, Thinking) and part.sealed and part.wire == NAME:
+            try:
+                return msgspec.json.decode(part.sealed, type=list[Any])
+            except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+                continue  # another's seal
+    return []
 
 
 def _call_out(use: Use) -> dict[str, Any]:
@@ -133,7 +149,9 @@ def _turn_in(given: Any, where: str) -> tuple[Role, tuple[Part, ...]]:
 def message_in(message: dict[str, Any], where: str) -> tuple[Part, ...]:
     """What the model said: its thinking, its words, its calls."""
     thought = text_or(message, "reasoning_content", where) or text_or(message, "reasoning", where)
-    parts: list[Part] = [Thinking(thought, wire=NAME)] if thought else []
+    details = list_or(message, "reasoning_details", where)
+    sealed = json_text(details) if details else ""
+    parts: list[Part] = [Thinking(thought, sealed=sealed, wire=NAME)] if thought or sealed else []
     if message.get("content"):
         parts += _content_in(message["content"], f"{where}.content")
     calls = list_or(message, "tool_calls", where)

@@ -23,6 +23,7 @@ from ferrule.wire.openai_tools import (
     free_text,
     function_in,
     grammar_in,
+    offered,
     parallel,
     ready,
     word_out,
@@ -137,12 +138,7 @@ def asked_out(asked: Asked, *, strict: bool = False, loosen: bool = False, host:
     place in this API."""
     out: dict[str, Any] = {"model": asked.model, **turns_out(freed(asked.turns, asked.definitions)), "store": False}
     tools = definitions_out(asked.definitions, strict=strict, loosen=loosen, host=host, model=asked.model)
-    if tools:
-        out["tools"] = tools
-    if tools and asked.choice is not None:
-        out["tool_choice"] = choice_out(asked.choice, {one.name for one in asked.definitions if one.grammar})
-        if asked.choice.parallel is not None:
-            out["parallel_tool_calls"] = asked.choice.parallel
+    out |= offered(asked, tools, choice_out)
     if asked.max_tokens is not None:
         out["max_output_tokens"] = max(asked.max_tokens, LEAST_TOKENS)
     if asked.thinking_tokens is not None:
