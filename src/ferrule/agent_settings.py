@@ -76,7 +76,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     depth: Annotated[int, msgspec.Meta(ge=0)] = 2
     """How deep subagents may have subagents; 0 means none at all."""
     children: _Count = 8
-    """How many subagents run at once."""
+    """How many subagents of a session run at once, at each depth."""
     child_turns: _Count = 50
     """How often a subagent's model may be asked, where nothing else is said."""
 

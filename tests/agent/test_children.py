@@ -1,13 +1,16 @@
 """Subagents: rights within their parent's, budgets of their own, one order of calls, and what is told of them."""
 
 import asyncio
+import json
 import os
 
 import pytest
 
 from ferrule.agent.budget import Limits
-from ferrule.agent.events import Began, Called, ChildBegan, ChildEnded, Ended
-from ferrule.core.events import Started
+from ferrule.agent.child import model_name
+from ferrule.agent.events import Began, Called, ChildBegan, ChildEnded, Ended, Spoke, TurnBegan
+from ferrule.core.events import Done, Started
+from ferrule.core.subagents import Subagent
 from ferrule.models.cues import calls, fails, hangs, said
 from ferrule.permissions.asker import Answer, Listener, Nobody
 from ferrule.wire.turn import Usage
@@ -54,6 +57,15 @@ async def test_an_explorer_cannot_write(tmp_path):
     assert not (tmp_path / "b.txt").exists()
     denied = [reply for reply in stage.replies if reply.name == "Write"]
     assert [reply.status for reply in denied] == ["rejected-by-user"]
+
+
+@pytest.mark.parametrize("kind", ["Explore", "Plan"])
+async def test_who_finds_out_can_look_at_code_and_at_the_web_and_change_nothing(tmp_path, kind):
+    async with Stage(tmp_path, calls(task(kind=kind)), said("done", prompt="child"), said("ok")) as stage:
+        await stage.run()
+
+        tools = set(stage.of(Began)[1].tools)
+    assert tools == {"Read", "Glob", "Grep", "LSP", "WebFetch", "WebSearch", "Bash", "TaskOutput", "recall"}
 
 
 @pytest.mark.parametrize(
@@ -306,3 +318,265 @@ async def test_without_a_person_a_child_is_refused_what_asks(tmp_path):
         await stage.run()
 
     assert stage.replies[0].status == "rejected-by-user"
+
+
+async def test_so_many_children_run_at_once_at_each_depth_of_a_session(tmp_path):
+    (tmp_path / "settings.toml").write_text("[loop]\nchildren = 2\n")
+    os.environ["FERRULE_SETTINGS"] = str(tmp_path / "settings.toml")
+    cues = [calls(*(task(f"outer {at}") for at in range(3)))]
+    for at in range(3):
+        inner = [f"inner {at}{one}" for one in "abc"]
+        cues += [calls(*map(task, inner), prompt=f"outer {at}"), said("got them", prompt=f"outer {at}")]
+        for name in inner:
+            cues += [calls(("Glob", {"pattern": "*"}), prompt=name), said("done", prompt=name)]
+    async with Stage(tmp_path, *cues, said("ok")) as stage:
+        async with asyncio.timeout(60):
+            assert (await stage.run()).reason == "end"
+
+        outer = stage.agent.thread
+    now, most = {True: 0, False: 0}, {True: 0, False: 0}
+    for event in stage.events:
+        if isinstance(event, ChildBegan | ChildEnded):
+            is_outer = event.thread == outer
+            now[is_outer] += 1 if isinstance(event, ChildBegan) else -1
+            most[is_outer] = max(most[is_outer], now[is_outer])
+    assert len(stage.of(ChildBegan)) == 12
+    assert most == {True: 2, False: 2}
+
+
+async def test_only_so_many_are_left_in_the_background(tmp_path, monkeypatch):
+    monkeypatch.setattr("ferrule.agent.children._REMEMBERED", 2)
+    cues = (
+        calls(*(task(f"child {at}", run_in_background=True) for at in range(3))),
+        *(hangs("a", prompt=f"child {at}") for at in range(3)),
+        said("ok"),
+    )
+    async with asyncio.timeout(60), Stage(tmp_path, *cues) as stage:
+        await stage.run()
+
+        heard = [words(one) for one in results(stage.agent.turns[2])]
+    assert ["2 agents work in the background already" in one for one in heard] == [False, False, True]
+
+
+async def test_those_that_children_left_in_the_background_are_counted_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("ferrule.agent.children._REMEMBERED", 1)
+    cues = (
+        calls(task("outer", run_in_background=True)),
+        calls(task("inner", run_in_background=True), prompt="outer"),
+        said("alone", prompt="outer", expect="1 agents work in the background already"),
+        calls(("TaskOutput", {"task_id": "${result:c1:a[0-9a-f]{12}}", "block": True, "timeout": 20_000})),
+        said("ok", expect="alone"),
+    )
+    async with asyncio.timeout(60), Stage(tmp_path, *cues) as stage:
+        assert (await stage.run()).text == "ok"
+
+
+async def test_one_of_the_background_that_is_stopped_leaves_what_it_said_and_took(tmp_path):
+    agent = "${result:c1:a[0-9a-f]{12}}"
+    cues = (
+        calls(task(run_in_background=True)),
+        said("started"),
+        calls(("Glob", {"pattern": "*"}), text="I look around.", usage=Usage(100, 20), prompt="child"),
+        hangs("half", prompt="child"),
+        calls(("TaskStop", {"task_id": agent})),
+        calls(("TaskOutput", {"task_id": agent, "block": True, "timeout": 0})),
+        said("ok"),
+    )
+    async with Stage(tmp_path, *cues) as stage:
+        await stage.run()
+        await until(stage, TurnBegan, 4)
+        await stage.run("Enough.")
+
+        assert stage.agent.spent.usage.input == 100
+        (stopped,) = stage.session._helpers.children.list()
+    assert (stopped.status, stopped.turns, stopped.calls, stopped.input_tokens) == ("stopped", 1, 1, 100)
+    (heard,) = (reply.text for reply in stage.replies if reply.name == "TaskOutput")
+    assert "I look around." in heard
+    assert "(It was stopped before it was done.)" in heard
+
+
+SPAWNED = "${result:c1:a[0-9a-f]{12}}"
+
+
+def wait_agent():
+    return calls(("wait_agent", {"targets": [SPAWNED], "timeout_ms": 20_000}))
+
+
+async def test_an_agent_is_told_more_while_it_works_and_goes_on_when_it_is_done(tmp_path):
+    cues = (
+        calls(("spawn_agent", {"message": "child", "task_name": "t"})),
+        calls(("send_input", {"target": SPAWNED, "message": "more words"})),
+        wait_agent(),
+        calls(("send_input", {"target": SPAWNED, "items": [{"type": "text", "text": "once again"}]})),
+        wait_agent(),
+        calls(("followup_task", {"target": SPAWNED, "message": "at last"})),
+        wait_agent(),
+        said("ok", expect="three"),
+        calls(("exec_command", {"cmd": "until [ -e go ]; do sleep 0.02; done"}), prompt="child"),
+        said("one", prompt="child", expect="more words"),
+        said("two", prompt="child", expect="once again"),
+        said("three", prompt="child", expect="at last"),
+    )
+    async with Stage(tmp_path, *cues, dialect="codex") as stage:
+
+        def let_go(event):
+            if isinstance(event, Called) and isinstance(event.call, Done) and event.call.reply.name == "send_input":
+                (tmp_path / "go").touch()
+
+        stage.on = let_go
+        async with asyncio.timeout(60):
+            ended = await stage.run()
+
+        assert (ended.reason, ended.text) == ("end", "ok"), ended
+    sent = [reply.text for reply in stage.replies if reply.name in {"send_input", "followup_task"}]
+    assert ['"submission_id":"c2"' in sent[0], '"submission_id":"c4"' in sent[1]] == [True, True]
+    assert len({event.child for event in stage.of(ChildBegan)}) == 1
+    assert [event.spent.turns for event in stage.of(ChildEnded)] == [2, 1, 1]
+
+
+async def test_agents_are_listed_with_how_far_they_are(tmp_path):
+    cues = (
+        calls(("spawn_agent", {"message": "child", "task_name": "look"})),
+        wait_agent(),
+        calls(("spawn_agent", {"message": "other", "task_name": "wait"})),
+        calls(
+            ("list_agents", {}),
+            ("list_agents", {"path_prefix": "look"}),
+            ("list_agents", {"path_prefix": "x"}),
+            ("resume_agent", {"id": SPAWNED}),
+            ("resume_agent", {"id": "a0"}),
+        ),
+        said("ok"),
+        said("found", prompt="child"),
+        hangs("on and on", prompt="other"),
+    )
+    async with asyncio.timeout(60), Stage(tmp_path, *cues, dialect="codex") as stage:
+        await stage.run()
+
+        every, one, none, again, nobody = [words(one) for one in results(stage.agent.turns[-2])]
+    known = json.loads(every)["agents"]
+    assert [(row["agent_status"], row["last_task_message"]) for row in known] == [
+        ({"completed": "found"}, "look"),
+        ("running", "wait"),
+    ]
+    assert json.loads(one) == {"agents": known[:1]}
+    assert json.loads(none) == {"agents": []}
+    assert json.loads(again) == {"status": {"completed": "found"}}
+    assert "There is no agent with the id 'a0'" in nobody
+
+
+async def test_two_messages_at_once_are_heard_by_one_agent(tmp_path):
+    cues = (
+        calls(("spawn_agent", {"message": "child", "task_name": "t"})),
+        wait_agent(),
+        calls(*(("send_input", {"target": SPAWNED, "message": text}) for text in ("this", "that"))),
+        wait_agent(),
+        said("ok", expect="both"),
+        said("one", prompt="child"),
+        said("both", prompt="child", expect="that"),
+    )
+    async with asyncio.timeout(60), Stage(tmp_path, *cues, dialect="codex") as stage:
+        assert (await stage.run()).text == "ok"
+
+    assert [reply.ok for reply in stage.replies if reply.name == "send_input"] == [True, True]
+    assert len(stage.of(ChildEnded)) == 2
+
+
+async def test_an_agent_that_is_interrupted_hears_what_it_is_told_at_once(tmp_path):
+    cues = (
+        calls(("spawn_agent", {"message": "child", "task_name": "t"})),
+        said("started"),
+        calls(("send_input", {"target": SPAWNED, "message": "leave that", "interrupt": True})),
+        wait_agent(),
+        said("ok", expect="left it"),
+        hangs("for ever", prompt="child"),
+        said("left it", prompt="child", expect="leave that"),
+    )
+    async with asyncio.timeout(60), Stage(tmp_path, *cues, dialect="codex") as stage:
+        speaks = asyncio.Event()
+        stage.on = lambda event: (
+            speaks.set() if isinstance(event, Spoke) and event.thread != stage.agent.thread else None
+        )
+        await stage.run()
+        await speaks.wait()
+        assert (await stage.run("Enough.")).text == "ok"
+    assert [event.reason for event in stage.of(ChildEnded)] == ["interrupted", "end"]
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        pytest.param({"target": "a0", "message": "x"}, "There is no agent with the id 'a0'", id="nobody"),
+        pytest.param({"target": SPAWNED}, "message: must say what", id="nothing"),
+        pytest.param({"target": SPAWNED, "items": [{"type": "image"}]}, "items: only text", id="a-picture"),
+        pytest.param({"target": SPAWNED, "message": "x" * 400_001}, "at most 400,000 characters", id="too-long"),
+    ],
+)
+async def test_what_cannot_be_sent_is_said(tmp_path, call, says):
+    cues = (
+        calls(("spawn_agent", {"message": "child", "task_name": "t"})),
+        wait_agent(),
+        calls(("send_input", call)),
+        said("ok"),
+        said("done", prompt="child"),
+    )
+    async with Stage(tmp_path, *cues, dialect="codex") as stage:
+        await stage.run()
+
+    (reply,) = (reply for reply in stage.replies if reply.name == "send_input")
+    assert not reply.ok
+    assert says in reply.text
+
+
+async def test_who_only_reads_is_not_told_of_a_plan_mode_that_nobody_is_in(tmp_path):
+    cues = (
+        calls(task(kind="Explore")),
+        calls(("Bash", {"command": "touch b.txt"}), prompt="child"),
+        said("no", prompt="child"),
+        said("ok"),
+    )
+    async with Stage(tmp_path, *cues) as stage:
+        await stage.run()
+
+    (denied,) = (reply for reply in stage.replies if reply.name == "Bash")
+    assert denied.status == "rejected-by-user"
+    assert "you only read" in denied.text
+    assert "plan" not in denied.text.lower()
+
+
+CLOUD, AT_HOME = "anthropic:claude-opus-5-5", "ollama:qwen3"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "roles", "own", "expected"),
+    [
+        pytest.param("haiku", {}, CLOUD, "haiku", id="at-the-same-host"),
+        pytest.param("haiku", {}, AT_HOME, "", id="never-at-another"),
+        pytest.param("haiku", {"haiku": CLOUD}, AT_HOME, "haiku", id="unless-the-settings-say-so"),
+        pytest.param("haiku", {"Explore": "ollama:small"}, AT_HOME, "ollama:small", id="then-what-its-kind-has"),
+        pytest.param("openai:gpt-5.5", {}, AT_HOME, "openai:gpt-5.5", id="by-its-whole-name"),
+        pytest.param("inherit", {"Explore": "x:y"}, CLOUD, "x:y", id="its-kind"),
+        pytest.param("", {}, CLOUD, "", id="nothing-said"),
+    ],
+)
+def test_a_short_name_leads_to_no_other_host_than_the_session_s(wanted, roles, own, expected):
+    """Agents of projects say `model: sonnet` everywhere: with a model at home, nothing is sent away for that."""
+    assert model_name(Subagent("Explore", wanted, None, ""), roles, own) == expected
+
+
+@pytest.mark.parametrize(
+    ("dialect", "call"),
+    [
+        pytest.param("wayland", ("Delegate", {"goal": "child", "toolsets": ["Raed", "Read", "file"]}), id="toolsets"),
+        pytest.param("claude", task(kind="Explore", allowed_tools=["Raed", "Write"]), id="allowed-tools"),
+    ],
+)
+async def test_a_tool_that_nobody_has_is_said_to_be_lacking(tmp_path, dialect, call):
+    async with Stage(tmp_path, calls(call), said("done", prompt="child"), said("ok"), dialect=dialect) as stage:
+        await stage.run()
+
+    (reply,) = stage.replies
+    assert reply.ok
+    assert [note for note in reply.notes if "have no tool" in note] == [
+        "You have no tool 'Raed', so the agent works without."
+    ]

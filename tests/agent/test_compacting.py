@@ -5,10 +5,11 @@ import re
 import pytest
 
 from ferrule.agent.compacting import _cut
-from ferrule.agent.events import Compacted
+from ferrule.agent.events import Compacted, Warned
 from ferrule.agent.history import History, tokens_of
 from ferrule.agent_settings import Conversations
 from ferrule.models.cues import calls, fails, said
+from ferrule.models.model import ModelError
 from ferrule.models.recorded import Header
 from ferrule.models.scripted import Scripted
 from ferrule.permissions.modes import ModeConfig
@@ -145,6 +146,91 @@ async def test_a_model_that_cannot_sum_up_gets_a_list_instead(tmp_path):
 
         assert ended.text == "Going on."
         assert "- The user: Remember 0" in words(stage.agent.turns[0])
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        pytest.param(said("I will not sum that up.", reason="refused"), "- The user: Remember 0", id="refused"),
+        pytest.param(said(""), "- The user: Remember 0", id="empty"),
+        pytest.param(fails("overloaded", "Too many."), "- The user: Remember 0", id="busy"),
+        pytest.param(fails("too-long", "Too long."), "- The user: Remember 0", id="too long"),
+        pytest.param(said("In short. " * 20_000), "In short. In short.", id="without an end"),
+    ],
+)
+async def test_whatever_a_model_says_for_a_summary_the_conversation_becomes_smaller(tmp_path, given, told):
+    answers = [said(f"Noted {at}.") for at in range(5)]
+    model = small_window(*answers, given, said("Going on."), workspace=tmp_path)
+    async with Stage(tmp_path, model=model) as stage:
+        for at in range(6):
+            ended = await stage.run(f"Remember {at}: {LONG}")
+
+        done = stage.of(Compacted)[-1]
+        assert ended.text == "Going on."
+        assert done.after_tokens < done.before_tokens
+        assert told in words(stage.agent.turns[0])
+        check_valid(stage.agent.turns)
+
+
+class Narrow(Scripted):
+    """Refuses what is too long for its window."""
+
+    async def ask(self, asked):
+        above = sum(len(one.words) + len(str(one.schema)) for one in asked.definitions)
+        if above / 4 + sum(map(tokens_of, asked.turns)) > self.window:
+            raise ModelError("It is too long.", "too-long")
+        if asked.choice is not None:
+            async for delta in Scripted(said("THE SUMMARY"), workspace=self.workspace).ask(asked):
+                yield delta
+            return
+        async for delta in super().ask(asked):
+            yield delta
+
+
+@pytest.mark.parametrize("window", [8_192, 16_384, 32_768])
+@pytest.mark.parametrize("count", [1, 6])
+async def test_outputs_that_are_too_much_at_once_are_cut_and_can_be_recalled(tmp_path, window, count):
+    """However small the window is that the tools leave room in, the run comes to its end."""
+    lines = [("Bash", {"command": f"seq {at}0001 {at}4000"}) for at in range(1, 1 + count)]
+    header = Header(window=window, most_output=2_000)
+    model = Narrow(*[calls(*lines)] * 4, said("done"), header=header, workspace=str(tmp_path))
+    async with Stage(tmp_path, model=model) as stage:
+        ended = await stage.run("Sesame.")
+
+        assert (ended.reason, ended.text) == ("end", "done")
+        check_valid(stage.agent.turns)
+        told = [words(one) for asked in model.asked for turn in asked.turns for one in results(turn)]
+        if window < 20_000 * count:
+            cut = next(one for one in told if "[The middle of this output" in one)
+            kept = re.search(r'recall \{"id": "(\w+)"\}', cut)
+            assert cut.startswith("10001\n")
+            assert kept is not None
+            reply = await stage.session.engine.call("recall", id=kept[1], pattern="^12000$")
+            assert "12000" in reply.text
+
+
+async def test_a_picture_that_came_last_stays_when_the_words_beside_it_are_cut(tmp_path):
+    async with Stage(tmp_path, said("One."), said("Two.")) as stage:
+        await stage.run()
+        picture = Image("image/png", "AAAA")
+        stage.agent.talk.add(Turn("assistant", (Use("c1", "Read", {}), Use("c2", "Read", {}))))
+        shown = (Result("c1", (Text("x" * 9_000), picture)), Result("c2", (picture,)))
+        stage.agent.talk.add(Turn("user", shown))
+        assert await stage.agent._compacting._cut_last(stage.agent.talk, 1_000)
+
+        first, second = results(stage.agent.turns[-1])
+        assert "[The middle of this output" in words(first)
+        assert len(words(first)) < 4_000
+        assert (first.parts[-1], second) == (picture, shown[1])
+
+
+@pytest.mark.parametrize(("window", "count"), [(6_000, 1), (200_000, 0)])
+async def test_a_window_that_the_tools_fill_is_told_of_once(tmp_path, window, count):
+    async with Stage(tmp_path, model=small_window(*[said("ok")] * 3, workspace=tmp_path, window=window)) as stage:
+        for _ in range(3):
+            await stage.run()
+
+    assert sum("window, and little is left" in event.sentence for event in stage.of(Warned)) == count
 
 
 async def test_a_conversation_that_the_model_calls_too_long_is_made_smaller_and_asked_again(tmp_path):

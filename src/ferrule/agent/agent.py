@@ -1,24 +1,27 @@
 """The loop: a model is asked, its calls are made, it hears the replies, until it is done or somebody stops it."""
 
 import asyncio
-import contextlib
-from collections.abc import Coroutine, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ferrule.agent.asking import NOTHING, Answered, ask
 from ferrule.agent.budget import Budget, Limits, counted, together
 from ferrule.agent.compacting import Compacting
 from ferrule.agent.conversation import Conversation
 from ferrule.agent.events import Began, Called, Compacted, Ended, Reason, Spent, TurnBegan, TurnEnded
-from ferrule.agent.history import INTERRUPTED, words_of
-from ferrule.agent.repeating import Repeating
+from ferrule.agent.history import INTERRUPTED, failed, words_of
+from ferrule.agent.repeating import Repeating, longest
+from ferrule.agent.waiting import Stopped, Waiting
 from ferrule.agent_settings import Loop
 from ferrule.core.errors import ConfigError
 from ferrule.core.events import Event, ToolsChanged
 from ferrule.core.reply import Reply
 from ferrule.models.model import Model, ModelError
-from ferrule.wire.turn import Asked, Result, Text, Turn, Usage, Use
+from ferrule.wire.turn import Asked, Text, Turn, Usage, Use
 from ferrule.wire.wire import call_of, result_of
+
+if TYPE_CHECKING:
+    from ferrule.execute.hooks.hook import After
 
 _CUT = (
     "The call was not made: your answer was cut off in the middle of its input. Make it again, shorter or in several "
@@ -41,7 +44,7 @@ class Agent:
         self.is_running = False
         self._loop = loop
         self._compacting = compacting
-        self._asking: asyncio.Task[Answered] | None = None
+        self._waiting = Waiting()
         self._is_calling = False
         self._interrupted = False
         self._sent_back = 0
@@ -86,11 +89,8 @@ class Agent:
 
     def interrupt(self) -> None:
         """Stop the answer and the calls that run now, and hand control back. The conversation stays valid."""
-        if not self.is_running:
-            return
-        self._interrupted = True
-        if self._asking is not None:
-            self._asking.cancel()
+        self._interrupted = self.is_running
+        self._waiting.stop()
         if self._is_calling:
             self.talk.hands.cancel()
 
@@ -117,14 +117,16 @@ class Agent:
 
     async def run(self, prompt: str) -> Ended:
         """Work on a prompt until control comes back. Every run ends with an `Ended`, which is also told."""
-        if self.is_running:
-            raise ConfigError("The agent works on a prompt already: steer it, or interrupt it first.")
+        if self.is_running or self._waiting.is_busy:
+            raise ConfigError("The agent works on a prompt already, or sums up: steer it, or interrupt it first.")
         self.is_running, self._interrupted, self._words = True, False, ""
         self._budget = Budget(self.talk.setup.limits, outer=self.talk.setup.overdrawn)
         reason: Reason = "interrupted"
         error = ""
         try:
             reason, error = await self._work(prompt)
+        except Stopped:
+            reason = "interrupted" if self._interrupted else "time"
         except ModelError as failure:
             reason, error = "error", str(failure)
         finally:
@@ -135,20 +137,20 @@ class Agent:
             self.talk.note("spent", self.talk.spent)
             if reason == "interrupted":
                 self.talk.leave_off()
-        ended = Ended(
-            thread=self.thread,
-            reason=reason,
-            text=self._words,
-            spent=self._budget.spent,
-            total=self.talk.spent,
-            error=error,
-        )
-        self.talk.tell(ended)
+            ended = Ended(
+                thread=self.thread,
+                reason=reason,
+                text=self._words,
+                spent=self._budget.spent,
+                total=self.talk.spent,
+                error=error,
+            )
+            self.talk.tell(ended)  # also where whoever waits for it has given it up: a front end waits for this one
         return ended
 
     async def compact(self, focus: str = "") -> Compacted:
         """Make the conversation smaller now: its beginning is summed up."""
-        if self.is_running:
+        if self.is_running or self._waiting.is_busy:
             raise ConfigError("The agent is at work: interrupt it before its conversation is summed up.")
         compacted = await self._compacting.sum_up(self, focus)
         self.talk.note("spent", self.talk.spent)
@@ -190,7 +192,7 @@ class Agent:
 
     async def _take(self, prompt: str) -> str:
         """Put the prompt into the conversation; why not, where a hook will not have it."""
-        said = await self.talk.hooks("UserPromptSubmit", prompt=prompt)
+        said = await self.hooks("UserPromptSubmit", prompt=prompt)
         if said is not None and said.blocked:
             return said.blocked
         before = [_STOPPED_BEFORE] if self.talk.is_left_off else []
@@ -223,33 +225,36 @@ class Agent:
 
         Raises: ModelError.
         """
+        if self._interrupted:
+            return NOTHING
         tell = self.talk.tell if aloud else _silently
-        return await self._heard(ask(model or self.model, asked, self.thread, tell, self.talk.history.ids))
-
-    async def _heard(self, asking: Coroutine[Any, Any, Answered]) -> Answered:
-        task = self._asking = asyncio.create_task(asking)
+        asking = ask(model or self.model, asked, self.thread, tell, self.talk.history.ids)
         try:
-            await asyncio.wait([task], timeout=self._budget.seconds_left if self.is_running else None)
-        finally:
-            self._asking = None
-            if not task.done():
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await asyncio.wait([task])
-        # Cancelled before its first step, it has heard nothing.
-        return NOTHING if task.cancelled() else task.result()
+            return await self._waiting.end_of(asking, self._seconds_left)
+        except Stopped:  # before its first step: it has heard nothing
+            return NOTHING
+
+    async def hooks(self, event: str, **fields: object) -> "After | None":
+        """Tell the user's hooks; None where nobody is told. Raises: Stopped, for they too are stopped."""
+        if self._interrupted:
+            raise Stopped
+        return await self._waiting.end_of(self.talk.hooks(event, **fields), self._seconds_left)
+
+    @property
+    def _seconds_left(self) -> float | None:
+        return self._budget.seconds_left if self.is_running else None
 
     async def _reply(self, answered: Answered, uses: list[Use], repeating: Repeating) -> Reason | None:
         """Make the calls and answer them, in their order; why the loop ends, where it does."""
         talk = self.talk
         if (met := self._budget.overdrawn()) is not None:
             words = _SKIPPED.format(what=_WHAT[met])
-            talk.add(Turn("user", tuple(_failed(use, words) for use in uses)))
+            talk.add(Turn("user", tuple(failed(use, words) for use in uses)))
             return met
         replies = await self._call([use for use in uses if use.id in answered.whole])
         done = {reply.id: result_of(reply) for reply in replies}
-        results = tuple(done.get(use.id) or _failed(use, _CUT) for use in uses)
-        again = repeating.saw(uses, results)
+        results = tuple(done.get(use.id) or failed(use, _CUT) for use in uses)
+        again = repeating.saw(uses, results, longest(replies))
         told = (Text(repeating.told()),) if again == "tell" else ()
         steered = () if self._interrupted else talk.take_steering()
         files = tuple(path for reply in replies for path in reply.track_files)
@@ -275,26 +280,20 @@ class Agent:
     async def _stop(self, answered: Answered) -> Reason | None:
         """The model wants nothing done any more; the user or a hook may."""
         talk = self.talk
-        if talk.steering:
-            talk.add(Turn("user", talk.take_steering()))
-            return None
-        if answered.said.reason == "length":
-            return "length"
-        if answered.said.reason == "refused":
-            return "refused"
-        said = None
-        if self._sent_back < _STOP_HOOKS:
-            said = await talk.hooks(talk.setup.stop_event, stop_hook_active=bool(self._sent_back))
-        if said is None or not said.blocked:
+        sent_back: tuple[Text, ...] = ()
+        if not talk.steering:
+            if answered.said.reason in {"length", "refused"}:
+                return answered.said.reason
+            if self._sent_back < _STOP_HOOKS:
+                said = await self.hooks(talk.setup.stop_event, stop_hook_active=bool(self._sent_back))
+                sent_back = (Text(said.blocked),) if said is not None and said.blocked else ()
+        # What the user wrote while the hooks had their say counts as well.
+        if not sent_back and not talk.steering:
             return "end"
-        self._sent_back += 1
-        talk.add(Turn("user", (Text(said.blocked),)))
+        self._sent_back += len(sent_back)
+        talk.add(Turn("user", (*sent_back, *talk.take_steering())))
         return None
 
 
 def _silently(_: object) -> None:
     """Nobody is told."""
-
-
-def _failed(use: Use, words: str) -> Result:
-    return Result(use.id, (Text(words),), failed=True, name=use.name)

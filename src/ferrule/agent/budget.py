@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ferrule.agent.events import Reason, Spent
-from ferrule.models.model import Prices
+from ferrule.models.model import Model, Prices
 from ferrule.wire.turn import Usage
 
 
@@ -110,4 +110,16 @@ def together(one: Spent, other: Spent) -> Spent:
         added(one.usage, other.usage),
         sum(costs) if costs else None,
         one.seconds + other.seconds,
+    )
+
+
+def unpriced(model: Model, limits: Limits) -> str:
+    """A limit that nothing counts against is none, and whoever has set it relies on it; empty where it holds."""
+    # What runs on this machine costs nothing.
+    if limits.cost is None or model.prices is not None or model.name.startswith(("scripted:", "local:")):
+        return ""
+    return (
+        f"The limit of ${limits.cost:g} does not hold for {model.name}: what it costs is not known. Set `input` and "
+        f'`output`, in dollars for a million tokens, under [models.known."{model.model}"] in your settings, or use '
+        "--max-tokens."
     )

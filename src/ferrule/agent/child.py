@@ -1,7 +1,7 @@
 """One subagent at work: a conversation of its own on a branch of the session's engine."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ferrule.agent.agent import Agent
@@ -16,6 +16,7 @@ from ferrule.core.events import Done, Event
 from ferrule.core.planning import Planning
 from ferrule.core.subagents import AgentStatus, Job, Subagent, Worked
 from ferrule.core.tool import Context
+from ferrule.models.catalog import SHORT
 from ferrule.models.model import Model
 from ferrule.permissions.modes import ModeConfig
 from ferrule.permissions.policy import mode_name
@@ -70,7 +71,9 @@ class Child:
         self._children = children
         self._mode = mode
         self._aside = aside
-        self._calls = 0
+        self.calls = 0
+        self.is_over = False
+        """Has it said its last word? It hears nothing any more."""
         self._began = time.monotonic()
         self._branch: Branch
         self._keeping: Keeping | None = None
@@ -166,6 +169,7 @@ class Child:
         try:
             ended = await agent.run(self._job.prompt)
         finally:
+            self.is_over = True
             await self._close()
             took = ended.spent if ended is not None else _since(agent.spent, before)
             self._share(agent.spent)
@@ -201,7 +205,7 @@ class Child:
             description=self._job.description,
             model=self.agent.model.name,
             turns=spent.turns,
-            calls=self._calls,
+            calls=self.calls,
             input_tokens=spent.usage.input,
             output_tokens=spent.usage.output,
             cost=spent.cost,
@@ -212,7 +216,7 @@ class Child:
 
     def _hear(self, event: Event) -> None:
         if isinstance(event, Done):
-            self._calls += 1
+            self.calls += 1
         self.agent.hear(event)
 
     def _tell(self, event: AgentEvent) -> None:
@@ -220,7 +224,7 @@ class Child:
             self._share(event.spent)
         if isinstance(event, TurnEnded) and not self._aside:
             usage = event.spent.usage
-            self._ctx.progress(f"turn {event.spent.turns}, {self._calls} calls, {usage.input + usage.output:,} tokens")
+            self._ctx.progress(f"turn {event.spent.turns}, {self.calls} calls, {usage.input + usage.output:,} tokens")
         self._home.tell(event)
 
 
@@ -228,6 +232,19 @@ def of_its_own(model: Model, thread: str) -> Model:
     """The same model for another conversation: over one line, but what it has encoded is this conversation's."""
     beside = getattr(model, "beside", None)
     return model if beside is None else beside(thread)
+
+
+def model_name(agent: Subagent, roles: Mapping[str, str], own: str) -> str:
+    """What a subagent asks for, or what the settings say for its kind; empty for the session's own, called `own`.
+
+    A short name that the settings do not explain is one of the session's host or none: which host prompts are sent to
+    is not for a file or a model to say.
+    """
+    wanted = "" if agent.model == "inherit" else agent.model
+    meant = SHORT.get(wanted, "") if wanted not in roles else ""
+    if meant and meant.partition(":")[0] != own.partition(":")[0]:
+        wanted = ""
+    return wanted or roles.get(agent.role or agent.name, "") or roles.get(agent.name, "")
 
 
 def agent_id_of(thread: str) -> str:

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ferrule.agent.agent import Agent
 from ferrule.agent.child import WHY, Child, Home, agent_id_of, of_its_own
 from ferrule.agent.recall import NAME as RECALL
 from ferrule.core.errors import ConfigError, ToolFailure
@@ -15,6 +14,7 @@ from ferrule.models.model import ModelError
 from ferrule.permissions.modes import ModeConfig, includes
 
 if TYPE_CHECKING:
+    from ferrule.agent.agent import Agent
     from ferrule.agent.stored import Resumed
     from ferrule.permissions.policy import Policy
 
@@ -22,12 +22,30 @@ _NEVER = ("enter_plan", "exit_plan")
 _REMEMBERED = 64
 
 
+class Slots:
+    """How many subagents of a session run at once: so many at each depth, for those above wait for those below."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._turns: dict[tuple[int, bool], asyncio.Semaphore] = {}
+        self.in_background = 0
+        """How many were left in the background and have not ended."""
+
+    def at(self, depth: int, *, beside: bool = False) -> asyncio.Semaphore:
+        """Those whom a call waits for that the others may wait for are counted by themselves: they wait for none."""
+        return self._turns.setdefault((depth, beside), asyncio.Semaphore(self._most))
+
+    def ended(self, _: object) -> None:
+        self.in_background -= 1
+
+
 class _Left:
     """One that works in the background, or has."""
 
-    def __init__(self, worked: Worked, agent: Agent, task: "asyncio.Task[Worked]") -> None:
-        self.worked = worked
-        self.agent = agent
+    def __init__(self, job: Job, run: Child, task: "asyncio.Task[Worked]") -> None:
+        self.job = job
+        self.run = run
+        self.began = run.seen("running")
         self.task = task
         self.told = False
 
@@ -35,16 +53,15 @@ class _Left:
 class Children(Subagents):
     """The subagents of one conversation; each of them has its own."""
 
-    def __init__(self, home: Home, mode: ModeConfig, *, depth: int = 0) -> None:
-        """`mode` has the tools that their parent has, `depth` is how deep it is itself."""
+    def __init__(self, home: Home, mode: ModeConfig, *, depth: int = 0, slots: Slots | None = None) -> None:
+        """`mode` has the tools that their parent has, `depth` is how deep it is itself, `slots` are the session's."""
         self._home = home
         self._depth = depth
         self._mode = mode
         self.can_run = depth < home.loop.depth
-        self._turns = asyncio.Semaphore(home.loop.children)
-        self._beside = asyncio.Semaphore(home.loop.children)
-        """Of those whom a call waits for that the others may wait for: they wait for none of them."""
+        self._slots = slots or Slots(home.loop.children)
         self._left: dict[str, _Left] = {}
+        self._sending = asyncio.Lock()
         self._at_work: set[str] = set()
         """The ids of those that work now: no two go on with one conversation."""
         self.parent: Agent | None = None
@@ -53,7 +70,7 @@ class Children(Subagents):
         """What holds for their parent; None for the session's own."""
 
     async def work(self, job: Job, ctx: Context) -> Worked:
-        async with self._beside if job.beside else self._turns:
+        async with self._slots.at(self._depth, beside=job.beside):
             run = await self._begin(job, ctx)
             try:
                 return await run.finish()
@@ -61,19 +78,25 @@ class Children(Subagents):
                 self._at_work.discard(run.id)
 
     async def leave(self, job: Job, ctx: Context) -> Worked:
-        if sum(not left.task.done() for left in self._left.values()) >= _REMEMBERED:
+        if self._slots.in_background >= _REMEMBERED:
             raise ToolFailure(
                 f"{_REMEMBERED} agents work in the background already: wait for some of them first.", code="too-many"
             )
-        run = await self._begin(job, ctx, aside=True)
+        self._slots.in_background += 1  # before anything is waited for: others are begun at the same time
+        try:
+            run = await self._begin(job, ctx, aside=True)
+        except BaseException:
+            self._slots.in_background -= 1
+            raise
         task = asyncio.create_task(self._aside(run))
         task.add_done_callback(lambda _: self._at_work.discard(run.id))
+        task.add_done_callback(self._slots.ended)
         self._forget()
-        self._left[run.id] = _Left(run.seen("running"), run.agent, task)
+        self._left[run.id] = _Left(job, run, task)
         return run.seen("running")
 
     async def _aside(self, run: Child) -> Worked:
-        async with self._turns:
+        async with self._slots.at(self._depth):
             return await run.finish()
 
     def beyond(self, agent: Subagent, names: Sequence[str], ctx: Context) -> tuple[str, ...]:  # noqa: ARG002 - its parent's
@@ -90,6 +113,23 @@ class Children(Subagents):
             await asyncio.wait([left.task], timeout=wait_seconds)
         left.told = left.told or left.task.done()
         return self._worked(left)
+
+    async def send(self, agent_id: str, message: str, ctx: Context, *, interrupt: bool = False) -> Worked | None:
+        async with self._sending:  # of two messages to one that has ended, the second is heard by the same agent
+            left = self._left.get(agent_id)
+            if left is None:
+                return None
+            if interrupt:
+                await _cancelled(left)
+            elif left.run.is_over:
+                await asyncio.wait([left.task])  # it hears no more, and is still putting its things away
+            agent = left.run.agent
+            if not left.task.done():
+                agent.steer(message)
+                return self._worked(left)
+            left.told = True
+            prompt = "\n\n".join((*agent.talk.steering, message))  # with what it did not hear before it ended
+            return await self.leave(left.job._replace(prompt=prompt, resume=agent_id), ctx)
 
     async def stop(self, agent_id: str) -> Worked | None:
         left = self._left.get(agent_id)
@@ -114,18 +154,22 @@ class Children(Subagents):
         await asyncio.gather(*(_cancelled(left) for left in self._left.values()))
 
     def _worked(self, left: _Left) -> Worked:
+        if left.task.done() and not left.task.cancelled():
+            return left.task.result()
+        agent = left.run.agent
+        spent = agent.budget.spent
+        so_far = left.began._replace(
+            text=agent.talk.last_words() if spent.turns else "",
+            calls=left.run.calls,
+            turns=spent.turns,
+            input_tokens=spent.usage.input,
+            output_tokens=spent.usage.output,
+            cost=spent.cost,
+            seconds=agent.spent.seconds,
+        )
         if not left.task.done():
-            spent = left.agent.spent
-            return left.worked._replace(
-                text=left.agent.talk.last_words(),
-                turns=spent.turns,
-                input_tokens=spent.usage.input,
-                output_tokens=spent.usage.output,
-                seconds=spent.seconds,
-            )
-        if left.task.cancelled():
-            return left.worked._replace(status="stopped", why=WHY["interrupted"], reason="interrupted")
-        return left.task.result()
+            return so_far
+        return so_far._replace(status="stopped", why=WHY["interrupted"], reason="interrupted")
 
     def _forget(self) -> None:
         over = [name for name, left in self._left.items() if left.task.done() and left.told]
@@ -144,7 +188,7 @@ class Children(Subagents):
         thread, earlier = await self._thread(job.resume)
         model = of_its_own(model, thread)
         mode = self._mode_of(agent)
-        children = Children(home, mode, depth=self._depth + 1)
+        children = Children(home, mode, depth=self._depth + 1, slots=self._slots)
         run = Child(job, ctx, thread=thread, home=home, children=children, mode=mode, aside=aside)
         self._check_idle(run.id)  # by its whole id, and with nothing to wait for in between
         self._at_work.add(run.id)
@@ -224,6 +268,9 @@ class Promised(Subagents):
 
     async def seen(self, agent_id: str, wait_seconds: float = 0.0) -> Worked | None:
         return await self.children.seen(agent_id, wait_seconds)
+
+    async def send(self, agent_id: str, message: str, ctx: Context, *, interrupt: bool = False) -> Worked | None:
+        return await self.children.send(agent_id, message, ctx, interrupt=interrupt)
 
     async def stop(self, agent_id: str) -> Worked | None:
         return await self.children.stop(agent_id)

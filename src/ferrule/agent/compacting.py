@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ferrule.agent.events import Compacted
 from ferrule.agent.history import CHARS_PER_TOKEN, tokens_of, words_of
 from ferrule.agent.recall import NAME
+from ferrule.agent.waiting import Stopped
 from ferrule.agent_settings import Loop
 from ferrule.core.errors import FerruleError
 from ferrule.models.model import Model, ModelError
@@ -26,7 +27,10 @@ _FREED_PART = 0.75
 """Of the room: so full it may be after old outputs have gone."""
 _LEAST_PART = 0.02
 """The same where the model itself says that it is too long."""
+_ABOVE_PART = 0.5
+"""Of the room: where the system prompt and the tools take more than this, the user is told."""
 _SUMMARY_TOKENS = 8_000
+"""The most that a summary takes, and no more than a quarter of the window."""
 _ANSWER_TOKENS = 32_000
 _LISTED = 40
 
@@ -42,27 +46,47 @@ class Compacting:
         self._loop = loop
         self._keep = keep
         self._small = small
+        self._warned: set[str] = set()
 
-    def room(self, model: Model) -> int:
-        """How many tokens a conversation may have."""
-        answer = min(model.most_output, _ANSWER_TOKENS, model.window // 4)
-        return int((model.window - answer) * self._loop.compact_at)
+    def room(self, talk: "Conversation") -> int:
+        """How many tokens a conversation may have before it is made smaller."""
+        most, above = _most(talk.model), talk.history.above
+        room = int(most * self._loop.compact_at)
+        # In a window that the tools nearly fill, half of what they leave is for the conversation.
+        return room if above < room * _FREED_PART else above + (most - above) // 2
 
     async def fit(self, agent: "Agent") -> None:
         """Make room where the conversation has outgrown it; mostly there is nothing to do."""
         talk = agent.talk
-        if talk.history.tokens <= self.room(talk.model):
+        self._warn(talk)
+        if talk.history.tokens <= (room := self.room(talk)):
             return
         await self._leave_out(talk, self._loop.keep_turns)
         # Room for some turns: whoever makes a little of it each turn has nothing of what the model's host has cached.
-        if talk.history.tokens > self.room(talk.model) * _FREED_PART:
+        if talk.history.tokens <= room * _FREED_PART:
+            return
+        # What came last alone may be too much: it is no reason to sum up what it is about.
+        is_cut = await self._cut_last(talk, (room - talk.history.above) // 2)
+        if talk.history.tokens > room * (1 if is_cut else _FREED_PART):
             await self.sum_up(agent, "", trigger="auto", kept_part=_KEPT_PART)
+
+    def _warn(self, talk: "Conversation") -> None:
+        above, most = talk.history.above, _most(talk.model)
+        if above <= most * _ABOVE_PART or talk.thread in self._warned:
+            return
+        self._warned.add(talk.thread)
+        talk.warn(
+            f"The system prompt and the tools take about {above:,} of the {talk.model.window:,} tokens of the model's "
+            "window, and little is left to work in. Take a model with a larger one; if its window is larger, set it "
+            f'as `window` under [models.known."{talk.model.model}"] in your settings.'
+        )
 
     async def shrink(self, agent: "Agent") -> bool:
         """The model says that it is too long: make it much smaller, whatever was estimated. False where it cannot."""
         before = agent.talk.history.turns
         await self._leave_out(agent.talk, 1)
         await self.sum_up(agent, "", trigger="auto", kept_part=_LEAST_PART)
+        await self._cut_last(agent.talk, (_most(agent.talk.model) - agent.talk.history.above) // 4)
         return agent.talk.history.turns != before
 
     async def _leave_out(self, talk: "Conversation", keep_turns: int) -> None:
@@ -77,17 +101,32 @@ class Compacting:
         talk.shrink_to(shorter)
         talk.tell(Compacted(thread=talk.thread, kind="outputs", before_tokens=before, after_tokens=talk.history.tokens))
 
-    async def _without_outputs(self, turn: Turn, recall: str) -> Turn:
+    async def _cut_last(self, talk: "Conversation", most_tokens: int) -> bool:
+        """Cut the outputs that came last to one length, where they have more tokens together; were they cut?"""
+        turns, before = talk.history.turns, talk.history.tokens
+        last = max((at for at, turn in enumerate(turns) if turn.role == "assistant"), default=len(turns))
+        outputs = [part for turn in turns[last + 1 :] for part in turn.parts if isinstance(part, Result)]
+        sizes, most_chars = list(map(_chars, outputs)), int(max(0, most_tokens) * CHARS_PER_TOKEN)
+        if sum(sizes) <= most_chars or max(sizes) <= (shown := _share(sizes, most_chars)):
+            return False
+        recall = _recall(talk)
+        cut = [await self._without_outputs(turn, recall, shown) for turn in turns[last + 1 :]]
+        talk.shrink_to([*turns[: last + 1], *cut])
+        talk.tell(Compacted(thread=talk.thread, kind="outputs", before_tokens=before, after_tokens=talk.history.tokens))
+        return True
+
+    async def _without_outputs(self, turn: Turn, recall: str, shown: int = 0) -> Turn:
         if not any(isinstance(part, Result) and _is_long(part) for part in turn.parts):
             return turn
-        parts = [await self._short(part, recall) if isinstance(part, Result) else part for part in turn.parts]
+        parts = [await self._short(part, recall, shown) if isinstance(part, Result) else part for part in turn.parts]
         return Turn(turn.role, tuple(parts))
 
-    async def _short(self, result: Result, recall: str) -> Result:
-        if not _is_long(result):
+    async def _short(self, result: Result, recall: str, shown: int) -> Result:
+        """Without its text, or with so many characters of it."""
+        if not _is_long(result) or _chars(result) <= shown:
             return result
         whole = "\n".join(part.text for part in result.parts if isinstance(part, Text))
-        pictures = sum(isinstance(part, Image) for part in result.parts)
+        pictures = tuple(part for part in result.parts if isinstance(part, Image))
         where = ""
         if whole:
             try:
@@ -96,7 +135,12 @@ class Compacting:
                 return result  # what cannot be read back stays
             read = f': {recall} {{"id": "{kept}"}} reads it.' if recall else "."
             where = f" It is kept as {kept}{read}"
-        what = f"{len(whole):,} characters" + (f" and {pictures} pictures" if pictures else "")
+        what = f"{len(whole):,} characters"
+        if half := shown // 2:
+            left = f"[The middle of this output of {what} was left out to save room.{where}]"
+            words = f"{whole[:half]}\n{left}\n{whole[-half:]}"
+            return Result(result.id, (Text(words), *pictures), result.failed, result.name)
+        what += f" and {len(pictures)} pictures" if pictures else ""
         words = f"[This output of {what} was left out to save room.{where}]"
         return Result(result.id, (Text(words),), result.failed, result.name)
 
@@ -106,14 +150,18 @@ class Compacting:
         """Put a summary in the place of the conversation, or of all but its end."""
         talk = agent.talk
         before = talk.history.tokens
-        await talk.hooks("PreCompact", trigger=trigger, custom_instructions=focus)
+        as_it_was = Compacted(thread=talk.thread, kind="summary", before_tokens=before, after_tokens=before)
+        try:
+            await agent.hooks("PreCompact", trigger=trigger, custom_instructions=focus)
+        except Stopped:
+            return as_it_was
         turns = talk.history.turns
         at = len(turns) if kept_part is None else _cut(turns, int(talk.model.window * kept_part))
         if at == 0:
-            return Compacted(thread=talk.thread, kind="summary", before_tokens=before, after_tokens=before)
+            return as_it_was
         summary = await self._summary(agent, turns[:at], focus)
-        if not summary:  # interrupted: the conversation stays as it was
-            return Compacted(thread=talk.thread, kind="summary", before_tokens=before, after_tokens=before)
+        if not summary:  # it was interrupted
+            return as_it_was
         opening = Turn("user", (Text(_opening(talk, summary)),))
         talk.shrink_to([opening, *turns[at:]])
         done = Compacted(
@@ -132,8 +180,10 @@ class Compacting:
 
         talk = agent.talk
         asked = talk.question([*turns, Turn("user", (Text(summary_prompt(focus)),))], tools=False)
+        needed = talk.history.above + sum(map(tokens_of, turns))
+        most_chars = int(_summary_tokens(talk.model) * CHARS_PER_TOKEN)
         for model in (self._small(), talk.model):
-            if model is None or model.window < sum(map(tokens_of, turns)) + _SUMMARY_TOKENS:
+            if model is None or model.window < needed + _summary_tokens(model):
                 continue
             try:
                 answered = await agent.listen(asked, model, aloud=False)
@@ -144,9 +194,18 @@ class Compacting:
             if answered.is_cut:
                 return ""
             words = words_of(Turn("assistant", answered.said.parts)).strip()
-            if words:
-                return words
-        return _listed(turns)
+            if words and answered.said.reason != "refused":
+                return words if len(words) <= most_chars else words[: most_chars - 1] + "…"
+        return _listed(turns, most_chars)
+
+
+def _most(model: Model) -> int:
+    """The tokens of the window that the answer does not need."""
+    return model.window - min(model.most_output, _ANSWER_TOKENS, model.window // 4)
+
+
+def _summary_tokens(model: Model) -> int:
+    return min(_SUMMARY_TOKENS, model.window // 4)
 
 
 def _cut(turns: Sequence[Turn], most_tokens: int) -> int:
@@ -164,9 +223,20 @@ def _cut(turns: Sequence[Turn], most_tokens: int) -> int:
     return at
 
 
+def _chars(result: Result) -> int:
+    return sum(len(part.text) for part in result.parts if isinstance(part, Text))
+
+
 def _is_long(result: Result) -> bool:
-    chars = sum(len(part.text) for part in result.parts if isinstance(part, Text))
-    return chars > _SMALL_CHARS or any(isinstance(part, Image) for part in result.parts)
+    return _chars(result) > _SMALL_CHARS or any(isinstance(part, Image) for part in result.parts)
+
+
+def _share(sizes: Sequence[int], room: int) -> int:
+    """The most that each may have so that all fit; what stays small in any case is not cut for the others."""
+    left = sorted(sizes)
+    while len(left) > 1 and left[0] * len(left) <= room:
+        room -= left.pop(0)
+    return max(_SMALL_CHARS, room // len(left))
 
 
 def _recall(talk: "Conversation") -> str:
@@ -182,7 +252,7 @@ def _opening(talk: "Conversation", summary: str) -> str:
     return f"[The conversation until here was summed up to save room.{kept}]\n\n{summary}"
 
 
-def _listed(turns: Sequence[Turn]) -> str:
+def _listed(turns: Sequence[Turn], most_chars: int) -> str:
     """What was asked and done, without a model."""
     lines = []
     for turn in turns:
@@ -200,11 +270,10 @@ def _listed(turns: Sequence[Turn]) -> str:
                     )
                 case Thinking() | _:
                     pass
-    most = int(_SUMMARY_TOKENS * CHARS_PER_TOKEN)
     if len(lines) > 2 * _LISTED:
         left = len(lines) - 2 * _LISTED
         lines = [*lines[:_LISTED], f"- … {left} more steps …", *lines[-_LISTED:]]
-    return "What was asked and done so far:\n" + "\n".join(lines)[:most]
+    return "What was asked and done so far:\n" + "\n".join(lines)[:most_chars]
 
 
 def _line(text: str) -> str:

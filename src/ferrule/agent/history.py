@@ -32,6 +32,11 @@ class History:
         self._above = int(chars / CHARS_PER_TOKEN)
 
     @property
+    def above(self) -> int:
+        """About how many tokens the system prompt and the tools take."""
+        return self._above
+
+    @property
     def tokens(self) -> int:
         """About how much of the window it fills: what the API has counted, and an estimate of what came since."""
         counted = self._measured or self._above
@@ -72,10 +77,14 @@ class History:
         missing = self.unanswered()
         if not missing:
             return None
-        results = tuple(Result(use.id, (Text(words),), failed=True, name=use.name) for use in missing)
-        turn = Turn("user", results)
+        turn = Turn("user", tuple(failed(use, words) for use in missing))
         self.turns.append(turn)
         return turn
+
+
+def failed(use: Use, words: str) -> Result:
+    """The answer to a call that was not made, or of which nobody knows what came."""
+    return Result(use.id, (Text(words),), failed=True, name=use.name)
 
 
 def tokens_of(turn: Turn) -> int:

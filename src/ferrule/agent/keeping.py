@@ -63,6 +63,11 @@ class Keeping:
         """Something about the conversation that is no turn, such as what it has cost."""
         self._put(lambda: _other(kind, value))
 
+    @property
+    def is_named(self) -> bool:
+        """Has it a turn that names the conversation?"""
+        return "title" in self._about
+
     async def flush(self) -> None:
         """Wait until all of it is written."""
         if self._writer is None and not self._waiting:

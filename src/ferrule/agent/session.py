@@ -3,23 +3,23 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ferrule.agent.agent import Agent
-from ferrule.agent.budget import Limits
-from ferrule.agent.child import Home
+from ferrule.agent.budget import Limits, unpriced
+from ferrule.agent.child import Home, model_name
 from ferrule.agent.children import Children, Promised
 from ferrule.agent.claim import Claim
 from ferrule.agent.compacting import Compacting
 from ferrule.agent.conversation import Conversation, Setup
 from ferrule.agent.events import AgentEvent, Warned
 from ferrule.agent.keeping import Keeping
+from ferrule.agent.planned import PlanKept
 from ferrule.agent.prompt import repository, system_prompt
 from ferrule.agent.recall import OwnThread, Recall
 from ferrule.core.errors import ConfigError
 from ferrule.core.events import Event
-from ferrule.core.planning import Planning
 from ferrule.core.subagents import Subagent
 from ferrule.engine import Engine
 from ferrule.models.load import chosen, load_model
@@ -29,7 +29,10 @@ from ferrule.settings import Settings, state_folder
 
 if TYPE_CHECKING:
     from ferrule.agent.stored import Resumed
-    from ferrule.permissions.asker import Asker
+    from ferrule.core.tool import AnyTool
+    from ferrule.dialects.dialect import Dialect
+    from ferrule.given import Options
+    from ferrule.permissions.asker import Asker, Callback
     from ferrule.workspace.thread_store import ThreadStore
 
 
@@ -44,14 +47,15 @@ class Session:
         workspace: str | os.PathLike[str] = ".",
         *,
         model: str | Model | None = None,
-        dialect: str | None = None,
-        ask: "Asker | None" = None,
+        dialect: "str | Dialect | None" = None,
+        tools: "Iterable[AnyTool]" = (),
+        ask: "Asker | Callback | None" = None,
         resume: str = "",
         limits: Limits | None = None,
         record: str = "",
         state: str | os.PathLike[str] | None = None,
         on_event: Callable[[AgentEvent], object] = lambda _: None,
-        **engine: Any,
+        **engine: "Unpack[Options]",
     ) -> None:
         """`resume` is the id of a thread, or `last`; `record` a file that the conversation is recorded in.
 
@@ -66,7 +70,7 @@ class Session:
         self._record = record
         self._state = os.path.abspath(state) if state is not None else state_folder()
         self._on_event = on_event
-        self._engine = engine
+        self._engine: dict[str, Any] = {**engine, "tools": (Recall(), *tools)}
         self._models: dict[str, Model] = {}
         self._helpers = Promised()
         self._keeping: Keeping | None = None
@@ -82,7 +86,6 @@ class Session:
                 model=None if self._dialect else self._model_id,
                 ask=self._ask,
                 subagents=self._helpers,
-                tools=(Recall(),),
                 session_id=thread,
                 state=self._state,
                 on_event=self._hear,
@@ -153,6 +156,7 @@ class Session:
                 assert isinstance(self.model, Recording)
                 made = Recording(made, self.model.tape)
             self._models[name] = made
+            self._check_price(made)
         return self._models[name]
 
     async def _begin(self) -> None:
@@ -175,7 +179,7 @@ class Session:
         engine.give("OwnThread", lambda: OwnThread(engine.session_id, self._keeping))
         if hasattr(self.model, "conversation"):
             self.model.conversation = engine.session_id
-        planning = engine.need(Planning)
+        planning = PlanKept(engine, self._keeping, earlier, self._engine.get("permission_mode"), self._warn)
         setup = Setup(
             thread=engine.session_id,
             system=system_prompt(
@@ -205,8 +209,13 @@ class Session:
         self.agent = children.parent = Agent(talk, loop=settings.loop, compacting=compacting)
         if talk.history.turns:
             talk.shown()  # what stands above counts for how full the window is, also before the first question
+        self._check_price(self.model)
         for warning in engine.warnings:
             talk.warn(warning)
+
+    def _check_price(self, model: Model) -> None:
+        if sentence := unpriced(model, self.agent.talk.setup.limits):
+            self._warn(sentence)
 
     def _make_keeping(self) -> Keeping:
         engine = self.engine
@@ -259,9 +268,7 @@ class Session:
 
     def _model_for(self, agent: Subagent) -> Model:
         """A subagent's own model: what it asks for, what the settings say for its kind, or the session's."""
-        roles = self.engine.settings.models.roles
-        wanted = agent.model if agent.model not in {"", "inherit"} else ""
-        name = wanted or roles.get(agent.role or agent.name, "") or roles.get(agent.name, "")
+        name = model_name(agent, self.engine.settings.models.roles, self.agent.model.name)
         if not name or self._is_replayed:
             return self.agent.model
         return self.load(name)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import msgspec
 
 from ferrule.agent.events import Spent
-from ferrule.agent.history import LEFT_OFF, RESUMED, History
+from ferrule.agent.history import LEFT_OFF, RESUMED, History, failed
+from ferrule.agent.planned import PLANNING, Plan
 from ferrule.core.errors import ConfigError
 from ferrule.wire.turn import Image, Part, Result, Text, Turn, Use
 
@@ -33,6 +34,8 @@ class Resumed(NamedTuple):
     """How many items could not be read."""
     is_left_off: bool
     """Did the user interrupt it, and has said nothing since?"""
+    plan: Plan | None = None
+    """The plan mode that it was left in."""
 
 
 def found(state: str, name: str, workspace: str) -> str:
@@ -43,11 +46,13 @@ def found(state: str, name: str, workspace: str) -> str:
     # One of its own: how long threads are kept is known only with the settings, and reading does not ask for it.
     store = ThreadStore(os.path.join(state, "threads"))
     try:
-        thread = looked_up(lambda: store.latest(folder) if name == "last" else store.resolve(name))
+        meant = looked_up(lambda: (store.latest(folder) or "",) if name == "last" else store.meant(name))
     finally:
         store.close()
-    if thread is not None:
-        return thread
+    if len(meant) > 1:
+        raise ConfigError(f"{name!r} is the beginning of several ids: {', '.join(meant)}. Give more of it.")
+    if any(meant):
+        return meant[0]
     if name == "last":
         raise ConfigError(f"There is no conversation to go on with in {folder}: `ferrule threads list --all`.")
     raise ConfigError(f"There is no conversation {name!r}: `ferrule threads list` lists them.")
@@ -88,7 +93,7 @@ def below(store: "ThreadStore", parent: str, name: str) -> tuple[str, Resumed] |
 def resume(items: "Sequence[Item]") -> Resumed:
     """The conversation as its model saw it last; what a crash has left open is answered."""
     turns: list[Turn] = []
-    spent, lost, is_left_off = Spent(), 0, False
+    spent, lost, is_left_off, plan = Spent(), 0, False, None
     for item in items:
         try:
             if item.kind == "turn":
@@ -100,10 +105,12 @@ def resume(items: "Sequence[Item]") -> Resumed:
                 turns = msgspec.json.decode(item.body, type=_Whole).turns
             elif item.kind == "spent":
                 spent = msgspec.json.decode(item.body, type=Spent)
+            elif item.kind == PLANNING:
+                plan = msgspec.json.decode(item.body, type=Plan | None)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             lost += 1
     history = History(_answered(turns))
-    return Resumed(history, spent, history.mend(RESUMED), lost, is_left_off)
+    return Resumed(history, spent, history.mend(RESUMED), lost, is_left_off, plan)
 
 
 def _answered(turns: list[Turn]) -> list[Turn]:
@@ -157,8 +164,7 @@ def _its_own(part: Part, waiting: dict[str, list[Use]]) -> Part | None:
 def _results(waiting: dict[str, list[Use]]) -> list[Turn]:
     """A turn that answers the calls that still wait, or none."""
     uses = [use for some in waiting.values() for use in some]
-    parts = (Result(use.id, (Text(RESUMED),), failed=True, name=use.name) for use in uses)
-    return [Turn("user", tuple(parts))] if uses else []
+    return [Turn("user", tuple(failed(use, RESUMED) for use in uses))] if uses else []
 
 
 def as_text(items: "Sequence[Item]", shown: Callable[[str], str] = str) -> str:
