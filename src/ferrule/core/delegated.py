@@ -38,6 +38,13 @@ class AgentStopped(NamedTuple):
     worked: Worked
 
 
+class AgentSent(NamedTuple):
+    """An agent of the background was told more."""
+
+    worked: Worked
+    call_id: str
+
+
 def subagents(ctx: Context) -> Subagents:
     """Whoever runs subagents here; where the host has given nobody, one who says so."""
     try:
@@ -51,4 +58,5 @@ def last_words(worked: Worked) -> str:
     if not worked.why or worked.status == "running":
         return worked.text
     said = f"{worked.text}\n\n" if worked.text.strip() else ""
-    return f"{said}(It was stopped before it was done: {worked.why})"
+    why = "." if worked.status == "stopped" else f": {worked.why}"
+    return f"{said}(It was stopped before it was done{why})"

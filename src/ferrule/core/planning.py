@@ -1,6 +1,6 @@
 """Plan mode: a session in it only reads, and writes its plan, until the user has approved the plan."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from ferrule.core.errors import ToolFailure
@@ -50,6 +50,10 @@ class Planning:
     is_on: bool = False
     plan_path: str = ""
     """The file that the plan is written to; empty outside plan mode."""
+    begun_by: Beginner = "user"
+    """Who began it, while it is on."""
+    on_change: Callable[[], None] = staticmethod(lambda: None)
+    """Called when it has begun or ended."""
 
     @classmethod
     def under(cls, session: "Planning") -> "Planning":
@@ -63,8 +67,17 @@ class Planning:
         """Is nothing to be written now, because the session plans?"""
         return self.is_on or (self._session is not None and self._session.is_on)
 
-    def enter(self, reason: str = "", *, by: Beginner = "user") -> PlanEntered:  # noqa: ARG002 - sessions use them
-        """Begin to plan. It only tightens, so that nobody is asked. Raises `ConfigError` for an unusable folder."""
+    def enter(
+        self,
+        reason: str = "",  # noqa: ARG002 - sessions use it
+        *,
+        by: Beginner = "user",  # noqa: ARG002 - the same
+        file: str = "",  # noqa: ARG002 - the same
+    ) -> PlanEntered:
+        """Begin to plan. It only tightens, so that nobody is asked. Raises `ConfigError` for an unusable folder.
+
+        `file` is the plan that an earlier session of the same conversation has begun.
+        """
         raise self._not_here()
 
     def leave(self) -> str:

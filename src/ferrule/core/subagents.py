@@ -94,6 +94,18 @@ class Subagents:
         """One that was left in the background, after its end or after so many seconds; None where none has the id."""
         return None
 
+    async def send(
+        self,
+        agent_id: str,  # noqa: ARG002 - subclasses use them
+        message: str,  # noqa: ARG002
+        ctx: Context,  # noqa: ARG002
+        *,
+        interrupt: bool = False,  # noqa: ARG002
+    ) -> Worked | None:
+        """Tell one of the background more: with its next replies, at once where it is interrupted for it, or, where it
+        has ended, as its next prompt. None where none has the id."""
+        return None
+
     async def stop(self, agent_id: str) -> Worked | None:  # noqa: ARG002 - subclasses use it
         """Stop one that was left in the background."""
         return None

@@ -84,13 +84,16 @@ class AgentFiles:
         self._warnings = {}
         found: dict[str, AgentFile] = {}
         seen: set[str] = set()
+        # Of each of the two: however many a project brings, the user's own are read.
+        counts: dict[Layer, int] = {"project": 0, "user": 0}
         for folder, layer in self.places():
             for file in self._files(folder, layer):
                 if file in seen:
                     continue
-                if len(seen) >= MOST_FILES:
+                if counts[layer] >= MOST_FILES:
                     self._warn(f"There are more than {MOST_FILES} files of agents; those of {folder} are not all read.")
                     break
+                counts[layer] += 1
                 seen.add(file)
                 self._take(file, layer, found)
         self._read = {file: read for file, read in self._read.items() if file in seen}

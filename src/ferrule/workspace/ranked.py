@@ -14,13 +14,14 @@ PIECE_LINES = 160
 _SATURATION = 5.0
 _BY_LENGTH = 0.6
 _COVERED = 0.4
-_FILE_NAME = 14.0
-_FOLDER = 4.0
-_DEFINED = 3.0
-_TOLD = 3.0
-_FIRST = 12.0
+_FILE_NAME = 14
+_FOLDER = 4
+_DEFINED = 3
+_TOLD = 3
+_FIRST = 12
 """How often a word counts: in a file's name, in the name of a folder, where something of that name is defined, in a
-comment, and in the sentence that a file begins with, each beside the once that it counts anywhere."""
+comment, and in the sentence that a file begins with, each beside the once that it counts anywhere. Whole numbers: of
+the small ones there is one each, however many places hold it."""
 
 _DEFINES = re.compile(
     r"^[ \t]*(?:(?:export|default|pub|public|private|protected|static|final|abstract|async|unsafe|inline)[ \t]+)*"
@@ -34,9 +35,11 @@ _TELLS = re.compile(
 _TEST_PATH = re.compile(
     r"(?:^|/)(?:tests?|specs?|__tests__|bench|benchmarks?|examples?|fixtures?|golden|testdata)(?:/|$)|(?:^|/)test_|_test\.|\.(?:test|spec)\."
 )
+_VENDORED = re.compile(r"(?:^|/)(?:node_modules|_?vendor(?:ed)?|third_?party|site-packages)/")
 DATA = (".json", ".jsonl", ".lock", ".csv", ".tsv", ".svg", ".txt", ".xml", ".snap", ".map", ".sum", ".log")
 _PROSE = (".md", ".rst", ".adoc", ".html")
-_LESS_TEST, _LESS_DATA, _LESS_PROSE = 0.45, 0.4, 0.6
+_STUB = (".pyi", ".d.ts")
+_LESS_TEST, _LESS_DATA, _LESS_PROSE, _LESS_VENDORED, _LESS_STUB = 0.45, 0.4, 0.6, 0.6, 0.7
 _SENTENCES = ('"""', "'''", "#", "//", "/*", "<!--", "--", "=")
 _ENTRY_NAMES = frozenset({"__init__", "index", "mod", "main"})
 
@@ -54,7 +57,7 @@ class _Piece(NamedTuple):
     path: str
     first: int
     last: int
-    length: float
+    length: int
     terms: tuple[str, ...]
 
 
@@ -64,8 +67,8 @@ class Ranked:
     def __init__(self) -> None:
         self._pieces: dict[int, _Piece] = {}
         self._of: dict[str, tuple[int, ...]] = {}
-        self._holding: dict[str, dict[int, float]] = {}
-        self._total = 0.0
+        self._holding: dict[str, dict[int, int]] = {}
+        self._total = 0
         self._next = 0
 
     def __len__(self) -> int:
@@ -82,7 +85,7 @@ class Ranked:
         for first, last, piece in _pieces(text):
             counts = _counted(piece, is_first=first == 1)
             for term, weight in named.items():
-                counts[term] = counts.get(term, 0.0) + weight
+                counts[term] = counts.get(term, 0) + weight
             length = sum(counts.values())
             self._total += length
             self._pieces[self._next] = _Piece(path, first, last, length, tuple(counts))
@@ -187,32 +190,32 @@ def _pieces(text: str) -> Iterator[tuple[int, int, str]]:
         at = end
 
 
-def _counted(text: str, *, is_first: bool) -> dict[str, float]:
+def _counted(text: str, *, is_first: bool) -> dict[str, int]:
     """Names are weighed first, and taken apart once each: most of them are there many times."""
-    names: dict[str, float] = dict(Counter(NAME.findall(text)))
+    names: dict[str, int] = dict(Counter(NAME.findall(text)))
     for match in _TELLS.finditer(text):
         for name in NAME.findall(match[match.lastindex or 0]):
-            names[name] = names.get(name, 0.0) + _TOLD
+            names[name] = names.get(name, 0) + _TOLD
     for name in _DEFINES.findall(text):
-        names[name] = names.get(name, 0.0) + _DEFINED
+        names[name] = names.get(name, 0) + _DEFINED
     begins = text[:400].partition("\n")[0]
     if is_first and begins.startswith(_SENTENCES):
         for name in NAME.findall(begins):
-            names[name] = names.get(name, 0.0) + _FIRST
-    counts: dict[str, float] = {}
+            names[name] = names.get(name, 0) + _FIRST
+    counts: dict[str, int] = {}
     for name, weight in names.items():
         for term in terms(name):
-            counts[term] = counts.get(term, 0.0) + weight
+            counts[term] = counts.get(term, 0) + weight
     return counts
 
 
-def _path_terms(path: str) -> dict[str, float]:
+def _path_terms(path: str) -> dict[str, int]:
     folder, name = os.path.split(path)
     stem_of_name = name.partition(".")[0] if name[:1] != "." else name
-    counts: dict[str, float] = {}
+    counts: dict[str, int] = {}
     for part in NAME.findall(folder.replace("-", " ")):
         for term in terms(part):
-            counts[term] = max(counts.get(term, 0.0), _FOLDER)
+            counts[term] = max(counts.get(term, 0), _FOLDER)
     if stem_of_name in _ENTRY_NAMES:
         return counts
     for part in NAME.findall(stem_of_name.replace("-", " ")):
@@ -225,6 +228,9 @@ def _standing(path: str, *, about_tests: bool) -> float:
     """What a file counts beside others: who asks where something is done means the code that does it."""
     path = path.lower()
     standing = 1.0 if about_tests or not _TEST_PATH.search(path) else _LESS_TEST
-    if path.endswith(DATA):
-        return standing * _LESS_DATA
-    return standing * _LESS_PROSE if path.endswith(_PROSE) else standing
+    if _VENDORED.search(path):
+        standing *= _LESS_VENDORED
+    for endings, less in ((DATA, _LESS_DATA), (_PROSE, _LESS_PROSE), (_STUB, _LESS_STUB)):
+        if path.endswith(endings):
+            return standing * less
+    return standing

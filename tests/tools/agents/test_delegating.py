@@ -540,7 +540,7 @@ async def test_more_tools_than_its_kind_has_are_given_by_the_user_alone(tmp_path
     assert reply.ok, reply
     assert len(questions) == asked
     assert crew.jobs[0].agent.tools == tools
-    assert any("works without" in note for note in reply.notes) is (asked == 1 and not answer)
+    assert any("user has not given" in note for note in reply.notes) is (asked == 1 and not answer)
 
 
 async def test_nobody_to_ask_means_no_more_tools(tmp_path):

@@ -8,11 +8,10 @@ from ferrule.core.subagents import Job, Subagent, Subagents
 from ferrule.core.tool import Context, Tool
 from ferrule.settings import Settings
 from ferrule.tools.agents.batch import Task, check, share, told, worker
-from ferrule.tools.agents.kinds import USUAL, agents
-from ferrule.tools.agents.toolsets import check_names, granted
+from ferrule.tools.agents.kinds import MOST_PROMPT_CHARS, USUAL, agents
+from ferrule.tools.agents.toolsets import check_names, granted, tell_lacking
 from ferrule.workspace.agent_file import INHERIT, SHORT_MODELS
 
-_MOST_PROMPT_CHARS = 400_000
 _LABEL_CHARS = 60
 
 
@@ -62,9 +61,9 @@ class Delegate(Tool[DelegateArgs, Delegated | LeftAgent | Shared]):
         if args.tasks is not None and (args.background or args.resume):
             raise BadArguments(f"{ctx.param('tasks')}: several at once neither go on by themselves nor are resumed.")
         texts = [args.prompt + args.context, *(task.goal + task.context for task in args.tasks or ())]
-        if any(len(text) > _MOST_PROMPT_CHARS for text in texts):
+        if any(len(text) > MOST_PROMPT_CHARS for text in texts):
             raise BadArguments(
-                f"{ctx.param('prompt')}: must have at most {_MOST_PROMPT_CHARS:,} characters. Name files instead."
+                f"{ctx.param('prompt')}: must have at most {MOST_PROMPT_CHARS:,} characters. Name files instead."
             )
         if args.max_turns is not None and args.max_turns < 1:
             raise BadArguments(f"{ctx.param('max_turns')}: must be at least 1.")
@@ -90,6 +89,7 @@ class Delegate(Tool[DelegateArgs, Delegated | LeftAgent | Shared]):
 
     async def _job(self, args: DelegateArgs, task: Task, model: str, runs: Subagents, ctx: Context) -> Job:
         agent = _agent(args, task, ctx)
+        tell_lacking(task.toolsets, runs, ctx)
         agent = await granted(agent, args.allowed_tools, runs, ctx)
         return Job(
             agent=agent._replace(model=model or agent.model),

@@ -67,6 +67,11 @@ class Finder(Tool[FinderArgs, Worked | Spots]):
         refreshed = await threads.run(self._files.refresh, listed, tell=ctx.progress, is_over=lambda: ctx.over)
         if refreshed.left_out:
             ctx.note(f"{refreshed.left_out:,} files were too many for the index; the deepest ones were left out.")
+        if refreshed.begun:
+            ctx.note(
+                f"There is more text than the index holds: {refreshed.begun:,} long files are in it with their first "
+                "lines only."
+            )
         found = await threads.run(self._files.search, query, PLACES)
         spots = (Spot(one.path, one.region.first, one.region.last, one.region.line[:_LINE_CHARS]) for one in found)
         return Spots(query, tuple(spots), refreshed.files)

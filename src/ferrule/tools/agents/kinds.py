@@ -13,7 +13,10 @@ USUAL = "general-purpose"
 READS = ("read", "read_many", "view_image", "list_dir", "glob", "grep")
 """Tools that only read files."""
 SHELLS = ("shell", "shell_session", "shell_output", "shell_list", "shell_stop", "shell_write")
+LOOKING = (*READS, "lsp", "diagnostics", "web_fetch", "web_search", "shell", "shell_session", "shell_output")
+"""Tools of those who find out: commands of theirs only read."""
 CATALOG_CHARS = 8000
+MOST_PROMPT_CHARS = 400_000
 _HEAD = (
     "<available_agents>\n"
     "Kinds of agents that a task can be given to, and what each is for. What each can do is bounded by what you can."
@@ -42,14 +45,14 @@ BUILT_IN = {
     ),
     "Explore": _Row(
         "explore.md",
-        (*READS, "shell", "shell_session", "shell_output"),
+        LOOKING,
         "plan",
         "Finds its way through a code base: files by pattern, places by what they say, how something works. It only "
         "reads. Say how thorough it is to be.",
     ),
     "Plan": _Row(
         "plan.md",
-        (*READS, "shell", "shell_session", "shell_output"),
+        LOOKING,
         "plan",
         "Designs a change before it is made: reads the code and answers with steps, files and risks. It only reads.",
     ),

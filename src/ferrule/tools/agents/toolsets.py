@@ -37,6 +37,16 @@ def toolset(names: Sequence[str]) -> tuple[str, ...] | None:
     return tuple(found)
 
 
+def tell_lacking(names: Iterable[str], runs: Subagents, ctx: Context) -> None:
+    """Say which of the tools that are named singly the caller has not: nobody can be given those."""
+    single = [name for name in map(str.strip, names) if name and name not in GROUPS and name != _EVERYTHING]
+    single = [name for name in single[:_MOST_NAMES] if not _PATTERN.intersection(name)]
+    had = runs.beyond(Subagent(name="", model="", tools=(), system=""), single, ctx)
+    lacking = dict.fromkeys(repr(name[:80]) for name in single if name not in had)
+    if lacking:
+        ctx.note(f"You have no tool {', '.join(lacking)}, so the agent works without.")
+
+
 def check_names(names: Sequence[str], ctx: Context) -> None:
     """Raise where it is not tools that are named: the user is asked about each, and not about a pattern."""
     for name in names:
@@ -53,6 +63,7 @@ async def granted(agent: Subagent, names: Iterable[str], runs: Subagents, ctx: C
     wanted = tuple(dict.fromkeys(name.strip() for name in names))
     if not wanted:
         return agent
+    tell_lacking(wanted, runs, ctx)
     barred = runs.beyond(agent._replace(tools=None), wanted, ctx)
     if barred:
         ctx.note(f"The kind {agent.name} rules out {', '.join(barred)}; that was not changed.")

@@ -172,6 +172,18 @@ def dialect() -> Dialect:
             per={"seconds": 1000},
             says=agents_said.waited,
         ),
-        face("agent_stop", "close_agent", params={"target": "id"}, says=agents_said.closed),
+        face("agent_list", "list_agents", params={"path_prefix": "begins"}, says=agents_said.listed),
+        face("agent_list", "resume_agent", says=agents_said.resumed, shown=False),
+        face(
+            "agent_send",
+            "send_input",
+            params={"target": "id"},
+            lift=arrange.sent_of_items,
+            says=agents_said.sent,
+            aliases=("send_message", "followup_task"),
+        ),
+        face(
+            "agent_stop", "close_agent", params={"target": "id"}, says=agents_said.closed, aliases=("interrupt_agent",)
+        ),
     )
     return Dialect(name="codex", faces=faces, defers=True)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ferrule.core.delegated import AgentsSeen, AgentStopped
+    from ferrule.core.delegated import AgentSent, AgentsSeen, AgentStopped
     from ferrule.core.subagents import Worked
     from ferrule.dialects.agent_says import Outcome
 
@@ -24,8 +24,28 @@ def waited(outcome: "AgentsSeen") -> dict[str, Any]:
     return {"status": ended, "timed_out": outcome.timed_out}
 
 
+def listed(outcome: "AgentsSeen") -> dict[str, Any]:
+    rows = [
+        {"agent_name": one.id, "agent_status": _now(one), "last_task_message": one.description} for one in outcome.works
+    ]
+    return {"agents": rows}
+
+
+def resumed(outcome: "AgentsSeen") -> dict[str, Any]:
+    """How one is that can be told more, whether it has ended or not."""
+    return {"status": _now(outcome.works[0])}
+
+
+def sent(outcome: "AgentSent") -> dict[str, str]:
+    return {"submission_id": outcome.call_id, "agent_id": outcome.worked.id}
+
+
 def closed(outcome: "AgentStopped") -> dict[str, Any]:
     return {"status": _stands(outcome.worked)}
+
+
+def _now(worked: "Worked") -> dict[str, str] | str:
+    return "running" if worked.status == "running" else _stands(worked)
 
 
 def _stands(worked: "Worked") -> dict[str, str] | str:

@@ -112,11 +112,7 @@ def spawn(values: Values) -> Values:
 
 def spawned_of_items(values: Values) -> Values:
     """The older arrangement: the task as text, as items of text, or as both."""
-    items = values.get("items") or []
-    if any(item.get("type", "text") != "text" for item in items):
-        raise BadArguments("items: only text can be given to an agent; name files by their paths.")
-    texts = [values.get("prompt") or "", *(item.get("text") or "" for item in items)]
-    out = {**without(values, "items", "history"), "prompt": "\n\n".join(filter(None, texts))}
+    out = without(_of_items(values, "prompt"), "history")
     return spawned({**out, "history": "all"} if values.get("history") else out)
 
 
@@ -124,3 +120,16 @@ def spawn_of_items(values: Values) -> Values:
     """The inverse."""
     out = without(spawn(values), "description", "history")
     return {**out, "history": values["history"] == "all"} if "history" in values else out
+
+
+def sent_of_items(values: Values) -> Values:
+    """A message as text, as items of text, or as both."""
+    return _of_items(values, "message")
+
+
+def _of_items(values: Values, name: str) -> Values:
+    items = values.get("items") or []
+    if any(item.get("type", "text") != "text" for item in items):
+        raise BadArguments("items: only text can be given to an agent; name files by their paths.")
+    texts = [values.get(name) or "", *(item.get("text") or "" for item in items)]
+    return {**without(values, "items"), name: "\n\n".join(filter(None, texts))}
