@@ -15,7 +15,8 @@ class Introducing:
         self._parts = parts
 
     def introduce(self) -> None:
-        later = self._parts.services.later
+        later, policy = self._parts.services.later, self._parts.policy
+        self._parts.services.is_held = lambda: policy.is_planning
         later("Planning", self._planning)
         later("People", self._people)
         later("Todos", self._todos)
@@ -25,7 +26,8 @@ class Introducing:
         later("Web", self._web)
         later("Converter", self._converter)
         later("LanguageServers", self._language_servers)
-        if self._parts.policy.standing.reads_only:
+        later("Ahead", self._ahead)
+        if policy.standing.reads_only:
             self._planning_from_the_start()
 
     def _planning_from_the_start(self) -> None:
@@ -50,6 +52,12 @@ class Introducing:
             exit_tool=next((face.name for face in faces), ""),
         )
 
+    def _ahead(self) -> object:
+        from ferrule.tools.checks.choice import Ahead  # for sessions that check
+        from ferrule.workspace.guarded import Guard
+
+        return Ahead(self._parts.jail, self._parts.services[Guard], self._given.settings.checks)
+
     def _people(self) -> object:
         from ferrule.permissions.choosing import Choosers  # for sessions that ask people
 
@@ -63,7 +71,8 @@ class Introducing:
         from ferrule.workspace.todos import Todos  # for sessions that keep a list
 
         shared = os.environ.get("FERRULE_TASK_LIST", "")
-        return Todos(os.path.join(self._given.state, "todos"), shared or self._given.session_id)
+        keep_days = self._given.settings.threads.keep_days
+        return Todos(os.path.join(self._given.state, "todos"), shared or self._given.session_id, keep_days=keep_days)
 
     def _thread_store(self) -> object:
         from ferrule.workspace.thread_store import ThreadStore  # for sessions that look at others

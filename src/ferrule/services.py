@@ -34,6 +34,8 @@ class Services:
         self._state = state
         self.home: list[str] = [root.path for root in jail.roots]
         """The folders that the session began with."""
+        self.is_held: Callable[[], bool] = bool
+        """Is nothing to be written now, because the session plans?"""
         self._lock = threading.RLock()  # taken again by a factory that needs another service
         # By name: asking for a service must not load its type.
         self._made: dict[str, Any] = {
@@ -142,7 +144,14 @@ class Services:
 
         sandbox = self._settings.sandbox
         wishes = Wishes(*(getattr(sandbox, name) for name in Wishes._fields))
-        return Confinement(self._jail, self._one("Guard"), wishes, state=self._state, home=self.home)
+        return Confinement(
+            self._jail,
+            self._one("Guard"),
+            wishes,
+            state=self._state,
+            home=self.home,
+            is_held=self.is_held,
+        )
 
     def _make_roster(self) -> object:
         from ferrule.support.roster import Roster  # for sessions that run commands

@@ -108,7 +108,7 @@ SAYS = {
 }
 ELSEWHERE = (
     *("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"),
-    *("oracle", "librarian", "kraken", "agent_wait", "agent_stop"),
+    *("oracle", "librarian", "kraken", "agent_wait", "agent_list", "agent_send", "agent_stop"),
     "read_thread",
     *("web_fetch", "web_search"),
     *("enter_plan", "exit_plan"),

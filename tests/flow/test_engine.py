@@ -69,6 +69,21 @@ def test_a_workspace_that_is_no_folder_is_an_error(tmp_path):
         Engine(tmp_path / "nowhere")
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        pytest.param({"mode": "plan"}, "is permission_mode='plan' meant?", id="mode"),
+        pytest.param({"settings": {"loop": {}}}, r"msgspec\.convert\(values, Settings\)", id="settings"),
+        pytest.param({"add_dirs": "x"}, r"give \[folder\]", id="add-dirs"),
+        pytest.param({"ask": 3}, "a function that answers questions", id="ask"),
+        pytest.param({"tools": [print]}, "made with @tool", id="tools"),
+    ],
+)
+def test_what_does_not_belong_there_is_refused_with_what_does(tmp_path, given, said):
+    with pytest.raises(ConfigError, match=said):
+        Engine(tmp_path, **given)
+
+
 async def test_definitions_are_what_a_model_is_shown(tmp_path):
     async with Engine(tmp_path) as engine:
         shown = engine.definitions()
@@ -381,3 +396,13 @@ async def test_the_plan_shows_the_batches(tmp_path):
         batches = engine.plan(calls)
 
     assert [[call.id for call in batch] for batch in batches] == [["1", "2"], ["3", "4"]]
+
+
+async def test_an_unknown_name_is_answered_with_tools_that_the_session_can_use(tmp_path):
+    async with Engine(tmp_path, dialect="amp", state=tmp_path / "state") as engine:
+        reply = await engine.call("xylophone")
+        advertised = {one["name"] for one in engine.definitions()}
+
+    assert reply.error is not None
+    named = set(reply.error.message.partition("The tools are ")[2].rstrip(".").replace(" and ", ", ").split(", "))
+    assert named == advertised

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 
 import pytest
 
@@ -10,6 +11,7 @@ from ferrule.dialects.dialect import FAMILIES
 from ferrule.permissions.layers import project_files
 from ferrule.permissions.trust import Trust
 from ferrule.settings import HookSetting, Permissions
+from tests.fifo import Fifo
 
 
 class Asked(list):
@@ -267,11 +269,11 @@ async def test_hooks_of_the_settings_run(tmp_path):
 
 
 async def test_a_call_can_be_cancelled_while_its_hooks_run(tmp_path):
-    hook = Hook("PreToolUse", "Read", command="touch begun; exec sleep 300")
+    hook = Hook("PreToolUse", "Read", command="echo > ../begun; exec sleep 300")
+    begun = Fifo(tmp_path / "begun")
     async with opened(tmp_path, hook) as engine:
         running = asyncio.create_task(engine.call("Read", file_path="a.txt"))
-        while not (tmp_path / "work/begun").exists():
-            await asyncio.sleep(0.005)
+        await begun.said()
         engine.cancel()
         reply = await asyncio.wait_for(running, 60)
 
@@ -301,14 +303,14 @@ async def test_a_call_whose_tool_refuses_its_arguments_is_told_as_a_failure(tmp_
 
 
 async def test_the_next_call_on_a_file_waits_for_the_hooks_of_the_one_before(tmp_path):
-    command = "until [ -e go ]; do sleep 0.01; done; echo formatted > a.txt"
-    hook = Hook("PostToolUse", "Write", command=command)
+    begun = Fifo(tmp_path / "begun")
+    os.mkfifo(tmp_path / "go")
+    hook = Hook("PostToolUse", "Write", command="echo > ../begun; read line < ../go; echo formatted > a.txt")
     async with opened(tmp_path, hook, ask=lambda question: True) as engine:
         write = Call("Write", {"file_path": "a.txt", "content": "raw\n"})
         running = asyncio.create_task(engine.run([write, Call("Read", {"file_path": "a.txt"})]))
-        while not (tmp_path / "work/a.txt").exists():
-            await asyncio.sleep(0.005)
-        (tmp_path / "work/go").touch()
+        await begun.said()
+        await asyncio.to_thread((tmp_path / "go").write_text, "go\n")
         replies = await asyncio.wait_for(running, 60)
 
     assert "formatted" in replies[1].text

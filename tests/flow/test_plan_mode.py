@@ -10,6 +10,7 @@ from ferrule import Call, Engine, ModeConfig, Question, tool
 from ferrule.agent_settings import PlanMode
 from ferrule.core.errors import ConfigError
 from ferrule.core.planning import Planning
+from ferrule.execute.hooks.hook import Hook
 from ferrule.permissions.asker import Answer, Everybody
 from ferrule.settings import Permissions, Settings
 from tests.tools.plan.planned import NAMES, enter_by_tool, leave_by_tool, planning
@@ -94,6 +95,18 @@ async def test_a_no_keeps_planning_and_the_model_hears_why(tmp_path):
         assert planning(one).plan_path == path
         assert (await one.call("write", path="b.txt", content="x")).status == "rejected-by-user"
         assert (await leave_by_tool(one)).ok
+
+
+async def test_a_user_who_ends_planning_instead_of_answering_is_believed(tmp_path):
+    def ends(question: Question) -> bool:
+        planning(one).leave()
+        return False
+
+    async with engine(tmp_path, ask=User(ends)) as one:
+        await written(one)
+        refused = await leave_by_tool(one)
+
+    assert refused.text.endswith("The user has ended plan mode meanwhile.")
 
 
 async def test_nobody_to_ask_keeps_planning(tmp_path):
@@ -314,6 +327,17 @@ async def test_what_runs_already_is_not_typed_into_or_stopped(tmp_path):
         read = await one.call("TaskOutput", task_id=task.id, block=False)
 
     assert (typed.status, stopped.status, read.status) == ("rejected-by-user", "rejected-by-user", "done")
+
+
+async def test_a_hook_gets_no_other_call_through_than_those_that_read(tmp_path):
+    changed = {"permissionDecision": "allow", "updatedInput": {"command": "touch b.txt"}}
+    hook = Hook("PreToolUse", "Bash", function=lambda _: {"hookSpecificOutput": changed})
+    async with engine(tmp_path, hooks=[hook], permission_mode="bypassPermissions") as one:
+        planning(one).enter()
+        reply = await one.call("Bash", command="ls")
+
+    assert reply.status == "rejected-by-user"
+    assert not (tmp_path / "b.txt").exists()
 
 
 async def test_more_rights_are_not_asked_for_while_planning(tmp_path):

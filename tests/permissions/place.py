@@ -10,6 +10,7 @@ from ferrule.permissions.asker import Asker
 from ferrule.permissions.case import Case
 from ferrule.permissions.gate import Gate
 from ferrule.permissions.modes import ModeConfig
+from ferrule.permissions.policy import Policy
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail
 
@@ -24,11 +25,13 @@ class Place:
         self.work = self.top / "work"
         self.work.mkdir(exist_ok=True)
         self.jail = Jail(str(self.work))
+        guard = Guard()
         self.gate = Gate(
             self.jail,
-            Guard(),
+            guard,
             asker,
-            **{"mode": ModeConfig(), "canonical": lambda name: name.lower(), "notes": ".amp", **more},
+            policy=Policy(self.jail, guard, notes=".amp"),
+            **{"mode": ModeConfig(), "canonical": lambda name: name.lower(), **more},
         )
         self.blocked: list[str] = []
 

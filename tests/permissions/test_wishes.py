@@ -94,6 +94,15 @@ def test_a_command_line_becomes_a_rule_for_just_that_line(tmp_path, command, mon
         pytest.param("xargs ls", id="xargs"),
         pytest.param("git push", id="push"),
         pytest.param("git push origin main", id="push-somewhere"),
+        pytest.param("git reset --hard", id="work-thrown-away"),
+        pytest.param("git clean -fdx", id="files-thrown-away"),
+        pytest.param("git checkout .", id="changes-thrown-away"),
+        pytest.param("git config core.pager less", id="settings-of-git"),
+        pytest.param("git -C src reset", id="git-elsewhere"),
+        pytest.param("git fetch", id="git-goes-out"),
+        pytest.param("find . -delete", id="removal-by-find"),
+        pytest.param("pip3 install something", id="a-package"),
+        pytest.param("npm install something", id="another-package"),
         pytest.param("npm publish", id="publish"),
         pytest.param("make deploy", id="deploy"),
         pytest.param("rm -rf build", id="removal"),
@@ -122,6 +131,13 @@ def test_a_command_line_becomes_a_rule_for_just_that_line(tmp_path, command, mon
 )
 def test_whatever_is_not_plain_is_asked_about(tmp_path, prompt):
     assert lines(tmp_path, prompt) == ()
+
+
+def test_packages_that_the_project_names_itself_may_be_installed(tmp_path):
+    assert lines(tmp_path, "npm install") == ()
+    (tmp_path / "package.json").write_text("{}")
+
+    assert lines(tmp_path, "npm install") == ("npm install",)
 
 
 def test_a_program_of_the_workspace_is_not_granted(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from tests.fifo import Fifo
 from tests.scripted import Scripted
 
 from ferrule import Engine
@@ -322,16 +323,15 @@ async def test_nothing_that_a_formatter_starts_lives_on(engine, ws, bin_folder, 
 
 
 async def test_a_cancelled_call_changes_nothing(engine, ws, bin_folder, tmp_path):
+    begun = Fifo(tmp_path / "pid")
     fake(bin_folder, "black", f"echo $$ > {tmp_path}/pid; exec sleep 300")
     path = black_project(ws)
     running = asyncio.create_task(call(engine))
-    async with asyncio.timeout(30):
-        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
-            await asyncio.sleep(0.001)
+    pid = int(await begun.said())
     engine.cancel()
 
     assert ((await running).status, path.read_text()) == ("cancelled", BEFORE)
-    assert ended(int((tmp_path / "pid").read_text()))
+    assert ended(pid)
 
 
 @pytest.mark.parametrize(

@@ -303,6 +303,14 @@ def test_there_is_a_limit_to_them(scene):
     assert any("more than" in warning for warning in files.warnings)
 
 
+def test_however_many_a_project_brings_the_user_s_own_are_found(scene):
+    for at in range(MOST_FILES + 1):
+        put(scene.project, f"a{at}")
+    put(scene.own, "mine")
+
+    assert scene.found()["mine"].layer == "user"
+
+
 @given(st.text(max_size=400) | st.text(alphabet="---\n:[]{}()&*toolsname ,", max_size=400))
 def test_no_text_breaks_the_reader(text):
     for whole in (text, HEAD + text, HEAD + f"tools: {text}\n---\nx"):

@@ -88,6 +88,17 @@ def test_tests_come_after_code_unless_they_are_asked_for():
     assert found(ranked, "tests of login")[0] == "tests/test_login.py"
 
 
+@pytest.mark.parametrize(
+    "other", ["node_modules/x/login.js", "lib/_vendor/login.py", "third_party/login.c", "login.pyi"]
+)
+def test_what_others_wrote_and_what_only_declares_comes_after_code(other):
+    ranked = Ranked()
+    ranked.put(other, "def login(): ...\n")
+    ranked.put("src/a/login.py", "def login(): ...\n")
+
+    assert [match.path for match in ranked.search("login")] == ["src/a/login.py", other]
+
+
 def test_a_long_file_is_searched_piece_by_piece():
     ranked = Ranked()
     lines = [f"line_{number} = {number}" for number in range(5 * PIECE_LINES)]
@@ -247,16 +258,54 @@ def test_too_many_files_are_counted_and_the_deepest_left_out(files, root, monkey
         (root / name).write_text("apple\n")
     refreshed = refresh(files, root)
 
-    assert refreshed == (2, 1)
+    assert refreshed == (2, 1, 0)
     assert sorted(spots(files, "apple")) == ["a.py", "b.py"]
 
 
-def test_too_much_text_is_left_out(files, root, monkeypatch):
-    monkeypatch.setattr(ranked_files, "TOTAL_BYTES", 10)
-    for name in ("a.py", "b.py", "c.py"):
-        (root / name).write_text("apple apple\n")
+def test_of_too_much_text_the_short_files_are_held_whole_and_the_long_ones_begun(files, root, monkeypatch):
+    monkeypatch.setattr(ranked_files, "TOTAL_BYTES", 3 * ranked_files._NAME_BYTES + 400)
+    (root / "deep" / "er").mkdir(parents=True)
+    (root / "short.py").write_text("plum\n")
+    (root / "long.py").write_text("apple\n" + "filler\n" * 500 + "cherry\n")
+    (root / "deep" / "er" / "peeled.py").write_text("apple\n" + "filler\n" * 500)
+    refreshed = refresh(files, root)
 
-    assert refresh(files, root).left_out == 2
+    assert refreshed == (3, 0, 2)
+    assert spots(files, "plum") == ["short.py"]
+    assert sorted(spots(files, "apple")) == ["deep/er/peeled.py", "long.py"]
+    assert spots(files, "cherry") == []
+    assert spots(files, "peeled") == ["deep/er/peeled.py"]
+
+
+def test_what_is_not_held_takes_no_room_from_what_is(files, root, monkeypatch):
+    monkeypatch.setattr(ranked_files, "TOTAL_BYTES", 1 << 20)
+    for number in range(4):
+        with open(root / f"{number}.bin", "wb") as file:
+            file.truncate(ranked_files.FILE_BYTES + 1)
+    (root / "deep").mkdir()
+    (root / "deep" / "code.py").write_text("filler\n" * 5000 + "apple\n")
+
+    assert refresh(files, root) == (5, 0, 0)
+    assert spots(files, "apple") == ["deep/code.py"]
+
+
+def test_a_file_more_does_not_have_all_the_others_read_again(files, root, monkeypatch):
+    monkeypatch.setattr(ranked_files, "TOTAL_BYTES", 60_000)
+    for number in range(50):
+        (root / f"{number}.py").write_text("filler\n" * 1000)
+    refresh(files, root)
+    (root / "one.py").write_text("x\n")
+    read: list[str] = []
+    really = files._read
+
+    def spy(real):
+        read.append(os.path.basename(real))
+        return really(real)
+
+    files._read = spy
+    refresh(files, root)
+
+    assert read == ["one.py"]
 
 
 def test_it_stops_when_nobody_waits_any_more_and_goes_on_later(files, root):

@@ -14,6 +14,8 @@ from ferrule.workspace.thread_text import excerpt, words
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
+UTC_MORNING = 1_769_854_830.0
+"""The 31st of January 2026, 10:20:30 in universal time."""
 
 TALKS = {
     "T-parser": ("/w", ["Why does parse_query fail?", "It is off by one: fix the loop."], ("/w/src/parse.py",)),
@@ -235,6 +237,15 @@ def local(year: int, month: int, day: int, hour: int = 0, minute: int = 0) -> fl
         pytest.param("2026-01-31T25:00", None, id="no-such-hour"),
         pytest.param("9999999d", None, id="too-far"),
         pytest.param("soon", None, id="no-date"),
+        pytest.param("2026-01-31T10:20:30Z", UTC_MORNING, id="universal-time"),
+        pytest.param("2026-01-31T10:20:30.5z", UTC_MORNING, id="parts-of-a-second"),
+        pytest.param("2026-01-31 12:20:30 +02:00", UTC_MORNING, id="a-zone"),
+        pytest.param("2026-01-31T05:50:30-0430", UTC_MORNING, id="a-zone-behind"),
+        pytest.param("2026-01-31T10:20Z", UTC_MORNING - 30, id="a-zone-without-seconds"),
+        pytest.param("2026-02-31T10:20Z", None, id="no-day-in-any-zone"),
+        pytest.param("2026-01-31T24:00Z", None, id="no-hour-in-any-zone"),
+        pytest.param("2026-01-31T10:20:60", None, id="no-second"),
+        pytest.param("2026-01-31Z", None, id="a-zone-without-a-time"),
     ],
 )
 def test_a_moment_is(text, at):
@@ -246,6 +257,8 @@ def test_what_is_left_out_of_a_query_is_said():
 
     assert [note.split()[0] for note in query.notes] == ["after:soon", "file:", "author:"]
     assert parse("?!", now=NOW).is_empty
+    assert not parse("author:me", now=NOW).is_empty
+    assert not parse("author:me after:soon", now=NOW).is_empty
     assert parse("", now=NOW) == Query()
     assert "first 2,000 characters" in parse("x " * QUERY_CHARS, now=NOW).notes[0]
     assert len(parse(" ".join(f"w{n}" for n in range(100)), now=NOW).terms) == 32

@@ -1,8 +1,10 @@
 """The list of todos: an order without circles, owners who keep what they work on, and several processes at once."""
 
 import asyncio
+import contextlib
 import itertools
 import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -462,3 +464,63 @@ def test_the_list_for_people():
         "[ ] 3 Test (waits for 2, 4)",
         "[ ] 4 Tell",
     ]
+
+
+async def test_nothing_of_a_list_that_is_forgotten_stays_in_the_file(tmp_path):
+    todos = Todos(str(tmp_path), "T-1")
+    await todos.create(Change(subject="the needle", description="hidden in hay", metadata={"key": "thread"}))
+    await todos.forget()
+    await todos.close()
+    left = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
+
+    assert not any(word in left for word in (b"needle", b"hay", b"thread"))
+
+
+async def test_lists_of_conversations_go_after_a_while_and_those_with_names_stay(tmp_path):
+    now = 1_000_000_000.0
+
+    async def used(list_id: str, days: float) -> None:
+        todos = Todos(str(tmp_path), list_id, keep_days=30, clock=lambda: now + days * 86_400)
+        await todos.create(Change(subject="x"))
+        await todos.close()
+
+    for list_id, days in (("T-old", 0), ("shared", 0), ("T-used", 0), ("T-used", 20), ("T-new", 31)):
+        await used(list_id, days)
+    kept = {}
+    for list_id in ("T-old", "shared", "T-used", "T-new"):
+        todos = Todos(str(tmp_path), list_id)
+        kept[list_id] = len(await todos.all())
+        await todos.close()
+
+    assert kept == {"T-old": 0, "shared": 1, "T-used": 2, "T-new": 1}
+
+
+async def test_lists_of_before_count_from_now_on(tmp_path):
+    todos = Todos(str(tmp_path), "T-1")
+    await todos.create(Change(subject="x"))
+    await todos.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "todos.sqlite")) as connection:
+        connection.execute("ALTER TABLE lists DROP COLUMN used")
+        connection.execute("PRAGMA user_version = 4")
+        connection.commit()
+    for days in (0, 20, 40):
+        other = Todos(str(tmp_path), f"T-{days}", keep_days=30, clock=lambda days=days: 1e9 + days * 86_400)  # type: ignore[misc]
+        await other.create(Change(subject="x"))
+        await other.close()
+        assert len(await todos.all()) == (0 if days == 40 else 1), days
+    await todos.close()
+
+
+async def test_one_todo_alone_reads_as_it_does_among_all(todos):
+    await filled(todos, 5)
+    await todos.update("3", Change(add_blocked_by=["1", "2"], add_blocks=["4"], parent="5"))
+    await todos.update("1", Change(status="completed"))
+    every = {todo.id: todo for todo in await todos.all()}
+
+    assert {one: await todos.get(one) for one in every} == every
+    assert every["3"].waits_for == ("2",)
+    changed = await todos.update("3", Change(subject="other", description="words"))
+    assert changed.fields == ("subject", "description")
+    assert changed.todo == every["3"]._replace(subject="other", description="words")
+    cleared = await todos.update("3", Change(blocked_by=(), parent=""))
+    assert (cleared.fields, cleared.todo.blocks) == (("parent", "blocked_by"), ("4",))

@@ -35,18 +35,17 @@ class Gate:
         *,
         mode: ModeConfig,
         canonical: Callable[[str], str],
+        policy: Policy,
         own: Sequence[str] = (),
         kept: Sequence[str] = (),
-        notes: str = "",
-        policy: Policy | None = None,
         save: Save | None = None,
         thread: str = "",
     ) -> None:
         """No call may write `own`, the engine's files and folders, nor the folders that the user has `kept`.
 
-        `notes` is the agent's own folder. `save` keeps the rules of an "always"; without it they hold for the session.
+        `save` keeps the rules of an "always"; without it they hold for the session.
         """
-        self.policy = policy or Policy(jail, guard, notes=notes)
+        self.policy = policy
         self._jail = jail
         self._guard = guard
         self._asker = asker
@@ -99,10 +98,6 @@ class Gate:
                     code="writing-protected-file",
                     path=access.key,
                 )
-
-    def passes(self, case: Case) -> bool:
-        """Does the call need no question?"""
-        return self.policy.decide(case).verdict == "allow"
 
     def check_mode(self, case: Case) -> None:
         if not includes(self._mode, case.name, subagent_types=case.subagent_types, canonical=self._canonical):

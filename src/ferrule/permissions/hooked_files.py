@@ -5,11 +5,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ferrule.support.beneath import is_regular, read_all
+from ferrule.support.beneath import READ_NO_LINK, read_regular
 from ferrule.workspace.hook_scripts import commands, scripts
 
 _MOST_BYTES = 1 << 20
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def hooked_files(workspace: str, files: Sequence[str]) -> list[str]:
@@ -21,15 +20,9 @@ def hooked_files(workspace: str, files: Sequence[str]) -> list[str]:
 
 def _commands(path: str) -> list[str]:
     try:
-        descriptor = os.open(path, _READ)
-    except OSError:
-        return []
-    try:
-        raw = read_all(descriptor, _MOST_BYTES) if is_regular(descriptor) else b""
+        raw = read_regular(os.open(path, READ_NO_LINK), _MOST_BYTES) or b""
         decode = msgspec.toml.decode if path.endswith(".toml") else msgspec.json.decode
         said = decode(raw.removeprefix(b"\xef\xbb\xbf"))
     except (OSError, ValueError, RecursionError):  # whoever reads the rules says what is wrong
         return []
-    finally:
-        os.close(descriptor)
     return list(commands(said.get("hooks"))) if isinstance(said, dict) else []

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import msgspec
 
 from ferrule.core.errors import ConfigError
-from ferrule.support.beneath import describe, read_all, sync, write_all
+from ferrule.support.beneath import FRESH, READ_NO_LINK, describe, read_all, sync, write_all
 
 if TYPE_CHECKING:
     from ferrule.support.locks import Locks
 
 _LIMIT_BYTES = 4 << 20
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-_FRESH = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 Content = TypeVar("Content", bound=msgspec.Struct)
 
@@ -84,7 +82,7 @@ class Kept(Generic[Content]):
 
     def _decoded(self) -> Content:
         try:
-            descriptor = os.open(self.path, _READ)
+            descriptor = os.open(self.path, READ_NO_LINK)
         except OSError as error:
             if os.path.islink(self.path):
                 raise _ForeignError from error
@@ -107,7 +105,7 @@ class Kept(Generic[Content]):
     def _write(self, data: bytes) -> None:
         temporary = f"{self.path}.{os.urandom(8).hex()}.new"
         try:
-            descriptor = os.open(temporary, _FRESH, 0o600)
+            descriptor = os.open(temporary, FRESH, 0o600)
             try:
                 write_all(descriptor, data)
                 os.fsync(descriptor)

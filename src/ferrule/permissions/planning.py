@@ -26,7 +26,8 @@ LOOKS = frozenset(
         *("shell", "shell_session", "shell_output", "shell_list", "shell_write", "skill", "tool_search"),
         *("plan", "enter_plan", "exit_plan", "ask_user"),
         *("todos", "todo_create", "todo_get", "todo_update", "todo_list"),
-        *("web_fetch", "web_search", "delegate", "agent_wait", "agent_stop", "finder", "oracle", "librarian"),
+        *("web_fetch", "web_search", "delegate", "agent_wait", "agent_list", "agent_send", "agent_stop"),
+        *("finder", "oracle", "librarian"),
     }
 )
 """The tools that a planning session has, each for calls of it that only read. Subagents are held themselves."""
@@ -57,6 +58,10 @@ def held(case: Case, decision: Decision, plan_file: str, *, only_reads: bool, se
     looks = only_reads or case.touches == (MODE,)
     if case.builtin and case.tool in LOOKS and looks and not case.input.get("outside"):
         return settle(decision, only_reads=True)
+    if case.context == "subagent" and not plan_file:
+        # It is held by its kind, and nobody is going to approve a plan.
+        why = f"{case.name} was not run: you only read. Say in your answer what is to be changed or run."
+        return Decision("deny", why, fixed=True)
     also = f" The plan itself is written to {plan_file}." if plan_file and case.context == "thread" else ""
     why = f"Plan mode is on, so {case.name} was not run: until the user has approved a plan, only reading works.{also}"
     return Decision("deny", why, fixed=True)
@@ -98,7 +103,6 @@ class Planner(Planning):
         self._ask = ask
         self._allow = allow
         self._exit_tool = exit_tool
-        self._by: Beginner = "user"
         self._one_at_a_time = asyncio.Lock()
         if policy.standing.reads_only:
             self.enter()
@@ -111,20 +115,29 @@ class Planner(Planning):
     def plan_path(self) -> str:  # type: ignore[override] # the same
         return self._policy.plan or ""
 
-    def enter(self, reason: str = "", *, by: Beginner = "user") -> PlanEntered:
+    def enter(self, reason: str = "", *, by: Beginner = "user", file: str = "") -> PlanEntered:
         already, path = self.is_on, self.plan_path
-        if not path:
-            path = self._folder.fresh(reason)
+        if not path or file:
+            path = self._earlier(file) or path or self._folder.fresh(reason)
             self._guard.plan(path)
             self._policy.plan = path
         if not already or by == "user":
-            self._by = "user" if already else by
+            self.begun_by = "user" if already else by
+        self.on_change()
         return PlanEntered(path, already=already)
+
+    def _earlier(self, file: str) -> str:
+        """The plan of this name; nothing where it is none, as after the folder of plans was changed."""
+        try:
+            return self._folder.named(file) if file else ""
+        except ToolFailure:
+            return ""
 
     def leave(self) -> str:
         self._policy.plan = None
         if self._policy.standing.reads_only:
             self._policy.standing = DEFAULT
+        self.on_change()
         return self._policy.standing.name
 
     def readable(self, file: str = "") -> str:
@@ -152,8 +165,9 @@ class Planner(Planning):
             answer = await self._ask(self._question(path, text, rules, ctx))
             if answer.allow is not True:
                 why = answer.message or "The user did not approve the plan."
+                stays = f"Plan mode stays on: change the plan in {self._jail.shown(path)}, or ask what is missing."
                 raise Denied(
-                    f"{why} Plan mode stays on: change the plan in {self._jail.shown(path)}, or ask what is missing.",
+                    f"{why} {stays if self._policy.is_planning else 'The user has ended plan mode meanwhile.'}",
                     code="plan-not-approved",
                     path=path,
                 )
@@ -184,7 +198,7 @@ class Planner(Planning):
             tool="exit_plan",
             summary=visible(f"approve the plan in {shown} and leave plan mode"),
             touches=(Access.read(path),),
-            input={"plan": text, "path": shown, "begun_by": self._by, "mode": self._after()},
+            input={"plan": text, "path": shown, "begun_by": self.begun_by, "mode": self._after()},
             why=f"With a yes the mode {self._after()} holds again.",
             effects=tuple(
                 visible(line)

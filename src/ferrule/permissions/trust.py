@@ -17,7 +17,7 @@ import msgspec
 from ferrule.core.access import within
 from ferrule.core.errors import ConfigError
 from ferrule.permissions.kept import Kept
-from ferrule.support.beneath import Folder, is_regular, open_folder, read_all
+from ferrule.support.beneath import Folder, open_folder, read_regular
 
 State = Literal["trusted", "changed", "unknown"]
 
@@ -149,12 +149,9 @@ def _content(folder: Folder, name: str) -> bytes | None:
         return None
     except OSError as error:
         raise _UntrustworthyError(f"{name} cannot be read ({error.strerror}).") from error
-    try:
-        if not is_regular(descriptor):
-            raise _UntrustworthyError(f"{name} is not a regular file, so it cannot be trusted.")
-        raw = read_all(descriptor, _FILE_BYTES)
-    finally:
-        os.close(descriptor)
+    raw = read_regular(descriptor, _FILE_BYTES)
+    if raw is None:
+        raise _UntrustworthyError(f"{name} is not a regular file, so it cannot be trusted.")
     if len(raw) > _FILE_BYTES:
         raise _UntrustworthyError(f"{name} is larger than {_FILE_BYTES:,} bytes, so it cannot be trusted.")
     return raw

@@ -22,9 +22,13 @@ _SENTENCE = "the all any a an my our new old and to for with in of from into on"
 _GOES_OUT = "push publish deploy release upload login"
 _NOT_BEFOREHAND = (
     "rm rmdir dd mkfs chmod chown kill pkill killall shutdown reboot mount umount curl wget gh docker podman kubectl"
-    " terraform helm aws gcloud az systemctl ansible fly heroku vercel netlify install mv cp ln tee truncate shred"
+    " terraform helm aws gcloud az systemctl ansible fly heroku vercel netlify install mv cp ln tee truncate shred find"
 )
 """Programs of which somebody wants to see each call when it comes."""
+_OF_GIT = "add commit status diff log show"
+"""What git may be allowed beforehand: nothing of what throws work away, changes its settings or goes elsewhere."""
+_BRINGS = "install i add update upgrade remove uninstall"
+"""What packages are changed with. Those that the project names itself are an intent; others are asked about."""
 _INTENTS: Mapping[str, str] = {
     **dict.fromkeys(("test", "tests", "test suite", "tests suite"), "test"),
     **dict.fromkeys(("build", "builds", "compile", "compilation"), "build"),
@@ -167,6 +171,8 @@ def _literal(prompt: str, jail: Jail) -> tuple[str, ...]:
     """The prompt, where it is itself a command line in plain words that a rule may name."""
     if not re.fullmatch(_PLAIN, prompt):
         return ()
+    if prompt in _lines("install", jail.folder):
+        return (prompt,)
     from ferrule.permissions.shell.parse import parse  # only command lines need it
     from ferrule.permissions.shell.suggest import proposals
 
@@ -191,6 +197,9 @@ def _is_command(words: Sequence[str], roots: Sequence[str]) -> bool:
     if program == "cd":
         return True
     if program in _NOT_BEFOREHAND.split() or "/" in program or (len(words) > 2 and words[1] in _SENTENCE.split()):
+        return False
+    named = next((word for word in words[1:] if not word.startswith("-")), "")
+    if named not in _OF_GIT.split() if program == "git" else named in _BRINGS.split():
         return False
     found = shutil.which(program)
     return found is not None and not any(within(os.path.realpath(found), root) for root in roots)

@@ -45,6 +45,8 @@ BUILTIN = {
     "read_thread": ("threads.read_thread", "ReadThread"),
     "delegate": ("agents.delegate", "Delegate"),
     "agent_wait": ("agents.wait", "AgentWait"),
+    "agent_list": ("agents.seen", "AgentList"),
+    "agent_send": ("agents.send", "AgentSend"),
     "agent_stop": ("agents.stop", "AgentStop"),
     "finder": ("agents.finder", "Finder"),
     "oracle": ("agents.oracle", "Oracle"),

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ferrule.core.errors import ToolFailure
@@ -81,13 +81,26 @@ class Wishes(NamedTuple):
 class Confinement:
     """Wraps commands so that they reach what the session may reach. It fails closed."""
 
-    def __init__(self, jail: Jail, guard: Guard, wishes: Wishes, *, state: str, home: Sequence[str]) -> None:
-        """`home` are the folders that the session began with: what was opened later, commands can only read."""
+    def __init__(
+        self,
+        jail: Jail,
+        guard: Guard,
+        wishes: Wishes,
+        *,
+        state: str,
+        home: Sequence[str],
+        is_held: Callable[[], bool] = bool,
+    ) -> None:
+        """`home` are the folders that the session began with: what was opened later, commands can only read.
+
+        `is_held` tells whether they can write nothing at all now, because the session plans.
+        """
         self._jail = jail
         self._guard = guard
         self._wishes = wishes
         self._state = state
         self._home = tuple(home)
+        self._is_held = is_held
         self._sandbox: Sandbox | None = None
         self._chosen = False
         self._proxy: Proxy | None = None
@@ -138,14 +151,22 @@ class Confinement:
             return Wrapped(tuple(argv))
         try:
             proxy = await self._way_out()
+            await self._precious.look_ahead(self._writable())
             strange = self._strange()
-            wrapped = self.sandbox.wrap(argv, self.profile()._replace(proxy=proxy), cwd=cwd)
+            wrapped = self.sandbox.wrap(argv, self._profile_now()._replace(proxy=proxy), cwd=cwd)
             if not any(os.path.isdir(os.path.join(folder, ".git")) for folder in self._home):
                 return wrapped
             return wrapped._replace(done=lambda: self._settle(wrapped, strange))
         except (OSError, ValueError) as error:
             message = f"The command was not run, for it could not be confined: {error}"
             raise ToolFailure(message, code="no-sandbox") from error
+
+    def _profile_now(self) -> Profile:
+        """For a command that starts now. A git that only reads runs what the settings of its repository name."""
+        profile = self.profile()
+        if not self._is_held():
+            return profile
+        return profile._replace(writable=(), kept=(), shown=(*profile.shown, *profile.writable))
 
     def _strange(self) -> set[str]:
         """Files that would have git take its settings elsewhere. One that is not there cannot be kept: git reads it."""
@@ -201,11 +222,14 @@ class Confinement:
             await self._proxy.start(port=self.name == "seatbelt")
         return self._proxy.address or self._proxy.path
 
+    def _writable(self) -> tuple[str, ...]:
+        return _real([*self._home, *map(os.path.expanduser, self._wishes.writable)])
+
     def profile(self) -> Profile:
         """What commands may touch right now."""
         wishes = self._wishes
         home = os.path.expanduser("~")
-        writable = _real([*self._home, *map(os.path.expanduser, wishes.writable)])
+        writable = self._writable()
         found = self._precious.find(writable)
         self._incomplete = found.incomplete
         named = [path for folder in writable for path in kept(folder, KEPT) if _below(path, writable)]

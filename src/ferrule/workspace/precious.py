@@ -1,7 +1,9 @@
 """What commands must not touch of the folders that they may write: looked for whenever one starts."""
 
+import asyncio
 import os
 import re
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -12,6 +14,8 @@ MOST_ENTRIES = 20_000
 _SKIPPED = frozenset({"node_modules", ".venv", "venv", "target", "__pycache__", ".tox", ".mypy_cache", "objects"})
 _DEEPEST = 6
 _FRESH_SECONDS = 2.0
+_FEW = 1_000
+"""So many entries are looked at in less time than a thread would be worth."""
 _GIT = ("hooks", "config", "config.worktree", "commondir")
 """What git obeys of a repository."""
 
@@ -33,14 +37,26 @@ class Precious:
         self._known: set[str] = set()
         self._at = float("-inf")
         self._found = Found((), (), incomplete=False)
+        self._entries = MOST_ENTRIES
+        """How many there were when they were looked at last."""
+        self._lock = threading.Lock()
+
+    async def look_ahead(self, folders: Sequence[str]) -> None:
+        """Have what `find` is about to tell; away from the event loop, where there is much to look at."""
+        if self._entries > _FEW and not self._is_fresh:
+            await asyncio.to_thread(self.find, folders)
 
     def find(self, folders: Sequence[str]) -> Found:
         """What is there now, or was two seconds ago."""
-        now = time.monotonic()
-        if now - self._at > _FRESH_SECONDS:
-            self._found = self._look(folders)
-            self._at = now
-        return self._found
+        with self._lock:
+            if not self._is_fresh:
+                self._found = self._look(folders)
+                self._at = time.monotonic()
+            return self._found
+
+    @property
+    def _is_fresh(self) -> bool:
+        return time.monotonic() - self._at <= _FRESH_SECONDS
 
     def _look(self, folders: Sequence[str]) -> Found:
         protected: list[str] = []
@@ -55,6 +71,7 @@ class Precious:
                         self._known.add(entry.path)
                 elif self._guard.protected(entry.path) and not _is_gits_own(entry):
                     protected.append(entry.path)
+        self._entries = MOST_ENTRIES - left
         self._known = {path for path in self._known if os.path.lexists(path)}
         return Found(tuple(sorted(self._known)), tuple(protected), left <= 0)
 

@@ -10,7 +10,8 @@ QUERY_CHARS = 2_000
 _TERMS = 32
 _PIECE = r'(?P<key>[A-Za-z]+):(?:"(?P<quoted>[^"]*)"?|(?P<value>[^\s"]*))|"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+)'
 _KEYS = frozenset({"file", "repo", "after", "before", "author"})
-_DAY = r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})(?:[T ]([0-9]{1,2}):([0-9]{2}))?"
+_TIME = r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.[0-9]+)?)?"
+_DAY = rf"([0-9]{{4}})-([0-9]{{1,2}})-([0-9]{{1,2}})(?:[T ]{_TIME} ?(Z|[+-][0-9]{{2}}:?[0-9]{{2}})?)?"
 _AGO = r"([0-9]{1,6})\s*([hdwmy]|hours?|days?|weeks?|months?|years?)"
 _UNIT_SECONDS = {"h": 3_600, "d": 86_400, "w": 604_800, "m": 2_629_800, "y": 31_557_600}
 _PREFIX_CHARS = 2
@@ -44,6 +45,7 @@ def parse(text: str, *, now: float) -> Query:
     kept: dict[str, list[str]] = {"file": [], "repo": []}
     moments: dict[str, float] = {}
     notes: list[str] = []
+    is_anybody = False
     if len(text) > QUERY_CHARS:
         notes.append(f"Only the first {QUERY_CHARS:,} characters of the query were looked at.")
         text = text[:QUERY_CHARS]
@@ -57,6 +59,7 @@ def parse(text: str, *, now: float) -> Query:
         elif key in kept:
             kept[key].append(value)
         elif key == "author":
+            is_anybody = True
             notes.append("author: was left out: all threads here are by the user of this machine.")
         else:
             at = moment(value, now=now)
@@ -75,7 +78,7 @@ def parse(text: str, *, now: float) -> Query:
         moments.get("before"),
         tuple(notes),
     )
-    if text.strip() and query._replace(notes=()) == Query():
+    if text.strip() and not is_anybody and query._replace(notes=()) == Query():
         nothing = "There is nothing in the query that can be looked for; write words, or file:NAME."
         return query._replace(is_empty=True, notes=(*notes, nothing))
     return query
@@ -97,23 +100,40 @@ def _term(text: str, *, quoted: bool) -> Term:
 
 
 def moment(text: str, *, now: float) -> float | None:
-    """A day (its beginning, local time), a day with a time, or a while ago such as `7d` or `2w`."""
+    """A day (its beginning), a day with a time, local unless it names a zone, or a while ago such as `7d` or `2w`."""
     low = text.strip().lower()
     days: dict[str, Literal[0, 1]] = {"today": 0, "yesterday": 1}
     if low in days:
-        return _local(*time.localtime(now - days[low] * 86_400)[:3], 0, 0)
+        return _local(*time.localtime(now - days[low] * 86_400)[:3])
     if (ago := re.fullmatch(_AGO, low)) is not None:
         return now - int(ago[1]) * _UNIT_SECONDS[ago[2][0]]
     if (day := re.fullmatch(_DAY, low.upper())) is None:
         return None
-    return _local(*(int(part or 0) for part in day.groups()))
+    *parts, zone = day.groups()
+    numbers = [int(part or 0) for part in parts]
+    return _local(*numbers) if zone is None else _in_zone(zone, *numbers)
 
 
-def _local(year: int, month: int, day: int, hour: int, minute: int) -> float | None:
+def _local(*numbers: int) -> float | None:
+    """The moment of a year, a month, a day and, where they are known, an hour, a minute and a second."""
+    year, month, day, hour, minute, second = (*numbers, 0, 0, 0)[:6]
     try:
-        at = time.mktime((year, month, day, hour, minute, 0, 0, 0, -1))
+        at = time.mktime((year, month, day, hour, minute, second, 0, 0, -1))
         # It takes the 31st of February for the 3rd of March.
-        same = time.localtime(at)[:3] == (year, month, day) and hour < 24 and minute < 60
+        same = time.localtime(at)[:3] == (year, month, day) and hour < 24 and minute < 60 and second < 60
     except (OverflowError, ValueError, OSError):
         return None
     return at if same else None
+
+
+def _in_zone(zone: str, *numbers: int) -> float | None:
+    """In universal time, or so many hours and minutes before it."""
+    from datetime import UTC, datetime, timedelta  # for whoever names a zone
+
+    sign, hours, minutes = (zone[0], int(zone[1:3]), int(zone[-2:])) if zone != "Z" else ("+", 0, 0)
+    try:
+        at = datetime(*numbers, tzinfo=UTC).timestamp()  # type: ignore[arg-type,misc] # year to second
+        ahead = timedelta(hours=hours, minutes=minutes).total_seconds()
+    except (OverflowError, ValueError, OSError):
+        return None
+    return at - ahead if sign == "+" else at + ahead

@@ -18,9 +18,14 @@ _CUT_CHARS = 4_000
 _NAMED_CUT_CHARS = 20_000
 _GAP_CHARS = 50
 """With the line about what is missing beside a message."""
+_BYTES_A_CHAR = 2.4
 _GOAL_CHARS = 2_000
 _GOAL_WORDS = 64
-_NAMED = r"\b(?:messages?|turns?)\s+#?([0-9]{1,9})(?:\s*(?:-|to)\s*([0-9]{1,9}))?"
+_NUMBERS = r"#?[0-9]{1,9}(?:\s*(?:-|to)\s*#?[0-9]{1,9})?"
+_NAMED = rf"\b(?:messages?|turns?)\s+({_NUMBERS}(?:\s*(?:,|;|&|and)\s*(?:and\s+)?{_NUMBERS})*)"
+_FIRST_LAST = r"([0-9]+)(?:\s*(?:-|to)\s*#?([0-9]+))?"
+_BESIDE = "give show read bring get me the and please of this thread from left out what was in only just"
+"""Words that say nothing beside the numbers of messages."""
 _MOST_NAMED = 10_000
 
 
@@ -161,28 +166,41 @@ def _cut(text: str, limit_chars: int) -> str:
 def select(said: Sequence[Message], goal: str, *, limit_chars: int) -> Selected:
     """All of a thread where it fits; else its beginning, its end, and what shares most words with the goal.
 
-    Messages that the goal names, as `messages 4-6`, come first.
+    Messages that the goal names, as `messages 4-6, 9`, come first; a goal that says nothing else brings no others.
     """
     asked = _asked_for(goal)
     texts = [_cut(render(one), _NAMED_CUT_CHARS if one.number in asked else _CUT_CHARS) for one in said]
-    costs = [len(text) + _GAP_CHARS for text in texts]
+    costs = [_cost(text) + _GAP_CHARS for text in texts]
     kept = set(range(len(texts)))
     if sum(costs) > limit_chars:
         kept.clear()
         room = limit_chars
+        alone = _names_only(goal) and any(one.number in asked for one in said)
         for at in _order(said, texts, goal, asked):
-            if costs[at] <= room:
+            if costs[at] <= room and not (alone and said[at].number not in asked):
                 kept.add(at)
                 room -= costs[at]
     return _joined(texts, kept)
 
 
+def _cost(text: str) -> int:
+    """Its characters; more for scripts that take three bytes for one, because what a model gets is bound in bytes."""
+    return max(len(text), int(len(text.encode("utf-8", "replace")) / _BYTES_A_CHAR))
+
+
 def _asked_for(goal: str) -> set[int]:
     asked: set[int] = set()
-    for first, last in re.findall(_NAMED, goal[:_GOAL_CHARS], re.IGNORECASE):
-        begin = int(first)
-        asked |= set(range(begin, min(int(last or first), begin + _MOST_NAMED) + 1))
+    for named in re.findall(_NAMED, goal[:_GOAL_CHARS], re.IGNORECASE):
+        for first, last in re.findall(_FIRST_LAST, named, re.IGNORECASE):
+            begin = int(first)
+            asked |= set(range(begin, min(int(last or first), begin + _MOST_NAMED) + 1))
     return asked
+
+
+def _names_only(goal: str) -> bool:
+    """Does the goal say nothing but which messages?"""
+    rest = re.sub(_NAMED, " ", goal[:_GOAL_CHARS], flags=re.IGNORECASE)
+    return not set(re.findall(r"\w+", rest.lower())) - set(_BESIDE.split())
 
 
 def _order(said: Sequence[Message], texts: Sequence[str], goal: str, asked: set[int]) -> list[int]:

@@ -39,6 +39,11 @@ class Change(NamedTuple):
     add_blocks: Sequence[str] = ()
     add_blocked_by: Sequence[str] = ()
 
+    @property
+    def names_others(self) -> bool:
+        """Does it say anything about other todos?"""
+        return bool(self.blocked_by is not None or self.add_blocks or self.add_blocked_by or self.parent)
+
 
 def known(rows: Rows, todo_id: str, why: Literal["", "blocks", "blocked_by", "parent"] = "") -> int:
     number = number_of(todo_id)

@@ -4,6 +4,7 @@ A todo waits for others by edges; each is kept once and read from both ends, and
 """
 
 import os
+import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,6 +12,7 @@ import msgspec
 
 from ferrule.core.errors import ToolFailure
 from ferrule.core.todos import Todo, TodoUpdated
+from ferrule.workspace.todo_rows import MIGRATIONS, forget, sweep
 from ferrule.workspace.todo_rules import (
     MOST_TODOS,
     Change,
@@ -32,36 +34,25 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _PLAIN = ("subject", "description", "status", "active_form", "owner", "kind", "repository")
-_MIGRATIONS = (
-    "CREATE TABLE lists (id TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID",
-    """CREATE TABLE todos (
-        list TEXT NOT NULL,
-        id INTEGER NOT NULL,
-        subject TEXT NOT NULL,
-        description TEXT NOT NULL,
-        status TEXT NOT NULL,
-        active_form TEXT NOT NULL,
-        owner TEXT NOT NULL,
-        kind TEXT NOT NULL,
-        repository TEXT NOT NULL,
-        metadata TEXT NOT NULL,
-        parent INTEGER, -- NULL: it is part of no other
-        PRIMARY KEY (list, id)
-    ) WITHOUT ROWID""",
-    """CREATE TABLE edges (
-        list TEXT NOT NULL,
-        blocker INTEGER NOT NULL,
-        blocked INTEGER NOT NULL,
-        PRIMARY KEY (list, blocker, blocked)
-    ) WITHOUT ROWID""",
-)
 
 
 class Todos:
     """One list by its id. Nothing is made before the first todo is."""
 
-    def __init__(self, folder: str, list_id: str, *, busy_seconds: float = 5.0) -> None:
+    def __init__(
+        self,
+        folder: str,
+        list_id: str,
+        *,
+        keep_days: float = 365.0,
+        clock: Callable[[], float] = time.time,
+        busy_seconds: float = 5.0,
+    ) -> None:
+        """`keep_days`: lists of conversations that nobody has written to for so long go away."""
         self.list_id = _bindable(list_id)
+        self._keep_days = keep_days
+        self._clock = clock
+        self._has_swept = False
         self._path = os.path.join(os.path.abspath(folder), "todos.sqlite")
         self._busy_seconds = busy_seconds
         self._database: Database | None = None
@@ -80,7 +71,7 @@ class Todos:
     async def get(self, todo_id: str) -> Todo | None:
         """The todo; None where there is none of that id."""
         number = number_of(todo_id)
-        return None if number is None else (await self._all()).get(number)
+        return None if number is None else (await self._all(number)).get(number)
 
     async def all(self) -> tuple[Todo, ...]:
         """Every todo, by id."""
@@ -95,11 +86,14 @@ class Todos:
         return await self._write(lambda connection: self._delete(connection, todo_id))
 
     async def forget(self) -> None:
-        """Delete the whole list, as one does with the conversation that it belongs to."""
+        """Delete the whole list, as one does with the conversation that it belongs to; nothing of it stays behind."""
 
         def work(database: "Database") -> None:
             if os.path.exists(self._path):
-                database.write(self._forget)
+                database.read(lambda connection: connection.execute("PRAGMA secure_delete = ON").fetchone())
+                database.write(lambda connection: forget(connection, [self.list_id]))
+                # Others may be reading: then the next one who writes does it.
+                database.read(lambda connection: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone())
 
         await self._run(work)
 
@@ -115,9 +109,18 @@ class Todos:
     async def _write(self, work: "Callable[[sqlite3.Connection], T]") -> T:
         def whole(database: "Database") -> T:
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-            return database.write(work)
+            return database.write(lambda connection: self._used(connection, work))
 
         return await self._run(whole)
+
+    def _used(self, connection: "sqlite3.Connection", work: "Callable[[sqlite3.Connection], T]") -> T:
+        """Some work on the list, which is in use by that. The first time, lists that nobody uses any more go away."""
+        done, now = work(connection), self._clock()
+        connection.execute("UPDATE lists SET used = ? WHERE id = ?", (now, self.list_id))
+        if not self._has_swept:
+            self._has_swept = True
+            sweep(connection, now, self._keep_days)
+        return done
 
     async def _run(self, work: "Callable[[Database], T]") -> T:
         if self._threads is None:
@@ -132,7 +135,7 @@ class Todos:
 
         try:
             if self._database is None:
-                self._database = Database(self._path, migrations=_MIGRATIONS, busy_seconds=self._busy_seconds)
+                self._database = Database(self._path, migrations=MIGRATIONS, busy_seconds=self._busy_seconds)
             return work(self._database)
         except UnusableError as error:
             raise self._unusable(str(error)) from error
@@ -150,28 +153,36 @@ class Todos:
         if self._database is not None:
             self._database.close()
 
-    async def _all(self) -> Rows:
+    async def _all(self, only: int | None = None) -> Rows:
         def work(database: "Database") -> Rows:
             # Several statements that have to agree; a reader waits for nobody.
-            return database.read(self._rows_now) if os.path.exists(self._path) else {}
+            there = os.path.exists(self._path)
+            return database.read(lambda connection: self._rows_now(connection, only)) if there else {}
 
         return await self._run(work)
 
-    def _rows_now(self, connection: "sqlite3.Connection") -> Rows:
+    def _rows_now(self, connection: "sqlite3.Connection", only: int | None) -> Rows:
         connection.execute("BEGIN")
         try:
-            return self._load(connection)
+            return self._load(connection, only)
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
 
-    def _load(self, connection: "sqlite3.Connection") -> Rows:
-        edges = self._edges(connection)
-        found = connection.execute(
-            f"SELECT id, metadata, parent, {', '.join(_PLAIN)} FROM todos WHERE list = ? ORDER BY id",  # noqa: S608 - names of ours
-            (self.list_id,),
+    def _load(self, connection: "sqlite3.Connection", only: int | None = None) -> Rows:
+        """All todos by their numbers, or `only` one of them: on a long list that is a fraction of the work."""
+        where = {"list": self.list_id, "id": only}
+        edges = connection.execute(
+            "SELECT blocker, blocked FROM edges WHERE list = :list AND (:id IS NULL OR :id IN (blocker, blocked))",
+            where,
         ).fetchall()
-        done = {row[0] for row in found if row[3 + _PLAIN.index("status")] == "completed"}
+        found = connection.execute(
+            f"SELECT id, metadata, parent, {', '.join(_PLAIN)} FROM todos"  # noqa: S608 - names of ours
+            " WHERE list = :list AND (:id IS NULL OR id = :id) ORDER BY id",
+            where,
+        ).fetchall()
+        completed = "SELECT id FROM todos WHERE list = ? AND status = 'completed'"
+        done = {number for (number,) in connection.execute(completed, (self.list_id,))} if edges else set()
         blocks: dict[int, list[int]] = {}
         blocked_by: dict[int, list[int]] = {}
         for blocker, blocked in sorted(edges):
@@ -190,51 +201,50 @@ class Todos:
             for number, metadata, parent, *plain in found
         }
 
-    def _edges(self, connection: "sqlite3.Connection") -> set[Edge]:
-        return set(connection.execute("SELECT blocker, blocked FROM edges WHERE list = ?", (self.list_id,)))
-
     def _create(self, connection: "sqlite3.Connection", change: Change) -> Todo:
-        rows = self._load(connection)
-        if len(rows) >= MOST_TODOS:
+        (count,) = connection.execute("SELECT COUNT(*) FROM todos WHERE list = ?", (self.list_id,)).fetchone()
+        if count >= MOST_TODOS:
             raise ToolFailure(
-                f"The task list has {len(rows):,} tasks, which is the most. Delete those that are done first.",
+                f"The task list has {count:,} tasks, which is the most. Delete those that are done first.",
                 code="too-many-todos",
             )
-        connection.execute("INSERT OR IGNORE INTO lists VALUES (?, 0)", (self.list_id,))
+        connection.execute("INSERT OR IGNORE INTO lists (id, last) VALUES (?, 0)", (self.list_id,))
         ((number,),) = connection.execute(
             "UPDATE lists SET last = last + 1 WHERE id = ? RETURNING last", (self.list_id,)
         ).fetchall()
         connection.execute(
             "INSERT INTO todos VALUES (?, ?, '', '', 'pending', '', '', '', '', '{}', NULL)", (self.list_id, number)
         )
-        rows[number] = Todo(str(number), "")
+        change = change._replace(blocked_by=change.blocked_by or None)  # a new one waits for nothing that could go
+        rows = self._load(connection, None if change.names_others else number)
         self._apply(connection, rows, number, change)
-        return self._load(connection)[number]
+        return self._load(connection, number)[number]
 
     def _update(self, connection: "sqlite3.Connection", todo_id: str, change: Change) -> TodoUpdated:
-        rows = self._load(connection)
+        rows = self._meant(connection, todo_id, alone=not change.names_others and change.owner is None)
         number = known(rows, todo_id)
         before = rows[number]
         check_owner(before, change, rows.values())
         self._apply(connection, rows, number, change)
-        after = self._load(connection)[number]
+        after = self._load(connection, number)[number]
         told = (*_PLAIN, "metadata", "parent", "blocks", "blocked_by")
         fields = tuple(name for name in told if getattr(before, name) != getattr(after, name))
         return TodoUpdated(after, fields, before.status)
 
+    def _meant(self, connection: "sqlite3.Connection", todo_id: str, *, alone: bool) -> Rows:
+        """The todo that is meant, `alone` or with all others; all of them also where there is none of that id."""
+        number = number_of(todo_id)
+        rows = self._load(connection, number) if alone and number is not None else {}
+        return rows or self._load(connection)
+
     def _delete(self, connection: "sqlite3.Connection", todo_id: str) -> Todo:
-        rows = self._load(connection)
+        rows = self._meant(connection, todo_id, alone=True)
         number = known(rows, todo_id)
         where = {"list": self.list_id, "id": number}
         connection.execute("DELETE FROM edges WHERE list = :list AND :id IN (blocker, blocked)", where)
         connection.execute("UPDATE todos SET parent = NULL WHERE list = :list AND parent = :id", where)
         connection.execute("DELETE FROM todos WHERE list = :list AND id = :id", where)
         return rows[number]
-
-    def _forget(self, connection: "sqlite3.Connection") -> None:
-        connection.execute("DELETE FROM edges WHERE list = ?", (self.list_id,))
-        connection.execute("DELETE FROM todos WHERE list = ?", (self.list_id,))
-        connection.execute("DELETE FROM lists WHERE id = ?", (self.list_id,))
 
     def _apply(self, connection: "sqlite3.Connection", rows: Rows, number: int, change: Change) -> None:
         texts = {name: _bindable(value) for name in _PLAIN if (value := getattr(change, name)) is not None}
@@ -248,7 +258,10 @@ class Todos:
             f"UPDATE todos SET {', '.join(f'{name} = :{name}' for name in values)} WHERE list = :list AND id = :id",  # noqa: S608 - names of ours
             {**values, "list": self.list_id, "id": number},
         )
-        edges = self._edges(connection)
+        if not change.names_others:
+            return
+        every = connection.execute("SELECT blocker, blocked FROM edges WHERE list = ?", (self.list_id,))
+        edges: set[Edge] = set(every)
         wanted = edges_after(rows, number, change, edges)
         connection.executemany(
             "DELETE FROM edges WHERE list = ? AND blocker = ? AND blocked = ?",

@@ -1,9 +1,11 @@
 """read_thread gives a conversation as text, or the part that serves a goal; one of elsewhere only with a yes."""
 
+import re
 import time
 
 import pytest
 from tests.kept_threads import PICTURE, TALK, keep, result, text, turn, use
+from tests.tools.plan.planned import planning
 
 from ferrule import Engine
 from ferrule.workspace.thread_store import Item, ThreadStore
@@ -57,6 +59,17 @@ async def test_nobody_is_asked_about_a_thread_of_the_workspace_or_below(engine, 
     reply = await engine.call("read_thread", threadID=name, goal="x")
     assert reply.ok, reply
     assert (await engine.call("find_thread", query="x")).ok
+    assert asked == []
+
+
+async def test_nobody_is_asked_about_one_of_elsewhere_in_plan_mode_and_that_is_what_is_said(engine, root, store, asked):
+    keep(store, ID, f"{root}-other", title="yes please")
+    keep(store, "T-00001111", str(root))
+    planning(engine).enter()
+
+    refused = await engine.call("read_thread", threadID=ID, goal="x")
+    assert "nothing more is asked for in plan mode" in refused.text
+    assert (await engine.call("read_thread", threadID="T-00001111", goal="x")).ok
     assert asked == []
 
 
@@ -140,10 +153,46 @@ def test_of_a_long_thread_the_goal_decides():
 
 
 def test_messages_that_the_goal_names_come_first():
-    chosen = select(messages(long_talk()), "Give me messages 60-61 and message 7", limit_chars=4_000)
+    chosen = select(messages(long_talk()), "The badger, and messages 60-61 and message 7", limit_chars=4_000)
 
     assert {f"[{number}] " in chosen.text for number in (7, 60, 61)} == {True}
     assert "The very first prompt." in chosen.text
+
+
+@pytest.mark.parametrize(
+    ("goal", "numbers"),
+    [
+        ("messages 60-61", [60, 61]),
+        ("Give me messages 60-61 and message 7, please", [7, 60, 61]),
+        ("messages 2, 4-5, 9", [2, 4, 5, 9]),
+        ("messages 2, 4 to 5 and 9", [2, 4, 5, 9]),
+        ("turns #3 & 5, and 8-9", [3, 5, 8, 9]),
+        ("message 3\nmessage 4", [3, 4]),
+    ],
+)
+def test_a_goal_that_only_names_messages_brings_exactly_those(goal, numbers):
+    chosen = select(messages(long_talk()), goal, limit_chars=4_000)
+
+    assert [int(one) for one in re.findall(r"(?m)^\[([0-9]+)\] ", chosen.text)] == numbers
+
+
+def test_what_was_left_out_can_be_asked_for_in_the_words_that_name_it():
+    said = messages(long_talk())
+    left_out = select(said, "badger", limit_chars=4_000).left_out
+    chosen = select(said, f"messages {left_out}", limit_chars=4_000)
+
+    assert chosen.shown > 3
+    assert "the badger sleeps here" not in chosen.text
+
+
+async def test_the_end_of_a_long_thread_is_there_in_every_script(engine, root, store):
+    said = [turn("user" if at % 2 == 0 else "assistant", text(f"{'東京タワー' * 80} {at}")) for at in range(200)]
+    store.begin(ID, workspace=str(root), title="x")
+    store.append(ID, said)
+
+    reply = await engine.call("read_thread", threadID=ID, goal="東京")
+    assert reply.output_id is None
+    assert "タワー 199\n" in reply.text
 
 
 @pytest.mark.parametrize(

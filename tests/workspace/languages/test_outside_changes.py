@@ -27,6 +27,13 @@ def servers(name: str, request: pytest.FixtureRequest, tmp_path) -> dict[str, La
     return {name: LanguageServer(command=there.program, args=(compiler, "--lsp", "--stdio"))}
 
 
+@pytest.fixture
+def each_question_looks(monkeypatch):
+    """Whoever asks looks through the project, however short ago somebody did, and waits until that was done."""
+    monkeypatch.setattr(stirred, "_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(stirred, "_PATIENCE_SECONDS", SECONDS)
+
+
 def watching(**options) -> dict[str, LanguageServer]:
     return {"fake": fake(register=[WATCHED], **options)}
 
@@ -37,6 +44,7 @@ async def told(server) -> list[tuple[str, int]]:
     return [(os.path.basename(change["uri"]), change["type"]) for change in events]
 
 
+@pytest.mark.usefixtures("each_question_looks")
 @pytest.mark.parametrize(
     ("name", "before", "after", "lines"),
     [
@@ -48,11 +56,7 @@ async def told(server) -> list[tuple[str, int]]:
         pytest.param("basedpyright", GOOD, BAD, [2], id="basedpyright-changed"),
     ],
 )
-async def test_an_imported_file_that_somebody_else_changed_is_seen(
-    name, before, after, lines, request, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(stirred, "_EVERY_SECONDS", 0.0)
-    monkeypatch.setattr(stirred, "_PATIENCE_SECONDS", SECONDS)
+async def test_an_imported_file_that_somebody_else_changed_is_seen(name, before, after, lines, request, tmp_path):
     ending = ".ts" if name == "typescript" else ".py"
     path, other = put(tmp_path, f"a{ending}", CALLER[ending]), tmp_path / "work" / f"b{ending}"
     if before is not None:
@@ -72,9 +76,8 @@ async def test_an_imported_file_that_somebody_else_changed_is_seen(
         assert await wrong(server, path) == lines
 
 
-async def test_a_new_file_of_somebody_else_is_among_the_references(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(stirred, "_EVERY_SECONDS", 0.0)
-    monkeypatch.setattr(stirred, "_PATIENCE_SECONDS", SECONDS)
+@pytest.mark.usefixtures("each_question_looks")
+async def test_a_new_file_of_somebody_else_is_among_the_references(request, tmp_path):
     path = put(tmp_path, "b.py", GOOD[".py"])
     async with opened(tmp_path, servers("ty", request, tmp_path)) as languages:
         server = await watches(await languages.server(path))
@@ -90,9 +93,8 @@ async def test_a_new_file_of_somebody_else_is_among_the_references(request, tmp_
         assert await files() == {"b.py", "c.py"}
 
 
-async def test_each_change_is_told_once_and_only_of_files_that_the_server_is_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(stirred, "_EVERY_SECONDS", 0.0)
-    monkeypatch.setattr(stirred, "_PATIENCE_SECONDS", SECONDS)
+@pytest.mark.usefixtures("each_question_looks")
+async def test_each_change_is_told_once_and_only_of_files_that_the_server_is_for(tmp_path):
     path, gone = put(tmp_path, "a.fake", "text\n"), put(tmp_path, "gone.fake", "")
     async with opened(tmp_path, watching()) as languages:
         server = await watches(await languages.server(path))
@@ -118,9 +120,8 @@ async def test_who_asks_again_at_once_waits_for_no_look(tmp_path, monkeypatch):
         assert await told(server) == []
 
 
-async def test_a_text_that_somebody_gives_and_a_comparison_of_edits_wait_for_no_look(tmp_path, monkeypatch):
-    monkeypatch.setattr(stirred, "_EVERY_SECONDS", 0.0)
-    monkeypatch.setattr(stirred, "_PATIENCE_SECONDS", SECONDS)
+@pytest.mark.usefixtures("each_question_looks")
+async def test_a_text_that_somebody_gives_and_a_comparison_of_edits_wait_for_no_look(tmp_path):
     path = put(tmp_path, "a.fake", "text\n")
     async with opened(tmp_path, watching()) as languages:
         server = await watches(await languages.server(path))
@@ -168,9 +169,8 @@ async def test_what_a_slow_look_finds_is_told_with_the_next_question(tmp_path, m
         assert await told(server) == [("new.fake", 1)]
 
 
-async def test_a_server_that_tells_by_itself_is_waited_for_until_it_has(tmp_path, monkeypatch):
-    monkeypatch.setattr(stirred, "_EVERY_SECONDS", 0.0)
-    monkeypatch.setattr(stirred, "_PATIENCE_SECONDS", SECONDS)
+@pytest.mark.usefixtures("each_question_looks")
+async def test_a_server_that_tells_by_itself_is_waited_for_until_it_has(tmp_path):
     path = put(tmp_path, "a.fake", "text\n")
     async with opened(tmp_path, watching(push=True, republish=True)) as languages:
         server = await watches(await languages.server(path))
@@ -182,9 +182,8 @@ async def test_a_server_that_tells_by_itself_is_waited_for_until_it_has(tmp_path
         assert await wrong(server, path) == [1]
 
 
-async def test_a_server_that_sleeps_is_told_nothing_and_wakes_with_the_files_as_they_are(tmp_path, monkeypatch):
-    monkeypatch.setattr(stirred, "_EVERY_SECONDS", 0.0)
-    monkeypatch.setattr(stirred, "_PATIENCE_SECONDS", SECONDS)
+@pytest.mark.usefixtures("each_question_looks")
+async def test_a_server_that_sleeps_is_told_nothing_and_wakes_with_the_files_as_they_are(tmp_path):
     path = put(tmp_path, "a.fake", "text\n")
     async with opened(tmp_path, watching()) as languages:
         server = await watches(await languages.server(path))

@@ -9,7 +9,7 @@ from ferrule.core.tool import Context, Tool
 from ferrule.support.threads import Threads
 from ferrule.tools.checks.board import Board
 from ferrule.tools.checks.changes import UNCOMMITTED, changes, looks
-from ferrule.tools.checks.choice import Chosen, choose
+from ferrule.tools.checks.choice import Ahead, Chosen, choose
 from ferrule.tools.checks.command import is_missing
 from ferrule.tools.checks.round import Round
 from ferrule.workspace.paths import Jail
@@ -36,7 +36,7 @@ class RunChecks(Tool[CheckArgs, CheckRun]):
 
     def access(self, args: CheckArgs, ctx: Context) -> tuple[Access, ...]:
         """All of the folder is read besides: nobody writes there before the reviews have read it."""
-        chosen = choose(args.only, args.path, args.review, ctx)
+        chosen = choose(args.only, args.path, args.review, ctx, ctx.need(Ahead).looked(ctx.need(Jail)))
         there = [check for check in chosen.checks if not is_missing(check, ctx)]
         lines = [_access(check) for check in there]
         # A rule that denies one of them is told with the name of its check.
@@ -46,6 +46,7 @@ class RunChecks(Tool[CheckArgs, CheckRun]):
 
     async def run(self, args: CheckArgs, ctx: Context) -> CheckRun:
         began = time.monotonic()
+        ctx.need(Ahead).forget()
         chosen: Chosen = await ctx.need(Threads).run(choose, args.only, args.path, args.review, ctx)
         for warning in chosen.warnings:
             ctx.note(warning)

@@ -57,11 +57,17 @@ class Known(NamedTuple):
         return self._replace(found=found, reviews=reviews)
 
 
-def choose(only: Sequence[str], path: str, review: bool | None, ctx: Context) -> Chosen:  # noqa: FBT001 - an argument
+def choose(
+    only: Sequence[str],
+    path: str,
+    review: bool | None,  # noqa: FBT001 - an argument
+    ctx: Context,
+    looked: "Looked | None" = None,
+) -> Chosen:
     """Read the project's files and choose. Raises `BadArguments` for names that nothing has."""
     root = ctx.need(Jail).folder
     folder = as_folder(path, ctx.path(path or "."), ctx.need(Jail), ctx.need(Guard))
-    whole = known(folder, ctx.need(Jail), ctx.need(Guard), ctx.need(Settings).checks)
+    whole = known(folder, ctx.need(Jail), ctx.need(Guard), ctx.need(Settings).checks, looked)
     meant = whole.named(only, root) if only else whole
     # What runs only when it is named was named.
     checks = (*meant.found.checks, *(meant.found.others if only else ()))
@@ -87,14 +93,50 @@ def as_folder(path: str, folder: str, jail: Jail, guard: Guard) -> str:
     return folder
 
 
-def known(folder: str, jail: Jail, guard: Guard, settings: Checks) -> Known:
+class Looked(NamedTuple):
+    """What the files of the whole workspace say."""
+
+    found: Found
+    reviews: Reviews
+
+
+def look(jail: Jail, guard: Guard, settings: Checks) -> Looked:
+    """Walk through the workspace for it."""
+    found = find(reader(jail, guard), jail.folder, commands=settings.commands, disable=settings.disable)
+    return Looked(found, find_reviews(jail, guard, beside=os.path.dirname(settings_path()), home=_home()))
+
+
+class Ahead:
+    """What was looked at away from the event loop, for the calls that are made next.
+
+    Which commands a call runs has to be known before anything may be waited for. What has changed since is no danger:
+    only what was declared is run, and the project is looked at again before that.
+    """
+
+    def __init__(self, jail: Jail, guard: Guard, settings: Checks) -> None:
+        self._given = (jail, guard, settings)
+        self._looked: Looked | None = None
+
+    def look(self) -> None:
+        """Walk through the workspace; on a thread."""
+        self._looked = look(*self._given)
+
+    def looked(self, jail: Jail) -> Looked | None:
+        """What was found; None for whoever works elsewhere."""
+        return self._looked if jail.folder == self._given[0].folder else None
+
+    def forget(self) -> None:
+        """The calls run, and whoever asks later looks anew."""
+        self._looked = None
+
+
+def known(folder: str, jail: Jail, guard: Guard, settings: Checks, looked: Looked | None = None) -> Known:
     """The checks and the reviews of a folder. Checks of the settings are the workspace's, and run where they say."""
-    read, root = reader(jail, guard), jail.folder
-    reviews = _within(find_reviews(jail, guard, beside=os.path.dirname(settings_path()), home=_home()), folder)
-    whole = find(read, root, commands=settings.commands, disable=settings.disable)
-    if folder == root:
+    whole, every = looked or look(jail, guard, settings)
+    reviews = _within(every, folder)
+    if folder == jail.folder:
         return Known(whole, reviews)
-    below = find(read, folder, commands={}, disable=settings.disable)
+    below = find(reader(jail, guard), folder, commands={}, disable=settings.disable)
     own = [one for one in whole.checks if one.source == _SETTINGS and within(one.folder, folder)]
     names = {one.name for one in own}
     checks = (*(one for one in below.checks if one.name not in names), *own)

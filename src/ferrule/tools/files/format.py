@@ -11,7 +11,7 @@ from ferrule.core.errors import ToolFailure
 from ferrule.core.outcomes import Formatted
 from ferrule.core.tool import Context, Tool
 from ferrule.support import process
-from ferrule.support.beneath import describe, is_regular, read_all
+from ferrule.support.beneath import describe
 from ferrule.support.diff import diff
 from ferrule.support.environment import quiet_environment
 from ferrule.support.pipe import Piped, pipe
@@ -124,11 +124,7 @@ def _configuration(file: str, jail: Jail) -> bytes | None:
     try:
         place = jail.place(jail.real(file))
         with place.folder() as folder:
-            descriptor = folder.open(place.name)
-            try:
-                return read_all(descriptor, MOST_BYTES) if is_regular(descriptor) else None
-            finally:
-                os.close(descriptor)
+            return folder.read(place.name, MOST_BYTES)
     except (OSError, ToolFailure):  # not there, or not a file of the workspace
         return None
 

@@ -7,7 +7,6 @@ from typing import Protocol, TypeVar
 
 from ferrule.core.errors import FerruleError
 from ferrule.core.tool import Context
-from ferrule.support.beneath import is_regular, read_all
 from ferrule.workspace.paths import Jail, Place
 
 _MOST_BYTES = 32 << 20
@@ -49,11 +48,7 @@ def _stands(hit: Line, lines: list[str]) -> bool:
 
 def _contents(place: Place) -> bytes:
     with place.folder() as folder:
-        file = folder.open(place.name)
-    try:
-        return read_all(file, _MOST_BYTES) if is_regular(file) else b""
-    finally:
-        os.close(file)
+        return folder.read(place.name, _MOST_BYTES) or b""
 
 
 def _reader(root: str, ctx: Context) -> Callable[[str], list[str]]:

@@ -22,6 +22,8 @@ from ferrule.workspace.paths import Jail
 
 MOST = 20_000
 """Lines or files, where no limit is wanted and where more are."""
+_MANY = 2_000
+"""So many paths are looked at once more on a thread: it takes a while."""
 _ODD = re.compile(r"[^ -~]|:|[. ](?:/|\Z)")
 """In paths that a lax file system may take for others; the globs that ripgrep gets compare only what is written."""
 
@@ -149,8 +151,12 @@ async def _files(args: GrepArgs, ctx: Context, root: str, query: contents.Query)
         names = sorted(found)
     page = names[args.offset : args.offset + min(args.limit or MOST, MOST)]
     shown = _shown(ctx, root)
-    paths = ((shown(os.fsencode(name).decode(errors="replace")), found[name]) for name in page)
-    files = tuple((path, number) for path, number in paths if path is not None)
+
+    def told() -> tuple[tuple[str, int], ...]:
+        paths = ((shown(os.fsencode(name).decode(errors="replace")), found[name]) for name in page)
+        return tuple((path, number) for path, number in paths if path is not None)
+
+    files = await ctx.need(Threads).run(told) if len(page) > _MANY else told()
     _tell(args, ctx, len(files), len(found), "files")
     return Matching(files, len(found), sum(found.values()))
 

@@ -3,6 +3,7 @@
 from ferrule.core.access import Access, within
 from ferrule.core.args import Args
 from ferrule.core.errors import BadArguments, Denied, ToolFailure
+from ferrule.core.planning import Planning
 from ferrule.core.threads import ThreadRead
 from ferrule.core.tool import Context, Tool
 from ferrule.support.threads import Threads
@@ -74,6 +75,12 @@ async def _ask(about: About, ctx: Context) -> None:
     if any(within(about.workspace, folder) for folder in folders(ctx)):
         return
     where = about.workspace or "an unknown folder"
+    if ctx.need(Planning).is_held:
+        raise Denied(
+            f"The thread {about.id} is about another workspace, {where}: reading it needs the user's yes, and nothing "
+            "more is asked for in plan mode. Plan without it, or name it in the plan.",
+            code="not-allowed",
+        )
     # What a model may have written, the title, comes last: it cannot hide what the question is about.
     if not await ctx.approve(f"read the thread {about.id} of another workspace, {where}: {about.title[:_TITLE_CHARS]}"):
         raise Denied(
