@@ -83,11 +83,21 @@ class Companions:
 
     async def ensure(self, names: Sequence[str]) -> bool:
         """Have what calls under these names need: mostly it is there. False where somebody stopped the look for it."""
+        if any(self._given.registry.canonical(name) == "check" for name in names):
+            await self._look_ahead()
         if "gathering" in self.__dict__:
             is_needed = self.gathering.lacks(names)
         else:
             is_needed = self._may_have_own() or not all(map(self._given.registry.knows, names))
         return await self._look_for(names) if is_needed else True
+
+    async def _look_ahead(self) -> None:
+        """Find the project's checks on a thread: what a call of them touches is asked where nothing may wait."""
+        from ferrule.support.threads import Threads  # for sessions that check
+        from ferrule.tools.checks.choice import Ahead
+
+        services = self._parts.services
+        await services[Threads].run(services[Ahead].look)
 
     def cancel(self) -> None:
         """Stop looking; the calls that wait for it are cancelled with it."""

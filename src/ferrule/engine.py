@@ -64,7 +64,7 @@ class Engine(Lookback):
 
         `session_id` is given where an earlier session goes on. `model` may be a function that is given the settings.
         """
-        check(tools := tuple(tools), ask, add_dirs, settings, mcp_config)
+        check(tools := tuple(tools), ask, add_dirs, settings, mcp_config, mode=mode)
         self.state = os.path.abspath(state) if state is not None else state_folder()
         self.settings, self.layered = (settings, None) if settings else settled(os.fspath(workspace), self.state)
         more = (*self.settings.files.add_dirs, *(os.fspath(one) for one in add_dirs))
@@ -121,7 +121,7 @@ class Engine(Lookback):
         self._parts = assemble(given)
         self.jail, self._services, self._policing, self.policy, self._runner, self._flow = self._parts
         self._companions = Companions(given, self._parts, self.layered, self._extra)
-        self.registry.permits = lambda face: self._is_given(face.name) and not self.policy.denies_everything(face.tool)
+        self.registry.permits = self._permits
         self._opened = True
 
     async def close(self) -> None:
@@ -154,18 +154,16 @@ class Engine(Lookback):
 
     def faces(self) -> list[Face]:
         """The tools that a model is shown."""
-        faces = [face for face in self.registry.shown() if self._is_given(face.name) and self._has_model_for(face)]
-        return [face for face in faces if not self.policy.denies_everything(face.tool)] if self._opened else faces
+        return [face for face in self.registry.shown() if self._permits(face)]
 
-    def _has_model_for(self, face: Face) -> bool:
-        """Can it do anything? Tools that are subagents cannot without a model."""
+    def _permits(self, face: Face) -> bool:
+        """Can the session use it? Tools that are subagents cannot be used without a model."""
         if face.tool == "librarian" and not self.settings.repositories:
             return False
-        return face.tool not in NEED_MODEL or (self._extra.subagents is not None and self.settings.loop.depth > 0)
-
-    def _is_given(self, name: str) -> bool:
-        """Does the mode give this tool?"""
-        return includes(self.mode, name, canonical=self.registry.canonical)
+        if face.tool in NEED_MODEL and (self._extra.subagents is None or self.settings.loop.depth <= 0):
+            return False
+        is_given = includes(self.mode, face.name, canonical=self.registry.canonical)
+        return is_given and not (self._opened and self.policy.denies_everything(face.tool))
 
     def section(self, *, listed: bool = True) -> str:
         """The part of a system prompt that tells a model of its tools: names, descriptions, guidance, skills, agents.

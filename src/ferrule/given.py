@@ -3,7 +3,7 @@
 import functools
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from ferrule.core.errors import ConfigError
 from ferrule.core.tool import AnyTool, Tool
@@ -14,7 +14,22 @@ from ferrule.settings import Settings, load_settings, managed_path, read_setting
 from ferrule.tools import BUILTIN, load
 
 if TYPE_CHECKING:
+    from ferrule.execute.hooks.hook import Hook
     from ferrule.layered import Layered
+    from ferrule.permissions.modes import ModeConfig
+
+
+class Options(TypedDict, total=False):
+    """What an engine takes that a session hands on as it is, so that whoever writes a program is told of them."""
+
+    mode: "ModeConfig | None"
+    permission_mode: str | None
+    rules: str | os.PathLike[str] | None
+    add_dirs: Sequence[str | os.PathLike[str]]
+    settings: Settings | None
+    hooks: "Sequence[Hook]"
+    mcp_config: Sequence[str | os.PathLike[str]]
+    lazy: bool
 
 
 def family(dialect: Dialect) -> Family:
@@ -87,7 +102,9 @@ def registry_of(
     return Registry((*known, *tools), dialect.faces, dialect.aliases, foreign, showing)
 
 
-NEED_MODEL = frozenset({"delegate", "oracle", "librarian", "kraken", "agent_wait", "agent_stop"})
+NEED_MODEL = frozenset(
+    {"delegate", "oracle", "librarian", "kraken", "agent_wait", "agent_list", "agent_send", "agent_stop"}
+)
 """Tools that are nothing without subagents: a session without a model does not show them."""
 
 
@@ -105,7 +122,13 @@ def check_folders(*folders: str) -> None:
 
 
 def check(
-    tools: Sequence[object], ask: object, add_dirs: object, settings: object, mcp_config: Sequence[object] = ()
+    tools: Sequence[object],
+    ask: object,
+    add_dirs: object,
+    settings: object,
+    mcp_config: Sequence[object] = (),
+    *,
+    mode: object = None,
 ) -> None:
     """Refuse at once what would only fail later, in the middle of a session."""
     for one in tools:
@@ -118,4 +141,6 @@ def check(
     if isinstance(mcp_config, str) or not all(isinstance(one, str | os.PathLike) for one in mcp_config):
         raise ConfigError("mcp_config= takes a list of files, or of texts with JSON in them; give [file].")
     if settings is not None and not isinstance(settings, Settings):
-        raise ConfigError("settings= takes Settings; give Settings(...).")
+        raise ConfigError("settings= takes a Settings; msgspec.convert(values, Settings) makes one of plain values.")
+    if isinstance(mode, str):
+        raise ConfigError(f"mode= takes a ModeConfig, the tools of a session; is permission_mode={mode!r} meant?")

@@ -53,3 +53,7 @@ def test_public_names_are_listed_once():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="'ferrule' has no attribute 'Observation'"):
         ferrule.Observation  # noqa: B018 - the look itself is what fails
+
+
+def test_a_type_checker_may_trust_the_installed_package():
+    assert (PACKAGE / "py.typed").is_file()

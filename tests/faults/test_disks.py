@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -124,3 +125,36 @@ def _give_away(*folders: Path) -> int:
     for folder in folders:
         os.chown(folder, NOBODY, NOBODY)
     return NOBODY
+
+
+_READ_ON_A_FULL_DISK = """
+import os, sys
+from ferrule.support.sqlite import UnusableError
+from ferrule.workspace.thread_store import Item, ThreadStore
+
+folder = sys.argv[1]
+store = ThreadStore(folder + "/threads")
+store.append("T-1", [Item("turn", "user", b"{}", "words")])
+store.close()
+with open(folder + "/much", "wb", buffering=0) as file:
+    try:
+        while file.write(bytes(1024)):
+            pass
+    except OSError:
+        pass
+try:
+    store.find("words")
+except UnusableError as error:
+    print(error)
+os.remove(folder + "/much")
+print([finding.about.id for finding in store.find("words").found])
+"""
+
+
+def test_whoever_reads_threads_on_a_full_disk_is_told_that_it_is_full(home, cannot):
+    if reason := why_no_mounts():
+        cannot(f"a disk of 400 kB: {reason}. A file that may not grow is tested.")
+    argv = [*mounting(f"mount -t tmpfs -o size=400k none '{home}'"), sys.executable, "-c", _READ_ON_A_FULL_DISK]
+    said = subprocess.run([*argv, str(home)], check=True, capture_output=True, text=True, timeout=60).stdout
+
+    assert said == f"The store of threads {home}/threads/threads.db has no room left on its disk.\n['T-1']\n"

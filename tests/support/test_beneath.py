@@ -22,6 +22,7 @@ from ferrule.support.beneath import (
     sync,
     write_all,
 )
+from tests.descriptors import open_now
 
 ACCESS_LIST = "system.posix_acl_access"
 
@@ -190,6 +191,23 @@ def test_reading_without_a_limit_gives_everything(folder, tmp_path):
     os.close(descriptor)
 
     assert read == content
+
+
+@pytest.mark.parametrize(
+    ("make", "read"),
+    [
+        pytest.param(lambda path: path.write_bytes(b"ab"), b"ab", id="all-of-it"),
+        pytest.param(lambda path: path.write_bytes(b"abcdef"), b"abcd", id="one-byte-too-much"),
+        pytest.param(os.mkdir, None, id="folder"),
+        pytest.param(os.mkfifo, None, id="fifo"),
+    ],
+)
+def test_only_a_regular_file_is_read_and_nothing_stays_open(folder, tmp_path, make, read):
+    make(tmp_path / "it")
+    before = open_now()
+
+    assert folder.read("it", 3) == read
+    assert open_now() - before == {}
 
 
 @pytest.mark.parametrize("size", [0, 1, 5_000_000])

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from ferrule.support.pipe import pipe
+from tests.fifo import Fifo
 
 from .test_process import children, descriptors, living
 
@@ -104,11 +105,9 @@ async def test_a_daemon_does_not_outlive_it(tmp_path, mark):
 
 
 async def test_cancelling_ends_it(tmp_path, mark):
-    task = asyncio.create_task(sh(f"mkfifo f; echo here > f; exec sleep {mark}", cwd=str(tmp_path)))
-    async with asyncio.timeout(30):
-        while not (tmp_path / "f").exists():
-            await asyncio.sleep(0.001)
-        await asyncio.to_thread((tmp_path / "f").read_text)
+    begun = Fifo(tmp_path / "begun")
+    task = asyncio.create_task(sh(f"echo here > begun; exec sleep {mark}", cwd=str(tmp_path)))
+    await begun.said()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

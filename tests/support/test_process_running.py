@@ -12,6 +12,7 @@ import pytest
 
 from ferrule.support import child
 from ferrule.support.running import Launch, Running, start
+from tests.fifo import Fifo
 
 from .test_process import children, descriptors, every_way_to_wait, living
 
@@ -74,18 +75,16 @@ async def test_after_its_time_it_still_runs_and_can_be_looked_at(mark):
 
 
 async def test_its_output_is_taken_though_nobody_waits(tmp_path):
-    log = tmp_path / "log"
+    log, done = tmp_path / "log", Fifo(tmp_path / "done")
     running = begin(
-        "yes | head -c 3000000; touch done; read x",
+        "yes | head -c 3000000; echo > done; read x",
         cwd=str(tmp_path),
         stdin="pipe",
         log=str(log),
         log_limit_bytes=1 << 20,
         tail_chars=10,
     )
-    async with asyncio.timeout(60):
-        while not (tmp_path / "done").exists():
-            await asyncio.sleep(0.001)
+    await done.said()
     running.close_stdin()
     await outcome(running)
 

@@ -134,7 +134,8 @@ class Gathering:
             return seen.contents
         tools = [path for path in seen.contents if os.path.basename(path) not in {".mcp.json", "SKILL.md"}]
         if tools or seen.obstacle:
-            why = seen.obstacle or f"{len(tools)} files, such as {os.path.relpath(tools[0], workspace)}"
+            names = [os.path.relpath(path, workspace) for path in tools]
+            why = seen.obstacle or (names[0] if len(names) == 1 else f"{len(names)} files, such as {names[0]}")
             self._warnings["trust"] = (
                 f"The tools of this project are not used ({why}): look at them, then `ferrule permissions trust`.",
             )

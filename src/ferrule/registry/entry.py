@@ -46,7 +46,7 @@ class Elsewhere:
         """Told when what is advertised has changed."""
         self.before_search: Callable[[], Awaitable[object]] | None = None
         """Awaited before a search: whoever knows of tools that were never listed brings them."""
-        self.permits: Callable[[Face], bool] | None = None
+        self.permits: Callable[[Face], bool] = lambda _: True
         """May the session use it at all? What it may not use is not found either."""
         self._replaced: Mapping[str, Face] = {}
         self._waiting: dict[str, Face] = {}

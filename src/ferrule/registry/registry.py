@@ -146,14 +146,14 @@ class Registry(Elsewhere):
         longer = self._longer.get(name, ())
         if waiting is None and len(longer) == 1:
             waiting = self._waiting.get(longer[0])
-        if waiting is not None and (self.permits is None or self.permits(waiting)):
+        if waiting is not None and self.permits(waiting):
             self.load([waiting.tool])
             raise not_loaded(name, waiting)
         behind = self._promised.get(name) or self._foreign.behind(name)
         raise unknown(
             name,
             known={**self._waiting, **self._names},
-            shown=self._shown,
+            shown=[shown for shown, its in self._shown.items() if self.permits(its)],
             instead=self._aliases.get(name),
             behind=behind,
             disabled=self._disabled,

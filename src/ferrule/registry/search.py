@@ -40,9 +40,7 @@ class Search(Catalog):
             self._index = Index(registry.deferred, self._counted)
         query = query[:_QUERY_CHARS]
         found = self._index.holding(query) if how == "substring" else self._index.ranked(query)
-        permits = registry.permits
-        if permits is not None:
-            found = [one for one in found if permits(one.face)]
+        found = [one for one in found if registry.permits(one.face)]
         chosen = found[: RANKED if limit is None and how == "ranked" else limit]
         registry.load(one.face.tool for one in chosen)
         return [ToolFound(one.face.name, one.face.words, copied(one.face.schema)) for one in chosen]

@@ -44,6 +44,8 @@ HINTS: Mapping[str, Mapping[str, Any]] = {
     "exit_plan": {"title": "Have the plan approved", **_ADDS, "idempotentHint": False},
     "delegate": {"title": "Give a task to an agent", **_RUNS},
     "agent_wait": {"title": "Wait for an agent", **_READS},
+    "agent_list": {"title": "List the agents", **_READS},
+    "agent_send": {"title": "Tell an agent more", **_READS},
     "agent_stop": {"title": "Stop an agent", **_REPLACES},
     "ask_user": {"title": "Ask the user", **_READS},
     "todo_create": {"title": "Note a task", **_ADDS, "idempotentHint": False},

@@ -10,7 +10,7 @@ import msgspec
 from ferrule.core.access import EVERYTHING, Access
 from ferrule.core.args import Args
 from ferrule.core.errors import ConfigError
-from ferrule.core.tool import Context, Source, Tool
+from ferrule.core.tool import Context, Tool
 
 F = TypeVar("F", bound=Callable[..., Any])
 Touches = Access | Sequence[Access] | Callable[..., Access | Sequence[Access]]
@@ -29,7 +29,6 @@ class FunctionTool(Tool[Args, Any]):
         touches: Touches | None = None,
         timed: bool = True,
         inline: bool = False,
-        source: Source = "builtin",
         guidance: str = "",
     ) -> None:
         self._function = function
@@ -40,7 +39,6 @@ class FunctionTool(Tool[Args, Any]):
         _check(function, self.name, touches)
         self.timed = timed
         self.own_thread = not inline
-        self.source = source
         self.guidance = guidance
         self.words = inspect.cleandoc(function.__doc__ or "")
         if not self.words:

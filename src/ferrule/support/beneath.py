@@ -16,8 +16,11 @@ from typing import Self
 BY_DESCRIPTOR = os.open in os.supports_dir_fd
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_CLOEXEC", 0)
-_FRESH = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_CLOEXEC", 0)
+"""Reading never waits for a FIFO or a device."""
+READ_NO_LINK = READ | _NO_FOLLOW
+FRESH = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | _NO_FOLLOW
+"""Writing a file that did not exist before."""
 _MARKS = ("user.", "system.posix_acl_access")
 
 
@@ -79,11 +82,15 @@ class Folder:
 
     def open(self, name: str) -> int:
         """A descriptor to read from; never waits for a FIFO or a device, never follows a link."""
-        return os.open(self.name(name), _READ | _NO_FOLLOW, dir_fd=self.descriptor)
+        return os.open(self.name(name), READ_NO_LINK, dir_fd=self.descriptor)
+
+    def read(self, name: str, limit_bytes: int) -> bytes | None:
+        """What the file holds, as `read_regular` tells it."""
+        return read_regular(self.open(name), limit_bytes)
 
     def fresh(self, name: str, mode: int) -> int:
         """A descriptor to write a file that did not exist before."""
-        return os.open(self.name(name), _FRESH | _NO_FOLLOW, mode, dir_fd=self.descriptor)
+        return os.open(self.name(name), FRESH, mode, dir_fd=self.descriptor)
 
     def rename(self, old: str, new: str) -> None:
         os.replace(self.name(old), self.name(new), src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
@@ -149,6 +156,14 @@ def read_all(descriptor: int, limit_bytes: int | None = None) -> bytes:
         if left > 0:
             left -= len(piece)
     return b"".join(pieces)
+
+
+def read_regular(descriptor: int, limit_bytes: int) -> bytes | None:
+    """The same of a descriptor that is closed then; None where it is no regular file."""
+    try:
+        return read_all(descriptor, limit_bytes) if is_regular(descriptor) else None
+    finally:
+        os.close(descriptor)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -14,6 +14,7 @@ from ferrule.support.input import Input
 from ferrule.support.proc import pidfd, signal_group
 from ferrule.support.starter import Attended, Started, Starter
 from ferrule.support.tail import Pipe
+from ferrule.support.waiters import Waiters
 
 Reads = Literal["none", "pipe", "terminal"]
 """What a process finds as its standard input: nothing, what is written to it, or a terminal of its own."""
@@ -61,7 +62,7 @@ class Child:
         self.watcher: Callable[[], None] | None = None
         """Called when the process or one of its pipes has ended."""
         self._loop = asyncio.get_running_loop()
-        self._waiter: asyncio.Future[None] | None = None
+        self._waiters = Waiters()
         self._pidfd = -1
         self._starter = starter
         session = session or stdin is not None or not apart
@@ -144,14 +145,7 @@ class Child:
 
     async def turn(self, until: float | None = None) -> None:
         """Give way until there is enough to read, a pipe or the process ends, or the clock shows `until`."""
-        self._waiter = self._loop.create_future()
-        timer = None if until is None else self._loop.call_at(until, self._wake)
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
-            if timer is not None:
-                timer.cancel()
+        await self._waiters.wait(until)
 
     def close(self) -> None:
         """Kill what is left of the process group, reap the process and let go of every descriptor."""
@@ -190,8 +184,7 @@ class Child:
         self._wake()
 
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._waiters.wake()
         if self.watcher is not None:
             self.watcher()
 

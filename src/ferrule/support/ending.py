@@ -54,12 +54,6 @@ def _close_all() -> None:
         _living.pop().close()
 
 
-def let_go(waiter: "asyncio.Future[None]") -> None:
-    """Have whoever waits go on."""
-    if not waiter.done():
-        waiter.set_result(None)
-
-
 async def end(
     tree: Tree,
     child: Child,

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable
 
 from ferrule.support.child import Child
-from ferrule.support.ending import Once, end, forget, let_go, register
+from ferrule.support.ending import Once, end, forget, register
 from ferrule.support.launch import Finished, Launch, Outcome, Pattern, Seeker, begin
 from ferrule.support.listener import Listener
 from ferrule.support.shown import Shown
 from ferrule.support.tail import Log
 from ferrule.support.tree import Tree
+from ferrule.support.waiters import Waiters
 
 __all__ = ["Finished", "Launch", "Outcome", "Pattern", "Running", "start"]
 
@@ -57,8 +58,8 @@ class Running:
         self._listener = None if on_output is None else Listener(on_output)
         self._shown = [Shown(launch.head_chars, launch.tail_chars) for _ in child.pipes]
         self._seekers: list[Seeker] = []
-        self._waiters: set[asyncio.Future[None]] = set()
-        self._stirred: asyncio.Future[None] | None = None
+        self._waiters = Waiters()
+        self._stirred = Waiters()
         self._ending: asyncio.Task[None] | None = None
         self._tidied = Once(self._tidy)
         self._survivors: set[int] = set()
@@ -105,7 +106,7 @@ class Running:
                     times.append(self.heard_at + quiet_seconds)
                 if self._listener is not None and self._listener.waiting:
                     times.append(self._listener.say_at)
-                await self._turn(min(times, default=None))
+                await self._waiters.wait(min(times, default=None))
         finally:
             if seeker is not None:
                 self._seekers.remove(seeker)
@@ -192,7 +193,7 @@ class Running:
                 found |= not listener.waiting  # whoever waits looks at the clock once, and tells it all at once
                 listener.hear(certain)
             if found:
-                self._wake()
+                self._waiters.wake()
 
         return hear
 
@@ -202,37 +203,11 @@ class Running:
         if listener is not None and listener.waiting and (now >= listener.say_at or self.ended):
             listener.speak(self._shown[0].line, now)
 
-    async def _turn(self, until: float | None) -> None:
-        waiter = self._loop.create_future()
-        self._waiters.add(waiter)
-        timer = None if until is None else self._loop.call_at(until, let_go, waiter)
-        try:
-            await waiter
-        finally:
-            self._waiters.discard(waiter)
-            if timer is not None:
-                timer.cancel()
-
-    def _wake(self) -> None:
-        for waiter in self._waiters:
-            let_go(waiter)
-
     def _stir(self) -> None:
         """The process or a pipe has ended."""
-        if self._stirred is not None:
-            let_go(self._stirred)
+        self._stirred.wake()
         if self._child.ended and self._ending is None and not self.ended:
             self._ending = self._loop.create_task(self._wind_up(self._launch.grace_seconds, drain=True))
-
-    async def _nap(self, until: float) -> None:
-        """Give way until the process or a pipe ends, or the clock shows `until`."""
-        self._stirred = self._loop.create_future()
-        timer = self._loop.call_at(until, let_go, self._stirred)
-        try:
-            await self._stirred
-        finally:
-            timer.cancel()
-            self._stirred = None
 
     async def _wind_up(self, grace_seconds: float, *, drain: bool) -> None:
         child = self._child
@@ -240,10 +215,10 @@ class Running:
             self._drain()
             until = self._loop.time() + grace_seconds
             while drain and any(pipe.open for pipe in child.pipes) and self._loop.time() < until and not self._hurried:
-                await self._nap(until)
+                await self._stirred.wait(until)
             until = self._loop.time() + grace_seconds
             patient = lambda: not self._hurried and self._loop.time() < until  # noqa: E731 - two words
-            self._over = await end(self._tree, child, self._survivors, self._nap, patient)
+            self._over = await end(self._tree, child, self._survivors, self._stirred.wait, patient)
             is_alone = child.attended is None or child.attended.alone()
             if not is_alone or self._launch.done is not None:
                 self._part()
@@ -260,8 +235,7 @@ class Running:
         self._hurried = True
         if not self._over:
             self._tree.kill()
-        if self._stirred is not None:
-            let_go(self._stirred)
+        self._stirred.wake()
 
     def _settle(self) -> None:
         if self.ended:
@@ -272,7 +246,7 @@ class Running:
             self._launch.roster.remove(self._token)
         self.ended = True
         forget(self)
-        self._wake()
+        self._waiters.wake()
 
     def _tidy(self) -> None:
         """What may take a moment: end what nobody can see from here, and take back what was put there for it."""

@@ -16,6 +16,9 @@ T = TypeVar("T")
 
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _LOCKED = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_NO_FILE = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
+_ROOM_BYTES = 64 * 1024
+"""Less than this is no room for a side file."""
 _SIDE_FILES = ("-wal", "-shm", "-journal")
 _WAL_LIMIT_BYTES = 4 * 1024 * 1024
 _PAUSE_SECONDS = 0.01
@@ -247,7 +250,8 @@ class Database:
     def _sentence(self, error: Exception) -> str:
         if isinstance(error, LockTimeoutError) or _is(error, _LOCKED):
             return f"stayed locked by another process for {self._busy_seconds:g} seconds"
-        if _is(error, {sqlite3.SQLITE_FULL}):
+        # A reader needs some room too, for a side file, and is told of an I/O error where there is none.
+        if _is(error, {sqlite3.SQLITE_FULL}) or (_is(error, _NO_FILE) and _is_full(os.path.dirname(self._path))):
             return "has no room left on its disk"
         return f"cannot be used: {(isinstance(error, OSError) and error.strerror) or error}"
 
@@ -281,3 +285,11 @@ def _file(path: str) -> tuple[int, int] | None:
 
 def _size(path: str) -> int:
     return os.stat(path).st_size if os.path.exists(path) else 0
+
+
+def _is_full(folder: str) -> bool:
+    try:
+        about = os.statvfs(folder)
+    except (OSError, AttributeError):  # Windows has none
+        return False
+    return about.f_bavail * about.f_frsize < _ROOM_BYTES

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ferrule.core.errors import ToolFailure
-from ferrule.support.beneath import describe, write_all
+from ferrule.support.beneath import FRESH, describe, write_all
 from ferrule.support.locks import Locks, try_lock
 from ferrule.workspace.journal import Entry, Journal
 from ferrule.workspace.ledger import Ledger
@@ -24,7 +24,6 @@ from ferrule.workspace.undo import Undo
 FILE_BYTES = 16 << 20
 TOTAL_BYTES = 64 << 20
 _LOCK = ".lock"
-_FRESH = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 class DraftJail(Jail):
@@ -122,7 +121,7 @@ class Drafts:
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         while True:
             self._scratch = os.path.join(self._folder, secrets.token_hex(8))
-            descriptor = os.open(self._scratch + _LOCK, _FRESH, 0o600)
+            descriptor = os.open(self._scratch + _LOCK, FRESH, 0o600)
             if try_lock(descriptor) and os.fstat(descriptor).st_nlink:
                 break
             os.close(descriptor)
@@ -134,7 +133,7 @@ class Drafts:
         os.makedirs(home, mode=0o700)
         if original is not None:
             can_write = os.stat(path, follow_symlinks=False).st_mode & 0o222 and os.access(path, os.W_OK)
-            descriptor = os.open(os.path.join(home, os.path.basename(path)), _FRESH, 0o600 if can_write else 0o400)
+            descriptor = os.open(os.path.join(home, os.path.basename(path)), FRESH, 0o600 if can_write else 0o400)
             try:
                 write_all(descriptor, original)
             finally:

@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 
-from ferrule.support.beneath import is_regular, read_all
+from ferrule.support.beneath import READ_NO_LINK, is_regular, read_all
 
 _DIGEST_BYTES = 20
 
@@ -29,7 +29,7 @@ def fingerprint(raw: bytes) -> str:
 def fingerprint_at(path: str) -> str | None:
     """The fingerprint of the file as it is; None where there is none, empty where nobody can tell."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
+        descriptor = os.open(path, READ_NO_LINK)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:

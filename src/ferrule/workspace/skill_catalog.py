@@ -12,7 +12,7 @@ _HEAD = "<available_skills>\nInstructions for special tasks. Load one with the s
 _TAIL = "</available_skills>"
 _MORE_CHARS = 40
 _MOST_NAMED = 20
-_MOST_ENTRIES = 2000
+_MOST_ENTRIES, _MOST_BESIDE = 2000, 50
 
 
 def catalog(skills: Sequence[Skill], limit_chars: int) -> str:
@@ -48,7 +48,7 @@ def prompt_of(name: str, known: Iterable[Skill]) -> Skill | None:
     return next((one for one in known if one.server and name == f"mcp__{one.server}__{one.prompt}"), None)
 
 
-def files_beside(skill: Skill, *, most: int = 50) -> tuple[str, ...]:
+def files_beside(skill: Skill) -> tuple[str, ...]:
     """The names of what lies beside a `SKILL.md`, folders with a slash at their end."""
     try:
         with os.scandir(skill.folder) as entries:
@@ -56,7 +56,7 @@ def files_beside(skill: Skill, *, most: int = 50) -> tuple[str, ...]:
     except OSError:
         return ()
     named = sorted(f"{name}/" if is_folder else name for name, is_folder in found)
-    return tuple(shown(name) for name in named if name != FILE and not name.startswith("."))[:most]
+    return tuple(shown(name) for name in named if name != FILE and not name.startswith("."))[:_MOST_BESIDE]
 
 
 def _line(skill: Skill) -> str:

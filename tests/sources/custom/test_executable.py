@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.fifo import Fifo
 from tests.sources.custom.conftest import Calls
 
 from ferrule.core.access import EVERYTHING
@@ -76,13 +77,13 @@ async def test_a_program_that_does_not_know_help_costs_no_more_than_its_time(tmp
     async with asyncio.timeout(30):
         made = await loaded(path, Asking(seconds=2.0))
     assert made.words in {"CLI tool: x", "never", "y"}
-    await all_gone(noted)
+    await all_gone(noted.read_text())
 
 
-async def all_gone(noted: Path) -> None:
-    """Wait until the processes that were noted have ended."""
+async def all_gone(pids: str) -> None:
+    """Wait until these processes have ended."""
     until = time.monotonic() + 20
-    for pid in noted.read_text().split():
+    for pid in pids.split():
         with contextlib.suppress(ProcessLookupError):
             while time.monotonic() < until:
                 os.kill(int(pid), 0)
@@ -203,16 +204,14 @@ async def test_a_long_output_is_cut_and_kept_whole(calls: Calls, tmp_path: Path)
 
 
 async def test_a_call_that_is_given_up_leaves_no_process(calls: Calls, tmp_path: Path):
-    started = tmp_path / "started"
-    made = ProgramTool(str(program(tmp_path / "x", f"sleep 600 & echo $! > {started}; sleep 600")), words="d")
+    started = Fifo(tmp_path / "started")
+    made = ProgramTool(str(program(tmp_path / "x", f"sleep 600 & echo $! > {tmp_path}/started; sleep 600")), words="d")
     call = asyncio.create_task(calls.text(made))
-    until = time.monotonic() + 20
-    while not (started.exists() and started.read_text().strip()) and time.monotonic() < until:
-        await asyncio.sleep(0.01)
+    pid = await started.said()
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    await all_gone(started)
+    await all_gone(pid)
 
 
 async def test_what_was_trusted_runs_and_what_was_changed_does_not(calls: Calls, tmp_path: Path):

@@ -6,6 +6,7 @@ import os
 import sys
 
 import pytest
+from tests.fifo import Fifo
 from tests.scripted import NO, YES, Scripted
 from tests.sources.toolbox.boxes import ECHO, SESSION, box, describing, new_mark, put, session, toolbox
 from tests.support.test_process import living
@@ -181,13 +182,12 @@ async def test_output_is_progress_while_it_runs(workspace, folder):
 
 
 async def test_cancelling_ends_all_of_it(workspace, folder):
-    mark = new_mark()
-    script = f"(setsid sleep {mark} &); trap '' TERM; : > up; sleep {mark}; sleep {mark}"
+    mark, up = new_mark(), Fifo(workspace / "up")
+    script = f"(setsid sleep {mark} &); trap '' TERM; echo > up; sleep {mark}; sleep {mark}"
     put(folder, "long", describing("name: long\ndescription: Long.", then=script))
     async with asyncio.timeout(LIMIT_SECONDS), session(workspace, box(folder)) as engine:
         running = asyncio.create_task(engine.call("tb__long"))
-        while not (workspace / "up").exists():
-            await asyncio.sleep(0.01)
+        await up.said()
         engine.cancel()
         reply = await running
 

@@ -148,8 +148,7 @@ async def test_who_asks_for_the_same_at_the_same_time_shares_one_fetch():
     async with local(play) as (web, server):
         urls = [f"{server.url}/#{number}" for number in range(20)]
         tasks = [asyncio.ensure_future(web.get(url, seconds=19.9 - number / 99)) for number, url in enumerate(urls)]
-        while not server.asked:
-            await asyncio.sleep(0.001)
+        await server.was_asked()
         tasks[0].cancel()
         gate.set()
         pages = await asyncio.gather(*tasks, return_exceptions=True)
@@ -178,8 +177,7 @@ async def test_a_fetch_that_is_cancelled_closes_its_connection_at_once(sent):
 
     async with local(play) as (web, server):
         task = asyncio.ensure_future(web.get(server.url))
-        while not server.asked:
-            await asyncio.sleep(0.001)
+        await server.was_asked()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -193,8 +191,7 @@ async def test_a_fetch_that_is_cancelled_closes_its_connection_at_once(sent):
 async def test_closing_ends_what_is_under_way_and_what_waits():
     async with local(lambda exchange: exchange.gone()) as (web, server):
         tasks = [asyncio.ensure_future(web.get(f"{server.url}/{number}")) for number in range(12)]
-        while len(server.asked) < 4:
-            await asyncio.sleep(0.001)
+        await server.was_asked(4)
         await web.close()
         found = await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -241,8 +238,7 @@ async def test_a_slow_host_does_not_hold_up_the_others():
     async with local(play) as (web, server):
         port = server.url.rpartition(":")[2]
         slow = [asyncio.ensure_future(web.get(f"http://slow.some.example:{port}/{number}")) for number in range(20)]
-        while len(server.asked) < 4:
-            await asyncio.sleep(0.001)
+        await server.was_asked(4)
         other = await web.get(f"http://other.some.example:{port}/")
 
         assert other.body == b"here"  # type: ignore[union-attr]

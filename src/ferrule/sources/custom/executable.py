@@ -20,7 +20,7 @@ from ferrule.settings import Settings
 from ferrule.sources.brought import Brought
 from ferrule.sources.custom.places import Place, content
 from ferrule.sources.program import run_program
-from ferrule.support.beneath import describe
+from ferrule.support.beneath import READ_NO_LINK, describe
 from ferrule.support.environment import quiet_environment
 from ferrule.support.frontmatter import front_matter
 from ferrule.support.roster import Roster
@@ -32,7 +32,6 @@ _HEAD_CHARS = _TAIL_CHARS = 48_000
 """Kept of a call's output in memory, about as much as a reply holds; the log has the rest."""
 _BLOCK_BYTES = 1 << 20
 _PINNED_BYTES = 256 << 20
-_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 SCHEMA = {
     "type": "object",
@@ -155,7 +154,7 @@ def check(path: str, pin: str) -> None:
         return
     changed = f"{path} is not what was trusted any more. Look at it, and trust the project again."
     try:
-        descriptor = os.open(path, _READ)
+        descriptor = os.open(path, READ_NO_LINK)
     except OSError as error:
         raise ToolFailure(changed, code="changed", path=path) from error
     try:

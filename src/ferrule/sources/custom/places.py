@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from ferrule.settings import Settings, settings_path
-from ferrule.support.beneath import is_regular, read_all
+from ferrule.support.beneath import READ, read_regular
 
 LIMIT_BYTES = 1 << 20
 """Of a module, or of what is written about an executable."""
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 Kind = Literal["python", "lua", "program"]
 _ORDER: tuple[Kind, ...] = ("python", "lua", "program")
@@ -72,15 +71,11 @@ def content(place: Place, path: str) -> bytes | None:
     if place.contents is not None:
         return place.contents.get(path)
     try:
-        descriptor = os.open(path, _READ)
+        raw = read_regular(os.open(path, READ), LIMIT_BYTES)
     except FileNotFoundError:
         return None
-    try:
-        if not is_regular(descriptor):
-            raise ValueError("it is not a regular file.")
-        raw = read_all(descriptor, LIMIT_BYTES)
-    finally:
-        os.close(descriptor)
+    if raw is None:
+        raise ValueError("it is not a regular file.")
     if len(raw) > LIMIT_BYTES:
         raise ValueError(f"it is larger than {LIMIT_BYTES:,} bytes.")
     return raw

@@ -3,7 +3,6 @@
 import codecs
 import errno
 import os
-import stat
 from typing import TYPE_CHECKING
 
 from ferrule.core.access import within
@@ -74,16 +73,14 @@ def _linked(path: str) -> ConfigError:
 
 
 def _text(descriptor: int, path: str) -> str:
-    from ferrule.support.beneath import read_all  # for whoever has such a file
+    from ferrule.support.beneath import read_regular  # for whoever has such a file
 
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ConfigError(f"{path} is not a regular file.")
-        raw = read_all(descriptor, _MOST_BYTES)
+        raw = read_regular(descriptor, _MOST_BYTES)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read ({error.strerror}).") from error
-    finally:
-        os.close(descriptor)
+    if raw is None:
+        raise ConfigError(f"{path} is not a regular file.")
     if len(raw) > _MOST_BYTES:
         raise ConfigError(f"{path} has more than {_MOST_BYTES:,} bytes; that is too much for servers.")
     try:

@@ -11,9 +11,7 @@ from ferrule.core.errors import ConfigError
 from ferrule.sources.mcp.entries import entry_server
 from ferrule.sources.mcp.forms import CLAUDE, place, strictly_parsed
 from ferrule.sources.mcp.places import read_own
-from ferrule.support.beneath import describe, sync, write_all
-
-_FRESH = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+from ferrule.support.beneath import FRESH, describe, sync, write_all
 
 
 def add_server(path: str, name: str, entry: Mapping[str, Any]) -> None:
@@ -61,7 +59,7 @@ def _write(path: str, content: Mapping[str, Any]) -> None:
         except FileNotFoundError:
             mode = 0o600  # headers and variables of servers are often secrets
         try:
-            descriptor = os.open(temporary, _FRESH, 0o600)
+            descriptor = os.open(temporary, FRESH, 0o600)
             try:
                 write_all(descriptor, data)
                 os.chmod(temporary, mode)

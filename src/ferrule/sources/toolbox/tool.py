@@ -15,7 +15,7 @@ from ferrule.sources.raw import Raw
 from ferrule.sources.toolbox.description import Description
 from ferrule.sources.toolbox.launching import environment
 from ferrule.sources.toolbox.parameters import written
-from ferrule.support.beneath import is_regular
+from ferrule.support.beneath import READ_NO_LINK, is_regular
 from ferrule.support.roster import Roster
 
 _log = logging.getLogger("ferrule")
@@ -92,7 +92,7 @@ def fingerprint(path: str) -> str:
     """A hash of a program's bytes; empty where it cannot be read, or is a link."""
     digest = hashlib.blake2b(digest_size=16)
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(path, READ_NO_LINK)
         try:
             if not is_regular(descriptor):
                 return ""

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import stat
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from ferrule.core.tool import AnyTool
@@ -50,12 +50,11 @@ class Toolbox:
         settings: Settings,
         session: str,
         roster: Roster | None = None,
-        taken: Collection[str] = (),
         can_run_subagents: bool = False,
         trusted: Mapping[str, bytes] | None = None,
         roots: Sequence[str] = (),
     ) -> None:
-        """`session` is told to the tools as the thread's id; `taken` are names that other tools have already.
+        """`session` is told to the tools as the thread's id.
 
         `trusted` are the files of the project with the contents that the user trusts: with it nothing else of a
         project is run or read, also where a file has changed since. `roots` are the folders of the workspace.
@@ -66,7 +65,6 @@ class Toolbox:
         self._settings = settings
         self._session = session
         self._roster = roster
-        self._taken = frozenset(taken)
         self._can_run_subagents = can_run_subagents
         self._trusted = trusted
         self._roots = tuple(roots)
@@ -105,9 +103,8 @@ class Toolbox:
             yield came
             return
         first = tools.get(came.name)
-        if first is not None or came.name in self._taken:
-            whose = f"{first.origin} comes before it" if first is not None else "another tool of the session has it"
-            reason = f"Its name, {came.name}, is taken: {whose}."
+        if first is not None:
+            reason = f"Its name, {came.name}, is taken: {first.origin} comes before it."
             yield entry._replace(status="duplicate", name=came.name, reason=reason)
             return
         tools[came.name] = came

@@ -1,28 +1,21 @@
 """A language server as a process: frames in both directions, what it complains of, and an end that leaves nothing."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ferrule.support.ending import Once, end, forget, let_go, register
-from ferrule.support.launch import Launch, begin
+from ferrule.support.ending import Once
+from ferrule.support.launch import Launch
 from ferrule.support.lsp.framing import Framing, Garbled
-from ferrule.support.pace import FRAME_BYTES, Pace
-from ferrule.support.piping import Piping
+from ferrule.support.pace import FRAME_BYTES
+from ferrule.support.served import GRACE_SECONDS, Served
 from ferrule.support.shown import Shown
-from ferrule.support.spout import Spout
-from ferrule.support.tree import Tree
 
-_GRACE_SECONDS = 0.5
-_LATE_SECONDS = 0.2
 _FIRST_CHARS, _COMPLAINTS_CHARS = 1024, 8192
 _FIRST_LINES, _LAST_LINES = 3, 8
 _SAID_CHARS = 800
 """Of its first lines, and of its last."""
 _BACKLOG_BYTES = 256 << 20
-_PATIENCE_SECONDS = 1e6
-"""How long a message may take to be read: whoever waits for the answer has a time limit of their own."""
 
 
 class Line(NamedTuple):
@@ -34,38 +27,17 @@ class Line(NamedTuple):
     """Called once when it can answer no more, with the end of a sentence about why."""
 
 
-class ServerProcess:
+class ServerProcess(Served):
     """One process from its start to its last child."""
 
     def __init__(self, launch: Launch, line: Line) -> None:
-        """Start it on the running loop; `launch.stdin` is to be a pipe.
-
-        Raises: FileNotFoundError, NotADirectoryError, PermissionError or another OSError when it cannot start.
-        """
-        self.why = ""
-        """Why it can answer no more, as the end of a sentence; empty while it can."""
+        """Start it as any server, and tell the line of it."""
         self._line = line
         self._framing = Framing()
         self._complaints = Shown(_FIRST_CHARS, _COMPLAINTS_CHARS)
-        self._backlog: deque[bytes] = deque()
-        self._backlog_bytes = 0
-        self._writer: asyncio.Task[None] | None = None
-        self._stirred: asyncio.Future[None] | None = None
-        self._stopping = self._settled = False
-        self._exit_code = 0
-        self._loop = asyncio.get_running_loop()
-        self._tree = Tree()
-        self._roster = launch.roster
         self._tidied = Once(self._tidy)
         self._done = launch.done
-        piping = Piping(launch.starter)
-        self._child, _, self._token = begin(launch._replace(starter=piping), self._tree)
-        self.pid = self._child.pid
-        self._output = Spout(piping.output, self._hear, self._stir)
-        self._errors = Spout(piping.errors, self._complain, self._stir)
-        self._pace = Pace((self._output, self._errors))
-        self._child.watcher = self._stir
-        register(self)
+        super().__init__(launch)
 
     @property
     def words(self) -> tuple[str, str]:
@@ -85,20 +57,10 @@ class ServerProcess:
             data = self._push(data)  # nearly always all of it, and at once
             if not data:
                 return
-        self._backlog.append(data)
-        self._backlog_bytes += len(data)
-        if self._backlog_bytes > _BACKLOG_BYTES:
+        if self._backlog_bytes + len(data) > _BACKLOG_BYTES:
             self.fail("reads nothing of what it is sent")
-        elif self._writer is None or self._writer.done():
-            self._writer = self._loop.create_task(self._write())
-
-    def fail(self, why: str) -> None:
-        """It is to end, for what it did: `why` is the end of a sentence about it."""
-        if not self.why and not self._stopping:
-            self.why = why
-            self._output.stop("over")
-            self._tree.kill()
-            self._line.ended(why)
+        else:
+            self._queue(data)
 
     async def stop(self) -> None:
         """Close its input and, after a while, end it and all that it has started."""
@@ -116,32 +78,12 @@ class ServerProcess:
         await self._finish_writing()
         if self._child.input is not None:
             self._child.input.close()
-        await self._wait_until_ended(_GRACE_SECONDS)
-        until = self._loop.time() + _GRACE_SECONDS
-        await end(self._tree, self._child, set(), self._nap, lambda: self._loop.time() < until)
+        await self._wait_and_end()
 
     def close(self) -> None:
         """Kill all of it now, and let go of everything."""
         self._part()
         self._tidied()
-
-    def _part(self) -> None:
-        if self._settled:
-            return
-        self._settled = True
-        self._tree.kill()
-        self._pace.close()
-        for pipe in (self._output, self._errors):
-            pipe.drain()
-            pipe.shut()
-        if self._writer is not None:
-            self._writer.cancel()
-        self._exit_code = self._child.exit_code  # it is reaped by being asked: from now on its id may be another's
-        self._child.close()
-        self._tree.leave()
-        if self._roster is not None:
-            self._roster.remove(self._token)
-        forget(self)
 
     def _tidy(self) -> None:
         """What may take a moment: end what nobody can see from here, and take back what was put there for it."""
@@ -151,8 +93,6 @@ class ServerProcess:
             self._done()
 
     def _hear(self, data: bytes) -> None:
-        if self.why or self._stopping:
-            return
         try:
             messages = self._framing.feed(data)
         except Garbled as error:
@@ -164,29 +104,15 @@ class ServerProcess:
 
     def _complain(self, data: bytes) -> None:
         self._complaints.feed(data)
-        self._pace.spend(len(data))
 
-    def _how(self) -> str:
-        """How it ended."""
-        code = self._exit_code
-        how = f"was ended by signal {code - 128}" if code > 128 else f"ended with exit code {code}"
-        printed = self._framing.rest.decode(errors="replace").strip()
-        return f"{how} after it wrote {printed[:300]!r}" if printed else how
+    def _died(self) -> None:
+        self._part()
+        how, printed = self._how(), self._framing.rest.decode(errors="replace").strip()
+        self.fail(f"{how} after it wrote {printed[:300]!r}" if printed else how)
 
-    def _stir(self) -> None:
-        """The process or one of its pipes has ended."""
-        if self._stirred is not None:
-            let_go(self._stirred)
-        if self.why or self._stopping:
-            return
-        if self._child.ended:
-            self._output.drain()
-            self._errors.drain()
-            self._part()
-            self.fail(self._how())
-        elif not self._output.open:
-            # A process that ends closes its output first, and how it ended says more.
-            self._loop.call_later(_LATE_SECONDS, self.fail, "closed its output")
+    def _lost(self) -> None:
+        self._tree.kill()
+        self._line.ended(self.why)
 
     def _push(self, data: bytes) -> bytes:
         """Write what there is room for; the rest."""
@@ -196,34 +122,8 @@ class ServerProcess:
         except BrokenPipeError:
             return data  # whoever writes it then finds out why
 
-    async def _write(self) -> None:
-        assert self._child.input is not None
-        try:
-            while self._backlog:
-                await self._child.input.write(self._backlog[0], seconds=_PATIENCE_SECONDS)
-                self._backlog_bytes -= len(self._backlog.popleft())
-        except OSError:
-            if not self._child.ended:
-                await self._wait_until_ended(_GRACE_SECONDS)  # its end says more
-            self.fail("reads no more")
-
     async def _finish_writing(self) -> None:
         """What it was told last, such as that it is to end, is still read if it reads at all."""
         if self._writer is not None and not self._writer.done():
-            await asyncio.wait([self._writer], timeout=_GRACE_SECONDS)
+            await asyncio.wait([self._writer], timeout=GRACE_SECONDS)
             self._writer.cancel()
-
-    async def _wait_until_ended(self, seconds: float) -> None:
-        until = self._loop.time() + seconds
-        while not self._child.ended and self._loop.time() < until:
-            await self._nap(until)
-
-    async def _nap(self, until: float) -> None:
-        """Give way until the process or a pipe ends, or the clock shows `until`."""
-        self._stirred = self._loop.create_future()
-        timer = self._loop.call_at(until, let_go, self._stirred)
-        try:
-            await self._stirred
-        finally:
-            timer.cancel()
-            self._stirred = None

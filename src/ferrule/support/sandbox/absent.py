@@ -40,6 +40,7 @@ _places: dict[str, _Place] = {}
 """What this process holds, by path."""
 _changing = threading.Lock()
 
+
 def first_absent(path: str, *, below: str = os.sep) -> str:
     """The first part of the path below a folder at which nothing is, or at which only a placeholder of ours is."""
     parts = path[len(below.rstrip(os.sep)) :].strip(os.sep).split(os.sep)

@@ -2,7 +2,7 @@
 
 import contextlib
 import zlib
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Callable, Generator, Iterable, Iterator, Mapping
 
 from ferrule.support.web.errors import CutOff, WebError
 
@@ -113,35 +113,32 @@ class Layer:
                 # Some sites leave the wrapping of zlib off. Its first byte says which it is.
                 self._unpacking = zlib.decompressobj(15 if data[0] & 0x0F == 8 else -15)
             self._has_begun = True
-            try:
-                part = self._unpacking.decompress(data, _STEP_BYTES)
-            except zlib.error as error:
-                raise WebError(f"What {self._name} sent cannot be unpacked.", "bad-answer") from error
-            self._left -= len(part)
-            if part:
-                yield part
-            if self._left < 0:
-                raise too_large(self._name, self._most_bytes)
+            size_bytes = yield from self._step(data)
             self._is_done = self._unpacking.eof
             data = self._unpacking.unused_data if self._is_done else self._unpacking.unconsumed_tail
-            if not data and not self._is_done and len(part) == _STEP_BYTES:
+            if not data and not self._is_done and size_bytes == _STEP_BYTES:
                 yield from self._rest()
 
     def _rest(self) -> Iterator[bytes]:
         """What is still inside when all has gone in."""
         assert self._unpacking is not None
-        part = b"\0" * _STEP_BYTES
-        while len(part) == _STEP_BYTES:
-            try:
-                part = self._unpacking.decompress(b"", _STEP_BYTES)
-            except zlib.error as error:
-                raise WebError(f"What {self._name} sent cannot be unpacked.", "bad-answer") from error
-            self._left -= len(part)
-            if part:
-                yield part
-            if self._left < 0:
-                raise too_large(self._name, self._most_bytes)
+        while (yield from self._step(b"")) == _STEP_BYTES:
+            pass
         self._is_done = self._unpacking.eof
+
+    def _step(self, data: bytes) -> Generator[bytes, None, int]:
+        """What comes out at once, and how much that is."""
+        assert self._unpacking is not None
+        try:
+            part = self._unpacking.decompress(data, _STEP_BYTES)
+        except zlib.error as error:
+            raise WebError(f"What {self._name} sent cannot be unpacked.", "bad-answer") from error
+        self._left -= len(part)
+        if part:
+            yield part
+        if self._left < 0:
+            raise too_large(self._name, self._most_bytes)
+        return len(part)
 
 
 class Layers:

@@ -125,8 +125,25 @@ _OPERATIONS = (
 )
 
 
-def _rows(rules: Sequence[Rule], files: Files) -> Iterator[Row]:
-    for rule in rules:
+class _Table:
+    """The rules of an ecosystem, and what a folder must have for any of them to hold."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.rules = rules
+        marks = [mark for rule in rules for mark in rule.marks.split()]
+        self._names = {mark for mark in marks if not mark.startswith("*") and "/" not in mark}
+        self._endings = tuple(mark[1:] for mark in marks if mark.startswith("*"))
+        self._below = " ".join(mark for mark in marks if "/" in mark)
+
+    def may_hold(self, files: Files) -> bool:
+        """Most folders of a project have nothing of it."""
+        if not files.names.isdisjoint(self._names) or _marked(files, self._below):
+            return True
+        return bool(self._endings) and any(name.endswith(self._endings) for name in files.names)
+
+
+def _rows(table: _Table, files: Files) -> Iterator[Row]:
+    for rule in table.rules if table.may_hold(files) else ():
         if (source := _marked(files, rule.marks)) and all(_holds(files, need, source) for need in rule.needs.split()):
             own = f"vendor/bin/{rule.name}"
             called = own if os.path.isfile(os.path.join(files.folder, *own.split("/"))) else rule.name
@@ -165,15 +182,15 @@ def _each_for_itself(_: Files) -> bool:
 TABLES = (
     Ecosystem("rust", rust.rows, rust.covers),
     # `./...` does not lead into another module.
-    Ecosystem("go", partial(_rows, _GO), _each_for_itself),
-    Ecosystem("jvm", partial(_rows, _JVM)),
-    Ecosystem("native", partial(_rows, _NATIVE)),
-    Ecosystem("dotnet", partial(_rows, _DOTNET)),
-    Ecosystem("elixir", partial(_rows, _ELIXIR)),
-    Ecosystem("php", partial(_rows, _PHP)),
-    Ecosystem("ruby", partial(_rows, _RUBY)),
-    Ecosystem("deno", partial(_rows, _DENO)),
-    Ecosystem("dart", partial(_rows, _DART)),
-    Ecosystem("functional", partial(_rows, _FUNCTIONAL)),
-    Ecosystem("operations", partial(_rows, _OPERATIONS)),
+    Ecosystem("go", partial(_rows, _Table(_GO)), _each_for_itself),
+    Ecosystem("jvm", partial(_rows, _Table(_JVM))),
+    Ecosystem("native", partial(_rows, _Table(_NATIVE))),
+    Ecosystem("dotnet", partial(_rows, _Table(_DOTNET))),
+    Ecosystem("elixir", partial(_rows, _Table(_ELIXIR))),
+    Ecosystem("php", partial(_rows, _Table(_PHP))),
+    Ecosystem("ruby", partial(_rows, _Table(_RUBY))),
+    Ecosystem("deno", partial(_rows, _Table(_DENO))),
+    Ecosystem("dart", partial(_rows, _Table(_DART))),
+    Ecosystem("functional", partial(_rows, _Table(_FUNCTIONAL))),
+    Ecosystem("operations", partial(_rows, _Table(_OPERATIONS))),
 )

@@ -8,7 +8,6 @@ from weakref import WeakKeyDictionary
 
 from ferrule.core.errors import ToolFailure
 from ferrule.core.problems import Problem
-from ferrule.support.beneath import is_regular, read_all
 from ferrule.tool_settings import Lsp
 from ferrule.workspace.languages.compare import news
 from ferrule.workspace.languages.life import PULL
@@ -242,18 +241,10 @@ class Noticing:
         if not place.parts:
             raise IsADirectoryError(path)
         try:
-            folder = place.folder()
+            with place.folder() as folder:
+                raw = folder.read(place.name, limit_bytes)
         except FileNotFoundError:
             return None
-        with folder:
-            try:
-                descriptor = folder.open(place.name)
-            except FileNotFoundError:
-                return None
-            try:
-                raw = read_all(descriptor, limit_bytes) if is_regular(descriptor) else None
-            finally:
-                os.close(descriptor)
         if raw is None or len(raw) > limit_bytes:
             raise OSError(f"{path} is no file, or too large")
         return raw

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ferrule.support.lsp.peer import Gone
+from ferrule.support.waiters import Waiters
 from ferrule.workspace.languages.positions import path_of
 
 _MOST_PATHS = 1000
@@ -38,7 +39,7 @@ class Published:
         self._why = ""
         self._reports: dict[str, Report] = {}
         self._results: dict[str, tuple[str, list[dict[str, Any]]]] = {}
-        self._waiters: set[asyncio.Future[None]] = set()
+        self._waiters = Waiters()
         self._kept = self._pulled = 0
         """How many items there are in the reports, and in the results."""
 
@@ -63,9 +64,7 @@ class Published:
 
     def wake(self) -> None:
         """Have all who wait look again."""
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        self._waiters.wake()
 
     def end(self, why: str) -> None:
         """No more comes."""
@@ -150,13 +149,7 @@ class Published:
 
     async def turn(self, seconds: float) -> None:
         """Give way until something is said, or for so long."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.add(waiter)
-        try:
-            await asyncio.wait([waiter], timeout=seconds)
-        finally:
-            waiter.cancel()
-            self._waiters.discard(waiter)
+        await self._waiters.wait(asyncio.get_running_loop().time() + seconds)
 
 
 def _is_about(report: Report, version: int, since: int) -> bool:
