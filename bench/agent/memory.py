@@ -19,7 +19,7 @@ def rows() -> Iterator[Row]:
 # A process counts what its parent had in memory when it was started, so that the parent has to be small.
 _SMALL = """
 import os, subprocess, sys
-process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+process = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 _, status, usage = os.wait4(process.pid, 0)
 process.returncode = os.waitstatus_to_exitcode(status)
 print(usage.ru_maxrss)

@@ -38,7 +38,15 @@ class Place(NamedTuple):
     def run(self, argv: list[str]) -> list[float]:
         """Run one of them to its end; the seconds of its turns."""
         where = self.folder if argv[0] == FERRULE else os.getcwd()
-        subprocess.run(argv, check=True, cwd=where, env=self.environment, stdout=subprocess.DEVNULL, timeout=300)
+        subprocess.run(
+            argv,
+            check=True,
+            cwd=where,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            timeout=300,
+        )
         return self.times()["times"]
 
     def lay_out(self) -> None:

@@ -21,7 +21,12 @@ def rows() -> Iterator[Row]:
         for _ in range(_ROUNDS):
             began = time.time()
             subprocess.run(
-                here.ours("read*1*0"), check=True, cwd=here.folder, env=here.environment, stdout=subprocess.DEVNULL
+                here.ours("read*1*0"),
+                check=True,
+                cwd=here.folder,
+                env=here.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
             )
             ours.append(here.times()["firsts"][0] - began)
             began = time.time()
