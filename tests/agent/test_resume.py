@@ -8,7 +8,7 @@ import sys
 import msgspec
 import pytest
 
-from ferrule.agent.events import Spoke
+from ferrule.agent.events import Spoke, Warned
 from ferrule.agent.history import RESUMED
 from ferrule.agent.stored import as_text, resume
 from ferrule.core.errors import ConfigError
@@ -217,3 +217,18 @@ async def test_two_sessions_of_one_workspace_keep_their_own_conversations(tmp_pa
         said_ = [words(turn) for turn in resume(thread.items).history.turns]
         assert said_ == [text for at in range(5) for text in (f"to {letter} {at}", f"{letter}{at}")]
     store.close()
+
+
+async def test_a_conversation_that_goes_on_in_another_folder_says_so(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    async with Stage(one, said("One.")) as stage:
+        await stage.run("in one")
+        thread = stage.agent.thread
+    async with Stage(other, said("More."), resume=thread) as stage:
+        told = [event.sentence for event in stage.of(Warned)]
+    async with Stage(one, said("More."), resume=thread) as stage:
+        assert stage.of(Warned) == []
+
+    assert told == [f"The conversation was had in {one}; it goes on in {other}."]

@@ -44,6 +44,13 @@ def typed(monkeypatch, text):
         pytest.param(["call", "create_file", '{"path":"x","content":""}'], 3, "", "Nobody can be asked", id="refused"),
         pytest.param(["call", "Read", '{"path":"/etc/passwd"}'], 3, "", "--add-dir /etc", id="outside"),
         pytest.param(["call", "Read", '{"path":"/etc/passwd"}', "--yes"], 3, "", "--add-dir", id="yes-widens-nothing"),
+        pytest.param(
+            [*["call", "Bash", "--dialect", "claude", "--yes"], '{"command":"sleep 377","run_in_background":true}'],
+            0,
+            "Command running in background",
+            "stopped with the session",
+            id="left-running",
+        ),
         pytest.param(["cal"], 2, "", "Did you mean 'call'", id="unknown-command"),
         pytest.param(["--workspace", ".", "tools"], 2, "", "Options come after the command", id="option-too-early"),
         pytest.param(["call", "Read", "{}", "--dialect", "latin"], 2, "", "no dialect called 'latin'", id="dialect"),

@@ -248,6 +248,8 @@ class Session:
         resumed = await asyncio.to_thread(opened, self._threads(), self.engine.session_id)
         if resumed.lost:
             self._warn(f"{resumed.lost} parts of the conversation could not be read and are left out.")
+        if resumed.workspace not in {"", self.engine.jail.folder}:
+            self._warn(f"The conversation was had in {resumed.workspace}; it goes on in {self.engine.jail.folder}.")
         return resumed
 
     def _warn(self, sentence: str) -> None:

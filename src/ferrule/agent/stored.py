@@ -36,6 +36,8 @@ class Resumed(NamedTuple):
     """Did the user interrupt it, and has said nothing since?"""
     plan: Plan | None = None
     """The plan mode that it was left in."""
+    workspace: str = ""
+    """Where it was had."""
 
 
 def found(state: str, name: str, workspace: str) -> str:
@@ -71,7 +73,7 @@ def looked_up(work: Callable[[], T]) -> T:
 def opened(store: "ThreadStore", thread: str) -> Resumed:
     """A session's own conversation, to go on with. Raises: ConfigError."""
     loaded = looked_up(lambda: store.load(thread))
-    return resume(loaded.items if loaded is not None else ())
+    return resume(loaded.items)._replace(workspace=loaded.about.workspace) if loaded is not None else resume(())
 
 
 def below(store: "ThreadStore", parent: str, name: str) -> tuple[str, Resumed] | None:

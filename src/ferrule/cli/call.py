@@ -60,6 +60,12 @@ async def _call(call: Call, session: dict[str, Any]) -> Reply:
     async with open_engine(**session, many=False, lazy=True, on_event=show_report) as engine:
         reply = (await engine.run([call]))[0]
         show_unused(engine, reply)
+        if "background" in str(call.input):
+            from ferrule.cli.leaving import left_running  # for calls that may leave something running
+
+            how = "Each `ferrule call` is a session of its own; without the background it waits for the end."
+            if told := left_running(engine, how):
+                click.echo(f"warning: {told}", err=True)
         return reply
 
 

@@ -11,8 +11,8 @@ _MOST = 5
 _HOW = "Whoever needs the end of that has the model wait for it."
 
 
-def left_running(engine: "Engine") -> str:
-    """A sentence about them; empty where nothing is left."""
+def left_running(engine: "Engine", how: str = _HOW) -> str:
+    """A sentence about them, and one that says how to have their end; empty where nothing is left."""
     from ferrule.core.subagents import Subagents  # for whoever ends a session
     from ferrule.support.tasks import Tasks
 
@@ -27,4 +27,4 @@ def left_running(engine: "Engine") -> str:
         return ""
     more = f" and {len(found) - _MOST} more" * (len(found) > _MOST)
     told = " ".join(clean(f"{', '.join(found[:_MOST])}{more}").split())
-    return f"Still at work in the background, and stopped with the session: {told}. {_HOW}"
+    return f"Still at work in the background, and stopped with the session: {told}. {how}"

@@ -43,10 +43,13 @@ def read_project(workspace: str, name: str) -> str | None:
 
     Raises: ConfigError where it, or a folder on the way to it, is a link: it could be anybody's file.
     """
-    from ferrule.support.beneath import open_folder  # for projects that have such a file
-
     path = os.path.join(workspace, *name.split("/"))
     if not os.path.lexists(path):
+        return None
+    from ferrule.support.beneath import open_folder  # for projects that have such a file
+    from ferrule.support.sandbox.absent import ours
+
+    if ours(path):  # it keeps the place free while a command of another session runs
         return None
     *way, last = name.split("/")
     try:
