@@ -1,6 +1,7 @@
 """Timing two things side by side, and rows of a report."""
 
 import asyncio
+import resource
 import statistics
 import subprocess
 import time
@@ -20,6 +21,15 @@ class Row(NamedTuple):
     @property
     def good(self) -> bool:
         return self.value <= self.target
+
+
+def peak_mb() -> float:
+    """The most memory that this process has had. What `getrusage` tells counts that of the parent at its start too."""
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+            return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
+    except FileNotFoundError:  # macOS, which has it in bytes
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
 
 
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:

@@ -2,14 +2,13 @@
 
 import asyncio
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 
-from bench.measure import Row, milliseconds, pairs, ratio
+from bench.measure import Row, milliseconds, pairs, peak_mb, ratio
 from ferrule import Engine, Settings
 from ferrule.settings import Sandbox, Shell
 
@@ -71,12 +70,12 @@ async def _flood(folder: str) -> tuple[float, float]:
     settings = Settings(shell=Shell(log_mb=64), sandbox=Sandbox(use="none"))
     async with Engine(folder, settings=settings, state=f"{folder}/state", ask=lambda _: True) as engine:
         await engine.call("Bash", cmd="yes | head -c 100000")
-        before = _peak()
+        before = peak_mb()
         start = time.perf_counter()
         reply = await engine.call("Bash", cmd=_WRITES)
         seconds = time.perf_counter() - start
         assert reply.output_id, reply
-        return (_peak() - before) / 1e6, seconds
+        return peak_mb() - before, seconds
 
 
 def _plain() -> float:
@@ -103,11 +102,6 @@ async def _crowd() -> Row:
             seconds = time.perf_counter() - start
         ended = time.perf_counter() - start - seconds
         return Row(f"{TASKS} background tasks at once", seconds, 10, "s", f"and {ended:.1f} s to end them all")
-
-
-def _peak() -> float:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 if __name__ == "__main__":

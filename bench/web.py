@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import resource
 import socket
 import statistics
 import subprocess
@@ -13,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from bench.measure import Row
+from bench.measure import Row, peak_mb
 from ferrule import Engine, Settings
 from ferrule.tool_settings import Web
 
@@ -125,13 +124,13 @@ async def _too_large() -> tuple[float, int]:
 async def many() -> tuple[float, float]:
     async with session() as (engine, _, home):
         await fetched(engine, f"{home}/warm")
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before = peak_mb()
         began = time.perf_counter()
         replies = await asyncio.gather(*(fetched(engine, f"{home}/page{at}") for at in range(_AT_ONCE)))
         took = time.perf_counter() - began
         assert all(reply.status == "done" for reply in replies), [r.error for r in replies if r.error][:2]
-        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    return grown / (1024 if sys.platform == "linux" else 1 << 20), took
+        grown = peak_mb() - before
+    return grown, took
 
 
 def rows() -> Iterator[Row]:

@@ -4,12 +4,12 @@ import asyncio
 import contextlib
 import json
 import os
-import resource
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.memory import forget_peak, peak_bytes
 from tests.sources.mcp.meeting import SECONDS, echoed, living, met, quiet, refused, said
 
 from ferrule.core.errors import ToolFailure
@@ -124,21 +124,21 @@ async def test_a_server_that_reads_nothing_holds_up_nobody(tmp_path: Path) -> No
 async def test_a_flood_is_survived_in_little_memory(tmp_path: Path, tool: str) -> None:
     async with met("good", tmp_path) as connection:
         await echoed(connection)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        forget_peak()
+        before = peak_bytes()
         assert said(await connection.call(tool, {}, progress=quiet)) == "after the flood"
-        grown_bytes = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * _RSS_BYTES
-        assert grown_bytes < 32 << 20
+        assert peak_bytes() - before < 32 << 20
         assert await echoed(connection) == "hello"
 
 
 async def test_a_message_beyond_the_limit_ends_the_server_and_is_not_held(tmp_path: Path) -> None:
     async with met("good", tmp_path, result_bytes=1 << 20) as connection:
         await echoed(connection)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        forget_peak()
+        before = peak_bytes()
         message = await refused(connection, "large", {"megabytes": 100})
         assert "sent a message of more than 1,048,576 bytes, which is the most that is taken" in message
-        grown_bytes = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * _RSS_BYTES
-        assert grown_bytes < 32 << 20
+        assert peak_bytes() - before < 32 << 20
         assert await echoed(connection) == "hello"
 
 
@@ -308,7 +308,6 @@ async def test_failures_have_a_code(tmp_path: Path) -> None:
     assert codes == ["mcp-error", "mcp-answer", "mcp-server", "mcp-resting"]
 
 
-_RSS_BYTES = 1 if sys.platform == "darwin" else 1024
 _ORPHANING = """
 import asyncio, os
 from ferrule.sources.mcp.connection import Connection
