@@ -163,7 +163,9 @@ async def test_conversations_are_kept_for_so_many_days(tmp_path, goes_on):
     async with Stage(tmp_path, said("Two."), settings=Settings(threads=Conversations(keep_days=1)), **again) as stage:
         await stage.run()
 
-    kept = {about.id for about in _threads().list()}
+    store = _threads()
+    kept = {about.id for about in store.list()}
+    store.close()
     assert "T-old" not in kept
     assert thread in kept
 

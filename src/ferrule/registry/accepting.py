@@ -1,7 +1,7 @@
 """Which tools from elsewhere a session takes, and why it does not take the others."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, ValuesView
 from typing import NamedTuple
 
 from ferrule.core.errors import ConfigError
@@ -10,6 +10,8 @@ from ferrule.registry.cost import as_json
 from ferrule.registry.exposure import Disabled, kindred
 from ferrule.registry.ground import Ground
 
+_DEEPEST = 200
+"""Levels of a schema; those that people write have a dozen."""
 _NAME = re.compile(r"[^\s/\\]{1,128}")
 PREFIXES = {"toolbox": "tb__", "mcp": "mcp__"}
 """Of tools that never stand in another's place, in the order in which they get their names."""
@@ -111,7 +113,18 @@ def _flaw(tool: AnyTool) -> str:
         as_json((tool.name, tool.words, tool.schema))
     except (TypeError, ValueError, RecursionError) as error:
         return f"its description cannot be written as JSON ({error})"
-    return ""
+    # How deep JSON may be differs from one Python to the next.
+    return "" if _is_shallow(tool.schema) else f"its schema is more than {_DEEPEST} levels deep as JSON"
+
+
+def _is_shallow(schema: object) -> bool:
+    level = [schema]
+    for _ in range(_DEEPEST):
+        within = (one.values() if isinstance(one, Mapping) else one for one in level)
+        level = [inner for one in within if isinstance(one, ValuesView | list | tuple) for inner in one]
+        if not level:
+            return True
+    return False
 
 
 def is_far(tool: AnyTool) -> bool:
