@@ -15,10 +15,12 @@ async def begun(*waits):
 async def test_all_that_wait_go_on_when_it_happens():
     waiters = Waiters()
     tasks = await begun(waiters.wait(None), waiters.wait(asyncio.get_running_loop().time() + 1e6))
+    assert not any(task.done() for task in tasks)
     waiters.wake()
     waiters.wake()  # twice before anybody could go on
+    done, waiting = await asyncio.wait(tasks, timeout=30)
 
-    await asyncio.wait_for(asyncio.gather(*tasks), 30)
+    assert (done, waiting) == (set(tasks), set())
 
 
 async def test_what_has_happened_before_does_not_count():
