@@ -297,3 +297,22 @@ def test_a_smaller_conversation_is_estimated_smaller():
     history.replace(history.turns[-3:])
 
     assert 0 < history.tokens < before
+
+
+async def test_todos_and_plan_mode_outlive_a_summary(tmp_path):
+    made = ("TaskCreate", {"subject": "Mend the sum", "description": "It is off by one.", "activeForm": "Mending"})
+    cues = [calls(made), calls(("EnterPlanMode", {})), said("Noted."), said("All summed up.")]
+    listing = [
+        calls(("TaskList", {}), ("Write", {"file_path": "${workspace}/x", "content": "x"})),
+        said("Still there."),
+    ]
+    async with Stage(tmp_path, *cues, *listing) as stage:
+        await stage.run("Note it.")
+        compacted = await stage.agent.compact()
+        await stage.run("What is to be done?")
+        answers = [result for turn in stage.agent.turns for result in results(turn)]
+
+    assert compacted.summary == "All summed up."
+    assert "Mend the sum" in words(answers[0])
+    assert answers[1].failed
+    assert not (tmp_path / "x").exists()

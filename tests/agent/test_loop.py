@@ -255,6 +255,22 @@ async def test_steering_reaches_the_model_with_the_next_replies(tmp_path):
         check_valid(stage.agent.turns)
 
 
+@pytest.mark.parametrize("goes_on", [False, True])
+async def test_what_is_typed_while_the_model_speaks_is_heard_after_it(tmp_path, goes_on):
+    (tmp_path / "a.py").write_text("x\n")
+    first = calls(read(), text="I look.") if goes_on else said("I look.")
+    async with Stage(tmp_path, first, said("Short it is.")) as stage:
+        stage.on = lambda event: (
+            stage.agent.steer("Be brief.") if isinstance(event, Spoke) and not stage.of(TurnEnded) else None
+        )
+        ended = await stage.run()
+
+        assert ended.text == "Short it is."
+        assert words(stage.agent.turns[1]) == "I look."
+        assert set(words(stage.agent.turns[2]).split("\n")) == {"Be brief."}
+        check_valid(stage.agent.turns)
+
+
 async def test_steering_at_the_end_starts_another_turn(tmp_path):
     async with Stage(tmp_path, said("Done."), said("That too.")) as stage:
         stage.on = lambda event: (
