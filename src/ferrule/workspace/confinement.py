@@ -1,19 +1,30 @@
 """What the session's commands are confined to, made from its folders, its guard and its settings."""
 
-import contextlib
 import functools
 import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from ferrule.core.access import within
 from ferrule.core.errors import ToolFailure
 from ferrule.support.sandbox.profile import Profile, Sandbox, Wrapped
+from ferrule.support.sandbox.variables import ADDRESS
 from ferrule.workspace.guarded import Guard
+from ferrule.workspace.home import HomeView, environments, home_view, missed
 from ferrule.workspace.paths import Jail
-from ferrule.workspace.precious import MOST_ENTRIES, Precious, kept
+from ferrule.workspace.precious import MOST_ENTRIES, Found, Precious, kept
+from ferrule.workspace.temporary import Temporary
+from ferrule.workspace.tripwire import Tripwire
 
 if TYPE_CHECKING:
+    from ferrule.support.sandbox.machine import Listener, Machine
     from ferrule.support.sandbox.proxy import Proxy
+    from ferrule.support.sandbox.spawner import Kind
+
+_TMP = "/tmp"  # noqa: S108 - the name under which commands have their own
+_OF_MOUNTS = ("namespaces", "bubblewrap")
+"""The ways that give a session a network, a /tmp and a home folder of its own."""
 
 KEPT = (
     ".git/hooks",
@@ -90,10 +101,12 @@ class Confinement:
         state: str,
         home: Sequence[str],
         is_held: Callable[[], bool] = bool,
+        is_shared: bool = False,
     ) -> None:
         """`home` are the folders that the session began with: what was opened later, commands can only read.
 
-        `is_held` tells whether they can write nothing at all now, because the session plans.
+        `is_held` tells whether they can write nothing at all now, because the session plans. `is_shared`: the /tmp of
+        its commands is that of all such sessions of the workspace.
         """
         self._jail = jail
         self._guard = guard
@@ -101,13 +114,19 @@ class Confinement:
         self._state = state
         self._home = tuple(home)
         self._is_held = is_held
+        self._is_shared = is_shared
         self._sandbox: Sandbox | None = None
         self._chosen = False
         self._proxy: Proxy | None = None
+        self._machine: Machine | None = None
+        self._temporary: Temporary | None = None
         self._precious = Precious(guard)
+        self._tripwire = Tripwire(guard, os.path.join(state, "aside"), KEPT)
+        self._view: HomeView | None = None
         self._incomplete = False
         self._told = False
-        self._moved: list[str] = []
+        self._reported: set[int] = set()
+        """The ports that the model was told of."""
 
     @property
     def sandbox(self) -> Sandbox | None:
@@ -134,6 +153,26 @@ class Confinement:
         """`bubblewrap`, `namespaces`, `landlock`, `seatbelt` or `none`."""
         return "none" if self.sandbox is None else self.sandbox.name
 
+    @property
+    def machine(self) -> "Machine":
+        """The network that the session's commands share."""
+        if self._machine is None:
+            from ferrule.support.sandbox.machine import Machine  # for sessions that run commands
+
+            self._machine = Machine()
+        return self._machine
+
+    def temporary(self) -> str:
+        """The folder that commands have as /tmp, or as TMPDIR where they have no /tmp of their own. Raises OSError."""
+        if self._temporary is None:
+            self._temporary = Temporary(self._state, workspace=self._jail.folder if self._is_shared else "")
+        return self._temporary.path
+
+    @property
+    def has_own_tmp(self) -> bool:
+        """Do commands have a /tmp that is not the machine's?"""
+        return self.name in _OF_MOUNTS
+
     def allow_write(self, folder: str) -> None:
         """The user lets the session's commands write this folder from now on."""
         self._home = (*self._home, folder)
@@ -141,6 +180,15 @@ class Confinement:
     def allow_network(self) -> None:
         """The user lets the session's commands use the network from now on."""
         self._wishes = self._wishes._replace(network=True)
+
+    def allow_host(self, host: str) -> None:
+        """The user lets the session's commands reach this host from now on. Raises ValueError for what is none."""
+        from ferrule.support.hosts import entries  # for sessions that are asked about hosts
+
+        entries((host,))
+        self._wishes = self._wishes._replace(hosts=(*self._wishes.hosts, host))
+        if self._machine is not None:
+            self._machine.allow(host)
 
     async def wrap(self, argv: Sequence[str], *, cwd: str, outside: bool = False) -> Wrapped:
         """The command, confined; with `outside`, which a person has agreed to, as it is.
@@ -150,13 +198,13 @@ class Confinement:
         if outside or self.sandbox is None:
             return Wrapped(tuple(argv))
         try:
-            proxy = await self._way_out()
             await self._precious.look_ahead(self._writable())
-            strange = self._strange()
-            wrapped = self.sandbox.wrap(argv, self._profile_now()._replace(proxy=proxy), cwd=cwd)
-            if not any(os.path.isdir(os.path.join(folder, ".git")) for folder in self._home):
+            profile = self._profile_now()._replace(proxy=await self._way_out())
+            wrapped = self.sandbox.wrap(argv, profile, cwd=cwd)
+            if not profile.writable:
                 return wrapped
-            return wrapped._replace(done=lambda: self._settle(wrapped, strange))
+            self._tripwire.begin(profile.writable, self._precious.find(self._writable()).protected)
+            return wrapped._replace(done=lambda: self._settle(wrapped))
         except (OSError, ValueError) as error:
             message = f"The command was not run, for it could not be confined: {error}"
             raise ToolFailure(message, code="no-sandbox") from error
@@ -168,26 +216,16 @@ class Confinement:
             return profile
         return profile._replace(writable=(), kept=(), shown=(*profile.shown, *profile.writable))
 
-    def _strange(self) -> set[str]:
-        """Files that would have git take its settings elsewhere. One that is not there cannot be kept: git reads it."""
-        paths = [os.path.join(folder, ".git", "commondir") for folder in self._home]
-        return {path for path in paths if os.path.lexists(path)}
-
-    def _settle(self, wrapped: Wrapped, before: set[str]) -> None:
-        """The command has ended: what was put there for it goes, and so does what it must not leave."""
+    def _settle(self, wrapped: Wrapped) -> None:
+        """The command has ended: what it must not leave goes."""
         wrapped.done()
-        for path in self._strange() - before:
-            aside = f"{path}.{os.urandom(4).hex()}"
-            with contextlib.suppress(OSError):
-                os.rename(path, aside)
-                self._moved.append(
-                    f"A command made {path}, with which git would obey other settings. It is {aside} now."
-                )
+        self._tripwire.end(self._precious.find(self._writable(), fresh=True).protected)
 
     def warning(self) -> str:
         """What commands are not kept from or have done, told once; empty where there is nothing to tell."""
-        if self._moved:
-            return self._moved.pop()
+        aside = self._tripwire.take()
+        if aside:
+            return " ".join(map(str, aside))
         if self._told or not self._incomplete:
             return ""
         self._told = True
@@ -196,6 +234,15 @@ class Confinement:
             "hidden from commands. Name them in sandbox.masked."
         )
 
+    def listening(self) -> "list[Listener]":
+        """Where commands listen now that the model was not told of."""
+        if self._machine is None or self._wishes.network:
+            return []
+        now = self._machine.listeners()
+        fresh = [one for one in now if one.port not in self._reported]
+        self._reported = {one.port for one in now}
+        return fresh
+
     def denied(self, output: str, exit_code: int) -> str:
         """What the sandbox seems to have stopped, as a sentence; empty where a command ended for its own reasons."""
         if self.sandbox is None:
@@ -203,24 +250,58 @@ class Confinement:
         from ferrule.support.sandbox.denial import denied  # for commands that failed
 
         refused = [] if self._proxy is None else self._proxy.take_refused()
+        asked: list[str] = []
+        if self._machine is not None:
+            refused += self._machine.proxy.take_refused()
+            asked = self._machine.names.take()
         writable = [root.path for root in self._jail.roots]
-        return denied(output, exit_code, refused, writable=writable)
+        sentence = denied(output, exit_code, refused, asked, writable=writable)
+        if sentence or exit_code == 0 or self._view is None:
+            return sentence
+        home = os.path.expanduser("~")
+        path = missed(output, home, (*self._writable(), *self._view.shown, *self._view.caches))
+        return f"The sandbox hides {path}: of the home folder, commands see toolchains and caches only." if path else ""
 
     async def close(self) -> None:
         """Let nothing out any more."""
+        self._tripwire.close()
         if self._proxy is not None:
             await self._proxy.close()
+        if self._machine is not None:
+            await self._machine.close()
+        if self._temporary is not None:
+            self._temporary.close()
 
     async def _way_out(self) -> str:
         """Where the proxy is that reaches the hosts of the settings; nothing where it is not needed."""
-        if not self._wishes.hosts or self._wishes.network:
+        if self._wishes.network:
+            return ""
+        hosts = self._wishes.hosts
+        if self.name in _OF_MOUNTS:
+            kind = self._network()
+            if kind is None:
+                return ""
+            await self.machine.start(kind, hosts)
+            return ADDRESS if hosts else ""
+        if not hosts:
             return ""
         if self._proxy is None:
             from ferrule.support.sandbox.proxy import Proxy  # for whoever lets hosts through
 
-            self._proxy = Proxy(self._wishes.hosts)
-            await self._proxy.start(port=self.name == "seatbelt")
-        return self._proxy.address or self._proxy.path
+            self._proxy = Proxy(hosts)
+            await self._proxy.start()
+        return self._proxy.address
+
+    def _network(self) -> "Kind | None":
+        """The cell whose network the session's commands share; None where each has its own."""
+        profile = self.profile()
+        if self.name == "namespaces":
+            from ferrule.support.sandbox.namespaces import cell_of  # loaded by now
+
+            return cell_of(profile)
+        from ferrule.support.sandbox.bubblewrap import network_of  # the same
+
+        return network_of(profile)
 
     def _writable(self) -> tuple[str, ...]:
         return _real([*self._home, *map(os.path.expanduser, self._wishes.writable)])
@@ -228,23 +309,57 @@ class Confinement:
     def profile(self) -> Profile:
         """What commands may touch right now."""
         wishes = self._wishes
-        home = os.path.expanduser("~")
+        home = os.path.realpath(os.path.expanduser("~"))
         writable = self._writable()
         found = self._precious.find(writable)
         self._incomplete = found.incomplete
-        named = [path for folder in writable for path in kept(folder, KEPT) if _below(path, writable)]
         masked = [os.path.join(home, name) for name in MASKED] + [os.path.expanduser(path) for path in wishes.masked]
         own = [path for path in (*_real([self._state]), *self._guard.run) if _below(path, writable)]
-        return Profile(
+        profile = Profile(
             writable=writable,
-            kept=tuple(dict.fromkeys((*named, *found.protected, *self._guard.kept, *own))),
+            kept=tuple(dict.fromkeys((*self._kept(writable, found), *self._guard.kept, *own))),
             masked=tuple(dict.fromkeys((*(path for path in masked if os.path.lexists(path)), *found.secret))),
             network=wishes.network,
             hosts=wishes.hosts,
             unix_sockets=wishes.unix_sockets,
-            shown=_programs(os.environ.get("PATH", "")),
+            shown=(*_programs(os.environ.get("PATH", "")), *(root.path for root in self._jail.roots)),
             loopback=True,  # a test may well talk to a server of its own
+            layers=((_TMP, self.temporary()),),
         )
+        if self.name not in _OF_MOUNTS:
+            return profile
+        profile = profile._replace(machine=self.machine.name)
+        if home == os.sep or any(within(home, folder) for folder in writable):
+            return profile  # the user works in the home folder itself
+        if self._view is None:
+            self._view = home_view(home, os.environ)
+        return profile._replace(
+            hidden=(home,),
+            shown=_real_paths((*profile.shown, *self._view.shown)),
+            caches=tuple((path, self._cache(path, home)) for path in self._view.caches),
+        )
+
+    def _kept(self, writable: Sequence[str], found: Found) -> list[str]:
+        """What stays as it is. Git's settings are compared instead: git itself may change them."""
+        named = [path for folder in writable for path in kept(folder, KEPT) if _below(path, writable)]
+        return [path for path in (*named, *found.protected) if not _is_git_settings(path)]
+
+    def _cache(self, path: str, home: str) -> str:
+        """Where what commands write into a cache goes."""
+        folder = os.path.join(self._state, "caches", os.path.relpath(path, home).replace(os.sep, "+"))
+        for name in ("upper", "work"):
+            os.makedirs(os.path.join(folder, name), 0o700, exist_ok=True)
+        return folder
+
+
+def _is_git_settings(path: str) -> bool:
+    folder, name = os.path.split(path)
+    return name in {"config", "config.worktree"} and os.path.isdir(os.path.join(folder, "objects"))
+
+
+def _real_paths(paths: Sequence[str]) -> tuple[str, ...]:
+    """Paths and, where they are links, what those lead to."""
+    return tuple(dict.fromkeys(each for path in paths for each in (path, os.path.realpath(path))))
 
 
 def _real(paths: Sequence[str]) -> tuple[str, ...]:
@@ -254,11 +369,9 @@ def _real(paths: Sequence[str]) -> tuple[str, ...]:
 @functools.lru_cache(maxsize=4)
 def _programs(path: str) -> tuple[str, ...]:
     """Where programs and Ferrule itself lie: also where that is below a folder that is private to commands."""
-    import sys  # only commands need it
-
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    on_path = [folder for folder in path.split(os.pathsep) if os.path.isabs(folder)]
-    return _real([sys.prefix, sys.base_prefix, package, *on_path])
+    whole = environments({**os.environ, "PATH": path}, os.path.expanduser("~"))
+    return _real([sys.prefix, sys.base_prefix, package, *whole])
 
 
 def _below(path: str, folders: Sequence[str]) -> bool:

@@ -86,6 +86,8 @@ class Guard:
         self._run: dict[str, str] = {}
         """Files that this session runs outside the sandbox, by how they compare."""
         self._plans: set[str] = set()
+        self.written: set[str] = set()
+        """Protected files that the session itself wrote, with the user's leave."""
         self.denied: Callable[[str, str], bool] | None = None
         """Does a rule deny a path, for reading or for writing? Such a file counts as secret or as protected."""
 
@@ -173,6 +175,8 @@ class Guard:
                 code="writing-protected-file",
                 path=path,
             )
+        if self._listed(path, PROTECTED):
+            self.written.add(path)
 
 
 def _steers_git(path: str) -> bool:

@@ -46,10 +46,10 @@ class Precious:
         if self._entries > _FEW and not self._is_fresh:
             await asyncio.to_thread(self.find, folders)
 
-    def find(self, folders: Sequence[str]) -> Found:
-        """What is there now, or was two seconds ago."""
+    def find(self, folders: Sequence[str], *, fresh: bool = False) -> Found:
+        """What is there now, or, without `fresh`, was two seconds ago."""
         with self._lock:
-            if not self._is_fresh:
+            if fresh or not self._is_fresh:
                 self._found = self._look(folders)
                 self._at = time.monotonic()
             return self._found
@@ -134,8 +134,6 @@ def _hooks(folder: str) -> list[str]:
 
 def kept(folder: str, names: Sequence[str]) -> Iterator[str]:
     """What is kept of a writable folder, by name; where a name is a link, what it leads to as well."""
-    if not os.path.lexists(os.path.join(folder, ".git")):
-        yield os.path.join(folder, ".git")
     named = [name for name in names if not name.startswith(".git/") or os.path.isdir(os.path.join(folder, ".git"))]
     for path in (*(os.path.join(folder, name) for name in named), *_hooks(folder)):
         yield path

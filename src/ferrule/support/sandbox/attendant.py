@@ -21,7 +21,7 @@ from typing import NoReturn
 from ferrule.support.sandbox import mounts, packets
 from ferrule.support.sandbox.command import become
 from ferrule.support.sandbox.kernel import NEW_MOUNTS, NEW_PIDS, Kernel
-from ferrule.support.sandbox.points import Order
+from ferrule.support.sandbox.view import View
 from ferrule.support.sandbox.walls import Walls
 
 _CREDENTIALS = 2
@@ -43,11 +43,11 @@ class Pair:
         theirs.close()
         self._channel = ours
 
-    def start(self, order: Order, refused: Sequence[bytes], data: bytes, given: Sequence[int], ruleset: int) -> int:
+    def start(self, view: View, data: bytes, given: Sequence[int], ruleset: int) -> int:
         """Have them start a command; its id, once it runs. Raises OSError when it does not."""
         files = [*given, *([ruleset] if ruleset >= 0 else [])]
         try:
-            packets.send(self._channel, marshal.dumps((tuple(order), tuple(refused), data)), files)
+            packets.send(self._channel, marshal.dumps((tuple(view), data)), files)
             here, extra, _, _ = self._channel.recvmsg(1 << 12, _socket.CMSG_SPACE(12))
             said = self._channel.recv(1 << 12) if here == b"here" else here
         except (BrokenPipeError, ConnectionResetError) as error:  # killed while it waited
@@ -98,12 +98,12 @@ def _serve(channel: "_socket.socket", command: "_socket.socket", kernel: Kernel,
     data, files = packets.receive(channel)
     if not data:
         return  # the cell ends, and this with it
-    order, refused, rest = marshal.loads(data)  # noqa: S302 - the cell is this same program
+    view, rest = marshal.loads(data)  # noqa: S302 - the cell is this same program
     status = files[3]
-    locks = mounts.arrange(kernel, Order(*order), refused, proc=walls.proc)
+    mounts.arrange(kernel, View(*view), proc=walls.proc)
     packets.send(command, rest, [*files[:3], *files[4:]])
     channel.close()
-    kernel.close_all_but([*locks, status])
+    kernel.close_all_but([status])
     _accompany(pid, status)
     os._exit(0)
 

@@ -10,14 +10,12 @@ import sys
 from collections.abc import Callable, Sequence
 
 from ferrule.support.process import program
-from ferrule.support.sandbox.absent import Held
-from ferrule.support.sandbox.layout import Layout, LinkError, layout
+from ferrule.support.sandbox import spawner
+from ferrule.support.sandbox.layout import LinkError, Mount, layout
+from ferrule.support.sandbox.mounts import RESOLVER
 from ferrule.support.sandbox.profile import Backend, Profile, SandboxError, Wrapped, refuse_whole
-from ferrule.support.sandbox.variables import PORT, proxied
+from ferrule.support.sandbox.variables import proxied
 
-_INNER = "/dev/ferrule"
-"""A folder inside, which is not there outside."""
-_HERE = os.path.dirname(os.path.abspath(__file__))
 _OWN_USERS = ("--unshare-user", "--disable-userns")
 _FOR_OTHERS = ("CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_CHOWN")
 _PROBE_SECONDS = 10
@@ -61,37 +59,30 @@ class Bubblewrap:
             raise SandboxError("There is no program bwrap outside the workspace. Install bubblewrap.")
         private = _private(profile)
         try:
-            plan = layout(profile._replace(shown=_shown(profile, cwd)), private=private)
+            mounts = layout(profile._replace(shown=_shown(profile, cwd)), private=private)
         except LinkError:
             other = self._other()
             if other is None:
                 raise
             return other.wrap(argv, profile, cwd=cwd)
-        if len(plan.mounts) > _MANY_MOUNTS and (other := self._other()) is not None:
+        if len(mounts) > _MANY_MOUNTS and (other := self._other()) is not None:
             return other.wrap(argv, profile, cwd=cwd)
-        held = Held(plan.absent)
+        shared = _shared(profile)
         descriptors: list[int] = []
         try:
-            plan = Layout(
-                tuple(each for each in plan.mounts if each.path not in set(plan.absent) - set(held.paths)), ()
-            )
-            options = [*_apart(path, profile), *_view(plan, private)]
-            inner, env = tuple(argv), {"TMPDIR": "/tmp"}  # noqa: S108 - a private one
-            through = bool(profile.hosts) and not profile.network
-            if through:
-                inner, mounted = _through(argv, profile, descriptors)
-                options += mounted
-                env |= proxied()
-            inner_network = profile.network or profile.loopback or through
-            bpf = _denied_calls(network=inner_network, unix_sockets=profile.unix_sockets or through)
+            options = [*_apart(path, profile, network=shared is not None), *_view(mounts, private)]
+            if not profile.network:
+                descriptors.append(_memory(RESOLVER))
+                options += ["--ro-bind-data", str(descriptors[-1]), os.path.realpath("/etc/resolv.conf")]
+            bpf = _denied_calls(network=profile.network or profile.loopback, unix_sockets=profile.unix_sockets)
             if bpf:
                 descriptors.append(_memory(bpf))
                 options += ["--seccomp", str(descriptors[-1])]
         except BaseException:
-            held.release()
             _close(descriptors)
             raise
-        return Wrapped((path, *options, "--chdir", cwd, "--", *inner), env, tuple(descriptors), done=held.release)
+        env = {"TMPDIR": "/tmp", **(proxied(profile) if shared is not None else {})}  # noqa: S108 - a private one
+        return Wrapped((path, *options, "--chdir", cwd, "--", *argv), env, tuple(descriptors), starter=shared)
 
     def _other(self) -> Backend | None:
         """Another sandbox, where there is one that works."""
@@ -99,9 +90,28 @@ class Bubblewrap:
         return None if other is None or other.works() else other
 
 
-def _apart(path: str, profile: Profile) -> list[str]:
+def network_of(profile: Profile) -> spawner.Kind | None:
+    """The cell whose network the commands of a session share; None where each has one of its own, or the machine's."""
+    if profile.network or not profile.machine or _for_others(profile):
+        return None
+    return spawner.Kind("network", loopback=True, machine=profile.machine)
+
+
+def _shared(profile: Profile) -> spawner.Confined | None:
+    kind = network_of(profile)
+    try:
+        if kind is None:
+            return None
+        spawner.cell(kind)
+    except OSError:  # only bubblewrap itself may make namespaces here: `lacks` says so
+        return None
+    return spawner.Confined(kind, Profile())
+
+
+def _apart(path: str, profile: Profile, *, network: bool) -> list[str]:
+    """`network`: has it one already?"""
     options = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent"]
-    options += ["--unshare-net"] * (not profile.network) + ["--cap-drop", "ALL"]
+    options += ["--unshare-net"] * (not profile.network and not network) + ["--cap-drop", "ALL"]
     if _for_others(profile) and not _tried(path, user_namespace=False):
         # In a user namespace root is nobody to files of other users. Here it keeps what it needs to work on them, in
         # the folders that can be written; the restriction of system calls keeps user namespaces out.
@@ -120,46 +130,31 @@ def _for_others(profile: Profile) -> bool:
 
 def _private(profile: Profile) -> tuple[str, ...]:
     """The folders that are empty inside. In /run are the sockets of other programs."""
-    folders = ["/tmp", "/var/tmp"] + ["/run"] * (not profile.unix_sockets)  # noqa: S108 - those of the system
+    folders = ["/tmp", "/var/tmp", *profile.hidden] + ["/run"] * (not profile.unix_sockets)  # noqa: S108 - the system's
     return tuple(dict.fromkeys(real for real in map(os.path.realpath, folders) if os.path.isdir(real)))
 
 
 def _shown(profile: Profile, cwd: str) -> tuple[str, ...]:
     """What a command needs of the folders that are empty inside."""
-    return (*profile.shown, cwd, sys.base_prefix, *["/etc/resolv.conf"] * profile.network)
+    caches = [path for path, _ in profile.caches]  # it cannot lay one folder over another, so they are read only
+    return (*profile.shown, *caches, cwd, sys.base_prefix, *["/etc/resolv.conf"] * profile.network)
 
 
-def _view(plan: Layout, private: Sequence[str]) -> list[str]:
+def _view(mounts: Sequence[Mount], private: Sequence[str]) -> list[str]:
     # For the kernel's own settings root needs no capability, and bubblewrap leaves them writable to it.
     options = ["--ro-bind", os.sep, os.sep, "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"]
     for folder in private:
         options += ["--tmpfs", folder]
     read_only = []
-    for path, kind in plan.mounts:
+    for path, kind, source in mounts:
         if kind == "empty":
             options += ["--tmpfs", path]
             read_only += ["--remount-ro", path]
         elif kind == "nothing":
             options += ["--ro-bind", os.devnull, path]
         else:
-            options += ["--bind" if kind == "bind" else "--ro-bind", path, path]
+            options += ["--bind" if kind == "bind" else "--ro-bind", source or path, path]
     return options + read_only
-
-
-def _through(argv: Sequence[str], profile: Profile, descriptors: list[int]) -> tuple[tuple[str, ...], list[str]]:
-    """The command below a program that brings its connections to the proxy, and what that program needs mounted."""
-    if not profile.proxy:
-        raise SandboxError("Hosts are allowed, but there is no proxy to reach them through.")
-    socket, rules, script = f"{_INNER}/proxy", f"{_INNER}/rules", f"{_INNER}/relay.py"
-    mounted = ["--ro-bind", profile.proxy, socket]
-    for name in ("relay.py", "forward.py"):
-        mounted += ["--ro-bind", os.path.join(_HERE, name), f"{_INNER}/{name}"]
-    bpf = _denied_calls(network=True, unix_sockets=profile.unix_sockets)
-    if bpf:
-        descriptors.append(_memory(bpf))
-        mounted += ["--ro-bind-data", str(descriptors[-1]), rules]
-    python = os.path.realpath(sys.executable)
-    return (python, "-I", "-S", script, str(PORT), socket, rules if bpf else "", "--", *argv), mounted
 
 
 def _denied_calls(*, network: bool, unix_sockets: bool) -> bytes:

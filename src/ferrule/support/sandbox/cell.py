@@ -12,10 +12,10 @@ import select
 import signal
 from typing import TYPE_CHECKING
 
-from ferrule.support.sandbox import packets, points, rulesets
+from ferrule.support.sandbox import mounts, network, packets, rulesets
 from ferrule.support.sandbox.attendant import Pair
 from ferrule.support.sandbox.kernel import Kernel
-from ferrule.support.sandbox.mounts import Again
+from ferrule.support.sandbox.view import Paths, View, view
 from ferrule.support.sandbox.walls import Walls
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ class Cell:
         self._channel = channel
         self._kernel = kernel
         self._walls = walls
-        self._orders: dict[bytes, points.Order] = {}
+        self._views: dict[bytes, View] = {}
         self._rulesets = rulesets.Rulesets(kernel, walls.landlock, whole=not walls.namespaces, ports=walls.ports)
-        self._attendants: dict[int, list[bytes]] = {}
-        """The places of absent files, by who uses them."""
+        self._attendants: set[int] = set()
         self._next: Pair | None = None
         self._commands: dict[int, int] = {}
         """The attendant of each command."""
         self._temporary: list[bytes] = []
+        self._has_base = False
 
     def serve(self) -> None:
         """Follow orders until there is nobody left to give them; then end everything."""
@@ -85,11 +85,6 @@ class Cell:
             while (pid := os.waitpid(-1, os.WNOHANG)[0]) != 0:
                 self._ended(pid)
 
-    def _settled(self, pid: int) -> bool:
-        """Has a command that has ended left nothing behind? Nobody waits here: others want to start."""
-        self._reap()
-        return self._commands.get(pid, 0) not in self._attendants
-
     def _kill(self, command: int) -> None:
         """Kill all of a command: with the first process of a namespace go all of it, else by looking."""
         attendant = self._commands.get(command, 0)
@@ -118,7 +113,7 @@ class Cell:
         return has_left
 
     def _ended(self, pid: int) -> None:
-        points.clear(self._walls.host, self._attendants.pop(pid, []))
+        self._attendants.discard(pid)
         for command in [command for command, attendant in self._commands.items() if attendant == pid]:
             del self._commands[command]
 
@@ -126,8 +121,9 @@ class Cell:
         data, given = packets.receive(self._channel)
         if data is None:
             return False
+        files: list[int] = []
         try:
-            answer = self._follow(data, given)
+            answer = self._follow(data, given, files)
         except OSError as error:
             answer = b"error\0%d\0%s" % (error.errno or errno.EIO, os.fsencode(str(error.filename or "")))
         except (ValueError, IndexError, KeyError):  # junk
@@ -135,21 +131,26 @@ class Cell:
         for descriptor in given:
             os.close(descriptor)
         try:
-            packets.send(self._channel, answer)
+            packets.send(self._channel, answer, files)
         except OSError:  # the engine is gone
             return False
+        finally:
+            for descriptor in files:
+                os.close(descriptor)
         return True
 
-    def _follow(self, data: bytes, given: list[int]) -> bytes:
+    def _follow(self, data: bytes, given: list[int], files: list[int]) -> bytes:
         verb, *fields = data.split(b"\0")
-        if verb == b"profile":
-            name, *counts = fields[:4]
-            one, two, three = itertools.accumulate(map(int, counts))
-            paths = fields[4:]
-            self._orders[name] = points.ordered(paths[:one], paths[one:two], paths[two:three], paths[three:])
+        if verb == b"socket":
+            files.append(network.new_socket(*map(int, fields)))
             return b"noted"
-        if verb == b"settle":
-            return b"noted" if self._settled(int(fields[0])) else b"noted\0wait"
+        if verb == b"ports":
+            return b"noted\0" + network.listeners()
+        if verb == b"profile":
+            name, *counts = fields[: 1 + len(Paths._fields)]
+            paths = iter(fields[1 + len(Paths._fields) :])
+            self._add(name, view(Paths(*(list(itertools.islice(paths, int(count))) for count in counts))))
+            return b"noted"
         if verb == b"end":
             self._kill(int(fields[0]))
             return b"noted"
@@ -160,16 +161,25 @@ class Cell:
             raise ValueError(verb)
         return self._start(fields[0], b"\0".join(fields[1:]), list(given))
 
+    def _add(self, name: bytes, seen: View) -> None:
+        """Remember what a profile shows. What all of a session's have alike is mounted once, here."""
+        if self._walls.namespaces and not self._has_base:
+            mounts.prepare(self._kernel, seen)
+            self._has_base = True
+            if self._next is not None:  # it has the mounts of before
+                self._next.close()
+                self._next = None
+        self._views[name] = seen
+
     def _start(self, name: bytes, data: bytes, given: list[int]) -> bytes:
-        order = self._orders[name]
-        ruleset = self._rulesets.get(order, self._walls.host, given[:3])
+        seen = self._views[name]
+        ruleset = self._rulesets.get(seen, self._walls.host, given[:3])
         for left in reversed(range(_TRIES)):
             pair, self._next = self._next or Pair(self._kernel, self._walls), None
-            made = points.make(self._walls.host, order) if self._walls.namespaces else points.Points([], [])
-            self._attendants[pair.attendant] = made.made
+            self._attendants.add(pair.attendant)
             try:
-                pid = pair.start(order, made.refused, data, given, ruleset)
-            except Again:
+                pid = pair.start(seen, data, given, ruleset)
+            except mounts.Again:
                 if left == 0:
                     raise
             else:

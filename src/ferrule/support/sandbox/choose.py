@@ -7,8 +7,8 @@ from ferrule.support.sandbox.profile import Backend, Sandbox, SandboxError
 
 Wanted = Literal["auto", "bubblewrap", "namespaces", "landlock", "seatbelt", "none"]
 
-NAMES: tuple[Wanted, ...] = ("bubblewrap", "namespaces", "landlock", "seatbelt")
-"""From the strongest to the weakest on Linux; the last one is that of macOS."""
+NAMES: tuple[Wanted, ...] = ("namespaces", "bubblewrap", "landlock", "seatbelt")
+"""In the order in which they are taken on Linux, the fastest first; the last one is that of macOS."""
 
 
 class Tried(NamedTuple):

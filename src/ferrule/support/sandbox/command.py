@@ -59,8 +59,9 @@ def become(
         os.setsid()
         for name in _IGNORED:
             signal.signal(getattr(signal, name), signal.SIG_DFL)
-        kernel.forbid_privileges()
-        kernel.judge_calls(program)  # already now: it takes its time, and nothing that follows needs more
+        if program:
+            kernel.forbid_privileges()
+            kernel.judge_calls(program)  # already now: it takes its time, and nothing that follows needs more
         report.send(b"here")
         data, files = packets.receive(orders) if handed else _received(report, orders)
         if data is None:
@@ -97,7 +98,7 @@ def _received(cell: "_socket.socket", attendant: "_socket.socket") -> tuple[byte
     data, files = packets.receive(cell)
     if data is None:
         return None, files
-    _, _, rest = marshal.loads(data)  # noqa: S302 - the cell is this same program
+    _, rest = marshal.loads(data)  # noqa: S302 - the cell is this same program
     packets.send(attendant, b"", files[3:4])
     return rest, [*files[:3], *files[4:]]
 

@@ -19,9 +19,17 @@ _NAMED = 3
 _MOST_CHARS = 400
 
 
-def denied(output_end: str, exit_code: int, refused_hosts: Sequence[str] = (), *, writable: Sequence[str] = ()) -> str:
+def denied(
+    output_end: str,
+    exit_code: int,
+    refused_hosts: Sequence[str] = (),
+    asked_names: Sequence[str] = (),
+    *,
+    writable: Sequence[str] = (),
+) -> str:
     """One sentence of what the sandbox seems to have stopped, or nothing.
 
+    `refused_hosts` are those that the proxy refused, and `asked_names` those that the resolver was asked for.
     `writable` are the folders that the command could write: a permission that is missing in one of them is not the
     sandbox's doing.
     """
@@ -30,6 +38,8 @@ def denied(output_end: str, exit_code: int, refused_hosts: Sequence[str] = (), *
     if refused_hosts:
         names = ", ".join(refused_hosts[-_NAMED:])
         return f"The sandbox refused the connection to {names}."
+    if asked_names:
+        return f"The sandbox has no network, so {', '.join(asked_names[-_NAMED:])} was not reached."
     text = output_end[-_TAIL_CHARS:]
     for pattern, say in _patterns():
         for found in reversed(list(pattern.finditer(text))):

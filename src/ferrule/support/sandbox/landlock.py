@@ -51,7 +51,8 @@ class Landlock:
         """The command, confined. The paths are looked at when it starts, which fails if they cannot be enforced."""
         del cwd  # it is the starter's business
         refuse_whole(profile.writable)
-        folder = self._folder()
+        layers = dict(profile.layers)
+        folder = layers.get("/tmp") or self._folder()  # noqa: S108 - the folder of the session in its place
         kind = spawner.Kind("landlock", network=profile.network, unix_sockets=profile.unix_sockets)
         more = profile._replace(writable=(*profile.writable, folder))
         return Wrapped(tuple(argv), env={"TMPDIR": folder}, starter=spawner.Confined(kind, more))

@@ -5,7 +5,6 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from ferrule.support.sandbox.absent import first_absent, ours
 from ferrule.support.sandbox.profile import Profile, SandboxError
 
 Kind = Literal["bind", "read-only", "empty", "nothing"]
@@ -17,14 +16,8 @@ class Mount(NamedTuple):
 
     path: str
     kind: Kind
-
-
-class Layout(NamedTuple):
-    """All that is mounted over a read-only file system with private temporary folders."""
-
-    mounts: tuple[Mount, ...]
-    absent: tuple[str, ...]
-    """Where a placeholder is needed to mount upon; each of them has a mount of the kind `empty`."""
+    source: str = ""
+    """What is mounted there, where that is not the path itself."""
 
 
 class Ways(NamedTuple):
@@ -44,29 +37,26 @@ class LinkError(SandboxError):
     """A symbolic link that must stay as it is: a plain mount lies on what it points to, and not on the link."""
 
 
-def layout(profile: Profile, *, private: Sequence[str]) -> Layout:
+def layout(profile: Profile, *, private: Sequence[str]) -> tuple[Mount, ...]:
     """The mounts for a profile where the folders `private` are replaced by empty ones.
 
     Raises: SandboxError where the profile cannot be had by mounts.
     """
-    for path in (*profile.writable, *profile.kept, *profile.masked):
+    pairs = dict((*profile.layers, *profile.replaced))
+    for path in (*profile.writable, *profile.kept, *profile.masked, *pairs, *pairs.values()):
         if not os.path.isabs(path) or os.path.normpath(path) != path or "\0" in path:
             raise SandboxError(f"The sandbox needs absolute paths, and {path!r} is none.")
-    found: dict[str, Kind] = dict.fromkeys(profile.writable, "bind")
-    absent: list[str] = []
-    for path in _tops(profile.kept, profile.writable):
+    found: dict[str, Kind] = dict.fromkeys((*(path for path, _ in profile.layers), *profile.writable), "bind")
+    for path in _tops([path for path in profile.kept if os.path.lexists(path)], profile.writable):
         root = innermost(path, profile.writable)
         if root is None or path == root:
             found |= {path: "read-only"} if root else {}
             continue
         _no_links(path, root)
-        place = first_absent(path, below=root)
-        gone = place != path or not os.path.lexists(path) or ours(path)
         # What can be renamed can be replaced; a mount point cannot.
-        for upper in between(root, place):
+        for upper in between(root, path):
             found.setdefault(upper, "bind")
-        found[place] = "empty" if gone else "read-only"
-        absent += [place] * gone
+        found[path] = "read-only"
     masked = list(dict.fromkeys(_masked(profile)))
     shown = _shown(profile, masked, private)
     found |= dict.fromkeys(shown, "read-only")
@@ -76,11 +66,13 @@ def layout(profile: Profile, *, private: Sequence[str]) -> Layout:
         for path in masked
         if (innermost(path, private) is None or innermost(path, seen) is not None) and (kind := _mask(path))
     }
-    _hold(found, masks, profile.writable)
-    found |= masks
+    replaced: dict[str, Kind] = {path: "read-only" for path, _ in profile.replaced if os.path.isfile(path)}
+    _hold(found, (*masks, *replaced), profile.writable)
+    found |= replaced | masks
     _unveiled(found, profile.writable)
-    mounts = tuple(Mount(path, found[path]) for path in sorted(found, key=_parts))
-    return Layout(mounts, tuple(dict.fromkeys(place for place in absent if found.get(place) == "empty")))
+    return tuple(
+        Mount(path, found[path], pairs.get(path, "") if path not in masks else "") for path in sorted(found, key=_parts)
+    )
 
 
 def ways(masked: Iterable[str], writable: Sequence[str], *, most: int = _MOST_WAYS) -> Ways:
@@ -124,12 +116,11 @@ def _parts(path: str) -> list[str]:
 
 
 def _tops(paths: Sequence[str], writable: Sequence[str]) -> list[str]:
-    """Without those that lie in another one, which covers them, unless that one does not exist."""
-    there = {path for path in paths if os.path.lexists(path) and not ours(path)}
+    """Without those that lie in another one, which covers them."""
 
     def covered(path: str) -> bool:
         root = innermost(path, writable)
-        uppers = (upper for upper in there if upper != path and within(path, upper))
+        uppers = (upper for upper in paths if upper != path and within(path, upper))
         return any(innermost(upper, writable) == root for upper in uppers)
 
     return sorted({path for path in paths if not covered(path)}, key=_parts)

@@ -6,17 +6,18 @@ for each command anew, since files come and go between commands, and a mount goe
 
 import contextlib
 import errno
-import fcntl
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ferrule.support.sandbox.kernel import MAY_HAVE_DEVICES, MAY_WRITE, Kernel
-from ferrule.support.sandbox.points import Branch, Order, is_point
+from ferrule.support.sandbox.view import Branch, View
 
 HOST = b"/run/.host"
 """Where the machine's own files lie, as they are, until a command's view is complete."""
-_BLANK, _VOID = b"/run/.blank", b"/run/.void"
+_BLANK, _VOID, _RESOLVER = b"/run/.blank", b"/run/.void", b"/run/.resolver"
+RESOLVER = b"nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"
+"""What programs find in /etc/resolv.conf where they have no network but the session's own."""
 _DEVICES = (b"null", b"zero", b"full", b"random", b"urandom", b"tty")
 _LINKS = ((b"fd", b"/proc/self/fd"), (b"stdin", b"fd/0"), (b"stdout", b"fd/1"), (b"stderr", b"fd/2"))
 _LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC if hasattr(os, "O_PATH") else 0
@@ -48,10 +49,26 @@ def settle(kernel: Kernel, *, network: bool) -> None:
     os.close(host)
     os.close(os.open(_BLANK, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0))
     os.mkdir(_VOID, 0)
+    if not network:
+        _resolver(kernel, resolver)
     # Programs that a whole system runs from, and the names of hosts; both are read only, as in every mount here.
     for shown in (b"/run/current-system", b"/run/wrappers", *([resolver] if network else [])):
         if shown.startswith(b"/run/") and os.path.exists(HOST + shown):
             _show(kernel, HOST + shown, shown, protect=True)
+
+
+def _resolver(kernel: Kernel, path: bytes) -> None:
+    """Have names asked for at a resolver in the session's own network, which hears them and answers none."""
+    if path.startswith(b"/run/"):
+        os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
+        source = path
+    else:
+        source = _RESOLVER
+    with open(source, "wb", buffering=0) as file:
+        file.write(RESOLVER)
+    os.chmod(source, 0o644)
+    if source != path and os.path.isfile(path):
+        _cover(kernel, path, source)
 
 
 def _devices(kernel: Kernel) -> None:
@@ -78,41 +95,87 @@ def _devices(kernel: Kernel) -> None:
     kernel.protect(_HERE, b"/dev", whole=False)
 
 
-def arrange(kernel: Kernel, order: Order, refused: Sequence[bytes], *, proc: bool) -> list[int]:
-    """Make this process's mounts those of one command; it is the first one in a new set of process ids.
-
-    Gives descriptors whose locks say that the places of absent files are in use: they are to stay open.
-    """
-    locks: list[int] = []
-    for path in order.shown:
+def prepare(kernel: Kernel, view: View) -> None:
+    """Make what all commands of a session have alike: a home of their own, their /tmp, caches, toolchains."""
+    for path in view.hidden:
+        with contextlib.suppress(FileNotFoundError):
+            kernel.mount(b"tmpfs", path, b"mode=755")
+    for path, source in view.layers:
+        _show(kernel, HOST + source, path, protect=False)
+    for path in view.shown:
         if os.path.exists(HOST + path):
             _show(kernel, HOST + path, path, protect=True)
-    for root in order.writable:
+    for path, folder in view.caches:
+        _cache(kernel, path, HOST + folder)
+
+
+def _cache(kernel: Kernel, path: bytes, folder: bytes) -> None:
+    """Show a folder whose changes go elsewhere; where the kernel does not do that, it cannot be written."""
+    if not os.path.isdir(HOST + path):
+        return
+    os.close(_place(path, is_folder=True))
+    options = b"userxattr,lowerdir=%s,upperdir=%s/upper,workdir=%s/work" % (
+        _quoted(HOST + path),
+        *2 * [_quoted(folder)],
+    )
+    try:
+        kernel.mount(b"overlay", path, options)
+    except OSError:
+        _show(kernel, HOST + path, path, protect=True)
+
+
+def _quoted(path: bytes) -> bytes:
+    return path.replace(b"\\", b"\\\\").replace(b",", b"\\,").replace(b":", b"\\:")
+
+
+def arrange(kernel: Kernel, view: View, *, proc: bool) -> None:
+    """Make this process's mounts those of one command; it is the first one in a new set of process ids."""
+    for root in view.writable:
         _show(kernel, HOST + root, root, protect=False)
-    for root, branch in order.kept:
+    for root, branch in view.kept:
         with _opened(root, _LOOK) as folder:
-            locks += _keep(kernel, folder, root, branch, refused)
-    for path, closed in (*((path, False) for path in order.held), *((path, True) for path in order.closed)):
+            _keep(kernel, folder, branch)
+    for path, closed in (*((path, False) for path in view.held), *((path, True) for path in view.closed)):
         _hold(kernel, path, closed=closed)
-    for path in order.masked:
-        try:
-            place = os.open(path, _LOOK)
-        except OSError as error:
-            if error.errno not in _GONE:
-                raise
-            continue  # hidden already, or not for this user: the command has no more rights than this
-        is_folder = stat.S_ISDIR(os.fstat(place).st_mode)
-        tree = kernel.copied(_HERE, _VOID if is_folder else _BLANK, whole=False)
-        kernel.protect(tree, whole=False)
-        kernel.attach(tree, place)
-        os.close(tree)
-        os.close(place)
+    for path, source in view.replaced:
+        _replace(kernel, path, HOST + source)
+    for path in view.masked:
+        _mask(kernel, path)
     if proc:
         kernel.mount(b"proc", b"/proc", allowed=0)
     # Covered, not unmounted, which would wait for every processor: nobody in here can take a mount away again.
     _cover(kernel, HOST, _VOID)
     kernel.protect(_HERE, b"/run", whole=False)
-    return locks
+
+
+def _mask(kernel: Kernel, path: bytes) -> None:
+    try:
+        place = os.open(path, _LOOK)
+    except OSError as error:
+        if error.errno not in _GONE:
+            raise
+        return  # hidden already, or not for this user: the command has no more rights than this
+    is_folder = stat.S_ISDIR(os.fstat(place).st_mode)
+    tree = kernel.copied(_HERE, _VOID if is_folder else _BLANK, whole=False)
+    kernel.protect(tree, whole=False)
+    kernel.attach(tree, place)
+    os.close(tree)
+    os.close(place)
+
+
+def _replace(kernel: Kernel, path: bytes, source: bytes) -> None:
+    """Have another file in the place of one. A file that went away needs none in its place."""
+    try:
+        place = os.open(path, _LOOK)
+    except OSError as error:
+        if error.errno not in _GONE:
+            raise
+        return
+    tree = kernel.copied(_HERE, source, whole=False)
+    kernel.protect(tree, whole=False)
+    kernel.attach(tree, place)
+    os.close(tree)
+    os.close(place)
 
 
 def _hold(kernel: Kernel, path: bytes, *, closed: bool) -> None:
@@ -139,43 +202,32 @@ def _cover(kernel: Kernel, path: bytes, source: bytes) -> None:
         os.close(tree)
 
 
-def _keep(kernel: Kernel, folder: int, path: bytes, branch: Branch, refused: Sequence[bytes]) -> Iterator[int]:
-    """Make what hangs on a branch read-only, and every folder on the way a mount: those cannot be renamed."""
+def _keep(kernel: Kernel, folder: int, branch: Branch) -> None:
+    """Make what hangs on a branch read-only, and every folder on the way a mount: those cannot be renamed.
+
+    What does not exist is left out: whoever gave the order looks whether it came into being.
+    """
     for name, below in branch.items():
         try:
             place = os.open(name, _LOOK, dir_fd=folder)
-        except FileNotFoundError as error:
-            if path + b"/" + name not in refused:
-                raise Again(errno.EAGAIN, "A file went away.") from error
-            # Nothing can be created here now, and it must stay so: its owner could change the mode.
-            kernel.protect(folder, whole=False)
+        except OSError as error:
+            if error.errno not in _GONE:
+                raise
             continue
-        state = os.fstat(place)
-        is_way = below is not None and stat.S_ISDIR(state.st_mode) and not is_point(state)
-        if is_point(state):
-            yield _locked(folder, name, state)
+        is_way = below is not None and stat.S_ISDIR(os.fstat(place).st_mode)
         tree = kernel.copied(place)
         if not is_way:
             kernel.protect(tree)
-        kernel.attach(tree, place)
-        os.close(tree)
-        os.close(place)
+        try:
+            kernel.attach(tree, place)
+        except FileNotFoundError as error:
+            raise Again(errno.EAGAIN, "A file went away.") from error
+        finally:
+            os.close(tree)
+            os.close(place)
         if is_way and below is not None:
             with _opened(name, _LOOK, folder) as inner:
-                yield from _keep(kernel, inner, path + b"/" + name, below, refused)
-
-
-def _locked(folder: int, name: bytes, state: os.stat_result) -> int:
-    """Lock a place that was made for an absent file, so that nobody removes it; with it the mount would go."""
-    try:
-        lock = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        now = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except (FileNotFoundError, BlockingIOError) as error:
-        raise Again(errno.EAGAIN, "A place is being removed.") from error
-    if not os.path.samestat(now, state) or not os.path.samestat(os.fstat(lock), state):
-        raise Again(errno.EAGAIN, "A place was replaced.")
-    return lock
+                _keep(kernel, inner, below)
 
 
 def _show(kernel: Kernel, source: bytes, path: bytes, *, protect: bool) -> None:

@@ -40,18 +40,24 @@ class Namespaces:
         """The command, confined. The paths are looked at when it starts, which fails if they cannot be enforced."""
         del cwd  # it is the starter's business, and inside it is the same path
         refuse_whole(profile.writable)
-        kind = spawner.Kind(
-            "namespaces",
-            network=profile.network,
-            unix_sockets=profile.unix_sockets,
-            loopback=profile.loopback,
-            proxy="" if profile.network else profile.proxy,
-        )
+        kind = cell_of(profile)
         # Under another name what is masked would be seen.
         shown = tuple(map(os.path.realpath, profile.shown))
         masked = (*profile.masked, *_targets(profile))
         starter = spawner.Confined(kind, profile._replace(shown=shown, masked=masked))
-        return Wrapped(tuple(argv), proxied() if kind.proxy else {}, starter=starter, done=starter.done)
+        env = {"TMPDIR": "/tmp"}  # noqa: S108 - a private one
+        return Wrapped(tuple(argv), {**env, **proxied(profile)}, starter=starter)
+
+
+def cell_of(profile: Profile) -> spawner.Kind:
+    """The cell in which the commands of a session run."""
+    return spawner.Kind(
+        "namespaces",
+        network=profile.network,
+        unix_sockets=profile.unix_sockets,
+        loopback=profile.loopback,
+        machine=profile.machine,
+    )
 
 
 def _targets(profile: Profile) -> Iterator[str]:

@@ -13,11 +13,9 @@ from typing import NoReturn
 
 from ferrule.support.sandbox import mounts, packets, seccomp
 from ferrule.support.sandbox.cell import Cell, descendants
-from ferrule.support.sandbox.forward import forward
 from ferrule.support.sandbox.kernel import NEW_IPC, NEW_MOUNTS, NEW_NETWORK, NEW_PIDS, NEW_USER, Kernel
 from ferrule.support.sandbox.walls import Walls
 
-PROXY_PORT = 3128
 _LOCKS = 10
 """RLIMIT_LOCKS, by which the engine numbers the processes of each command."""
 _EVERY_ID = 0xFFFFFFFF
@@ -89,11 +87,12 @@ def _cell(channel: "_socket.socket", kernel: Kernel, options: list[bytes]) -> No
     code = 1
     try:
         walls = _settle(kernel, options)
-        try:
-            kernel.bound_privileges()
-        except PermissionError:
-            if walls.namespaces or os.geteuid() == 0:
-                raise  # an ordinary user outside of a namespace has none
+        if not walls.open:
+            try:
+                kernel.bound_privileges()
+            except PermissionError:
+                if walls.namespaces or os.geteuid() == 0:
+                    raise  # an ordinary user outside of a namespace has none
         kernel.hide()
         packets.send(channel, b"ready\0%d\0%d" % (walls.proc, walls.landlock))
         Cell(channel, kernel, walls).serve()
@@ -108,11 +107,15 @@ def _cell(channel: "_socket.socket", kernel: Kernel, options: list[bytes]) -> No
 
 def _settle(kernel: Kernel, options: list[bytes]) -> Walls:
     """Build what the commands of a cell have in common."""
-    kind, network, unix_sockets, loopback, proxy = options
+    kind, network, unix_sockets, loopback = options[:4]
     is_open, has_own = network == b"1", kind == b"namespaces"
-    inside = has_own and (loopback == b"1" or proxy != b"")
-    program = seccomp.native(network=is_open or inside, unix_sockets=unix_sockets == b"1")
     version = kernel.landlock_version()
+    if kind == b"network":  # for another program that puts up the walls
+        _enter(kernel, NEW_USER | NEW_NETWORK)
+        _raise_loopback()
+        return Walls(namespaces=False, proc=False, program=b"", landlock=0, ports=False, host=b"", open=True)
+    inside = has_own and loopback == b"1"
+    program = seccomp.native(network=is_open or inside, unix_sockets=unix_sockets == b"1")
     if not has_own:
         if version < 1:
             raise OSError(errno.ENOSYS, "The kernel has no Landlock.")
@@ -120,15 +123,6 @@ def _settle(kernel: Kernel, options: list[bytes]) -> Walls:
     _enter(kernel, NEW_USER | NEW_IPC | (0 if is_open else NEW_NETWORK))
     if inside and not is_open:
         _raise_loopback()
-        if proxy:
-            listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
-            listener.bind(("127.0.0.1", PROXY_PORT))
-            listener.listen(128)
-            if os.fork() == 0:
-                kernel.die_with_parent(signal.SIGKILL)
-                kernel.close_all_but([listener.fileno()])
-                forward(listener, proxy)
-            listener.close()
     kernel.unshare(NEW_MOUNTS)
     mounts.settle(kernel, network=is_open)
     return Walls(

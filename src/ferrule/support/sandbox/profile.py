@@ -25,7 +25,8 @@ class Profile(NamedTuple):
     writable: tuple[str, ...] = ()
     """Folders that may be written: the workspace and what the user added. They exist."""
     kept: tuple[str, ...] = ()
-    """Files and folders inside the writable ones that stay as they are, also where they do not exist yet."""
+    """Files and folders inside the writable ones that stay as they are. Where they do not exist, only seatbelt can
+    forbid that they are made; the other ways leave that to whoever compares before and after."""
     masked: tuple[str, ...] = ()
     """Files and folders whose contents cannot be read. Those that do not exist are left out."""
     network: bool = False
@@ -35,11 +36,21 @@ class Profile(NamedTuple):
     unix_sockets: bool = False
     """May it open sockets to other programs of this machine?"""
     proxy: str = ""
-    """How `hosts` are reached: the path of the proxy's UNIX socket, or on macOS its address, `http://…@127.0.0.1:port`."""
+    """How hosts are reached: the address of the proxy, `http://127.0.0.1:port` inside or `http://…@127.0.0.1:port`."""
     loopback: bool = False
-    """Where `network` is off: may it talk to itself over 127.0.0.1, in a network of its own?"""
+    """Where `network` is off: may it talk to itself over 127.0.0.1, in the network of its session?"""
     shown: tuple[str, ...] = ()
     """Folders below private places, such as /tmp, that can be read all the same; but nothing in them that is masked."""
+    hidden: tuple[str, ...] = ()
+    """Folders that seem empty but for what is shown, written or a layer below them: the home folder."""
+    layers: tuple[tuple[str, str], ...] = ()
+    """Folders in whose place it has another one, which it may write: /tmp, as (path, source)."""
+    caches: tuple[tuple[str, str], ...] = ()
+    """Folders of which it sees the contents, while what it writes goes into another folder: (path, folder)."""
+    replaced: tuple[tuple[str, str], ...] = ()
+    """Files in whose place it reads another one, as (path, source)."""
+    machine: str = ""
+    """The name of the session whose network it shares; commands of one name reach one another over 127.0.0.1."""
 
 
 class Wrapped(NamedTuple):
@@ -53,7 +64,7 @@ class Wrapped(NamedTuple):
     starter: object = None
     """What starts it, a `Starter`, where starting it takes more than an argument list; None: as any other program."""
     done: Callable[[], None] = nothing
-    """Called once, however it ended and also if it never started: takes back what was put into the workspace for it."""
+    """Called once, however it ended and also if it never started."""
 
 
 class Sandbox(Protocol):

@@ -7,13 +7,16 @@ goes to one of the judged addresses.
 
 import asyncio
 import contextlib
-import os
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
 from ferrule.support.hosts import Address, Bad, Target, entries, leads_inside, target
 from ferrule.support.sandbox.head import Order, Refusal, answer, header, plain
+
+if TYPE_CHECKING:
+    import socket
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a host, as text. Raises OSError."""
@@ -45,38 +48,29 @@ class Proxy:
         self._private = private
         self._resolver = resolver
         self._token = ""
-        self._folder = ""
         self._servers: list[asyncio.Server] = []
         self._running: set[asyncio.Task[None]] = set()
         self.refused: list[str] = []
         """What was not let through, as `host:port`, each once, the last ones of many."""
-        self.path = ""
-        """The UNIX socket, once it runs."""
         self.address = ""
-        """`http://…@127.0.0.1:port`, once it runs, where a port was asked for."""
+        """`http://…@127.0.0.1:port`, once it runs on a port of this machine."""
 
-    async def start(self, *, port: bool = False) -> None:
-        """Listen on a UNIX socket in a folder of this user, or else on a port of this machine, with a password.
+    async def start(self) -> None:
+        """Listen on a port of this machine, with a password. Raises OSError."""
+        import secrets
 
-        Raises: OSError.
-        """
-        if port:
-            import secrets
-
-            self._token = secrets.token_urlsafe(24)
-            server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=_HEAD_BYTES)
-            self.address = f"http://ferrule:{self._token}@127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        else:
-            import tempfile
-
-            self._folder = tempfile.mkdtemp(prefix="ferrule-")  # mode 0700
-            self.path = os.path.join(self._folder, "proxy")
-            try:
-                server = await asyncio.start_unix_server(self._accept, self.path, limit=_HEAD_BYTES)
-            except BaseException:
-                self._tidy()
-                raise
+        self._token = secrets.token_urlsafe(24)
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=_HEAD_BYTES)
+        self.address = f"http://ferrule:{self._token}@127.0.0.1:{server.sockets[0].getsockname()[1]}"
         self._servers.append(server)
+
+    async def serve(self, listener: "socket.socket") -> None:
+        """Listen on a socket of a network that nobody else is in. Raises OSError."""
+        self._servers.append(await asyncio.start_server(self._accept, sock=listener, limit=_HEAD_BYTES))
+
+    def allow(self, host: str) -> None:
+        """Let one more host through. Raises ValueError for what is none."""
+        self._entries = (*self._entries, *entries((host,)))
 
     def take_refused(self) -> list[str]:
         """What was refused since this was last asked: a later command is not to be blamed for it."""
@@ -92,15 +86,7 @@ class Proxy:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
         self._servers.clear()
-        self._tidy()
-
-    def _tidy(self) -> None:
-        if self._folder:
-            with contextlib.suppress(OSError):
-                os.unlink(self.path)
-            with contextlib.suppress(OSError):
-                os.rmdir(self._folder)
-        self._folder = self.path = self.address = ""
+        self.address = ""
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.ensure_future(self._serve(reader, writer))

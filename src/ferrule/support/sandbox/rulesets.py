@@ -7,7 +7,7 @@ import stat
 from collections.abc import Sequence
 
 from ferrule.support.sandbox.kernel import Kernel
-from ferrule.support.sandbox.points import Order
+from ferrule.support.sandbox.view import View
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
@@ -44,11 +44,11 @@ class Rulesets:
         self._version = version
         self._whole = whole
         self._ports = ports
-        self._made: dict[int, tuple[Order, int, list[tuple[bytes, bool, tuple[int, int, int]]]]] = {}
+        self._made: dict[int, tuple[View, int, list[tuple[bytes, bool, tuple[int, int, int]]]]] = {}
         self._last = -1
         """The ruleset of the last command that had a terminal."""
 
-    def get(self, order: Order, host: bytes, files: Sequence[int] = ()) -> int:
+    def get(self, view: View, host: bytes, files: Sequence[int] = ()) -> int:
         """A descriptor of the ruleset, or -1 where there is no Landlock. `files` are those that the command has."""
         if self._version < (1 if self._whole else 2):
             return -1  # version 1 forbids every rename from folder to folder: worth it as the only wall
@@ -56,48 +56,50 @@ class Rulesets:
         if terminals:
             if self._last >= 0:
                 os.close(self._last)
-            self._last = self._only_wall(order, terminals)
+            self._last = self._only_wall(view, terminals)
             return self._last
-        known = self._made.get(id(order))
+        known = self._made.get(id(view))
         if known is not None:
             _, ruleset, seen = known
             with contextlib.suppress(OSError):
                 if all(_state(path, names=names) == state for path, names, state in seen):
                     return ruleset
             os.close(ruleset)
-            del self._made[id(order)]
+            del self._made[id(view)]
         # Of a writable folder only which one it is, and of a way to something hidden also which names are in it.
-        seen = [(host + root, False, _state(host + root, names=False)) for root in order.writable]
+        seen = [(host + root, False, _state(host + root, names=False)) for root in view.writable]
         if self._whole:
-            seen += [(path, True, _state(path, names=True)) for path in _ways(order)]
-        ruleset = self._only_wall(order) if self._whole else self._second_wall(order, host)
-        self._made[id(order)] = (order, ruleset, seen)
+            seen += [(path, True, _state(path, names=True)) for path in _ways(view)]
+        ruleset = self._only_wall(view) if self._whole else self._second_wall(view, host)
+        self._made[id(view)] = (view, ruleset, seen)
         return ruleset
 
     def _rights(self) -> int:
         return _FIRST | (_REFER if self._version >= 2 else 0) | (_TRUNCATE if self._version >= 3 else 0)
 
-    def _second_wall(self, order: Order, host: bytes) -> int:
+    def _second_wall(self, view: View, host: bytes) -> int:
         """Nothing is written but in these folders, whatever the mounts say."""
         rights = self._rights() & ~(_EXECUTE | _READ_FILE | _READ_DIR)
         ruleset = self._new(rights)
-        for path in (*(host + root for root in order.writable), *_PRIVATE, *_DEVICES, _TERMINALS):
+        sources = (host + source for _, source in view.layers)
+        written = (*view.hidden, *(path for path, _ in view.caches))
+        for path in (*(host + root for root in view.writable), *sources, *written, *_PRIVATE, *_DEVICES, _TERMINALS):
             self._grant(ruleset, path, rights)
         return ruleset
 
-    def _only_wall(self, order: Order, terminals: Sequence[int] = ()) -> int:
+    def _only_wall(self, view: View, terminals: Sequence[int] = ()) -> int:
         rights = self._rights() | (_IOCTL_DEV if self._version >= 5 else 0)
         ruleset = self._new(rights)
         reading = _EXECUTE | _READ_FILE | _READ_DIR
         # Names can be listed everywhere: a right to list one folder would be one to list all below it.
         self._grant(ruleset, b"/", _READ_DIR)
-        ways = _ways(order)
+        ways = _ways(view)
         for folder in ways:
             for name in os.listdir(folder):
                 path = os.path.join(folder, name)
-                if path not in order.masked and path not in ways and path != _EVERY_DEVICE:
+                if path not in view.masked and path not in ways and path != _EVERY_DEVICE:
                     self._grant(ruleset, path, reading)
-        for path in order.writable:
+        for path in view.writable:
             self._grant(ruleset, path, rights & ~(_MAKE_CHAR | _MAKE_BLOCK | _IOCTL_DEV))
         using = rights & (_READ_FILE | _WRITE_FILE | _TRUNCATE | _IOCTL_DEV)
         for path in _DEVICES:
@@ -127,11 +129,11 @@ class Rulesets:
             os.close(place)
 
 
-def _ways(order: Order) -> list[bytes]:
+def _ways(view: View) -> list[bytes]:
     """The folders that lead to something hidden, outside of the writable ones, where nothing can be hidden."""
     ways: set[bytes] = set()
-    for path in (*order.masked, _EVERY_DEVICE):
-        if os.path.lexists(path) and not any(path.startswith(root + b"/") for root in order.writable):
+    for path in (*view.masked, _EVERY_DEVICE):
+        if os.path.lexists(path) and not any(path.startswith(root + b"/") for root in view.writable):
             names = path.split(b"/")[1:]
             ways |= {b"/" + b"/".join(names[:count]) for count in range(len(names))}
     return sorted(ways)

@@ -7,9 +7,9 @@ something for it is not confined. Protected names hold in any letter case, as th
 import os
 from collections.abc import Sequence
 
-from ferrule.support.sandbox.absent import first_absent
 from ferrule.support.sandbox.layout import between, innermost
 from ferrule.support.sandbox.profile import Profile, SandboxError, Wrapped, refuse_whole
+from ferrule.support.sandbox.variables import proxied
 
 PROGRAM = "/usr/bin/sandbox-exec"
 
@@ -73,20 +73,20 @@ class Seatbelt:
         refuse_whole(profile.writable)
         if not argv or argv[0].startswith("-"):
             raise SandboxError("The command has no program.")
-        folder = os.path.realpath(tempfile.mkdtemp(prefix="ferrule-"))
+        given = dict(profile.layers).get("/tmp", "")  # noqa: S108 - the folder of the session in its place
+        folder = given or os.path.realpath(tempfile.mkdtemp(prefix="ferrule-"))
         try:
             text, parameters = rules(profile, folder)
         except BaseException:
-            os.rmdir(folder)
+            if not given:
+                os.rmdir(folder)
             raise
         defined = [part for name, value in parameters.items() for part in ("-D", f"{name}={value}")]
-        env = {"TMPDIR": folder + "/"}
-        if profile.hosts and not profile.network:
-            env |= dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), profile.proxy)
-            env["NODE_USE_ENV_PROXY"] = "1"
+        env = {"TMPDIR": folder + "/", **proxied(profile)}
 
         def done() -> None:
-            shutil.rmtree(folder, ignore_errors=True)
+            if not given:
+                shutil.rmtree(folder, ignore_errors=True)
 
         return Wrapped((PROGRAM, "-p", text, *defined, *argv), env, done=done)
 
@@ -125,8 +125,13 @@ def _rule(verb: str, operations: str, filters: Sequence[str]) -> str:
 
 def _keep(path: str, root: str) -> list[str]:
     """Deny every change at a path, in any case, and every change of the folders above that would move it away."""
-    place = first_absent(path, below=root)
+    place = _first_absent(path, root)
     return [*_stay(place, root), _rule("deny", "file-write*", [f'(regex #"^{_any_case(place, root)}(/|$)")'])]
+
+
+def _first_absent(path: str, root: str) -> str:
+    """The first part of the path below a folder at which nothing is; the path itself where all of it exists."""
+    return next((upper for upper in between(root, path) if not os.path.lexists(upper)), path)
 
 
 def _stay(path: str, root: str) -> list[str]:
@@ -161,7 +166,7 @@ def _reach(profile: Profile) -> list[str]:
     lines: list[str] = []
     if profile.network:
         lines.append(_NETWORK)
-    elif profile.hosts:
+    elif profile.proxy:
         port = profile.proxy.rpartition(":")[2]
         if not profile.proxy.startswith("http://") or not port.isdigit():
             raise SandboxError("Hosts are allowed, but there is no proxy on a port to reach them through.")

@@ -10,7 +10,6 @@ import errno
 import os
 import sys
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 _PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "spawn.py")
 _ANSWER_SECONDS = 60.0
 _END_SECONDS = 10.0
-_SETTLE_SECONDS = 2.0
 _LOCKS = 10
 """The limit by which a `Tree` numbers processes: the spawner resets its own, for it belongs to no command."""
 _KEPT = ("LD_LIBRARY_PATH",)
@@ -36,13 +34,15 @@ _MARK = {"FERRULE_CALL": "spawner"}
 
 
 class Kind(NamedTuple):
-    """What the commands of a cell have in common. Each kind has one cell, and in it one private /tmp."""
+    """What the commands of a cell have in common. Each kind has one cell, and in it one network."""
 
-    way: Literal["namespaces", "landlock"]
+    way: Literal["namespaces", "landlock", "network"]
+    """The last one gives a program that confines by itself, such as bubblewrap, the network of a session."""
     network: bool = False
     unix_sockets: bool = False
     loopback: bool = False
-    proxy: str = ""
+    machine: str = ""
+    """The session that it is for."""
 
 
 class Confined:
@@ -51,7 +51,6 @@ class Confined:
     def __init__(self, kind: Kind, profile: Profile) -> None:
         self._kind = kind
         self._profile = profile
-        self._running: tuple[Channel, Spawned] | None = None
 
     def start(
         self,
@@ -67,34 +66,14 @@ class Confined:
         channel = cell(self._kind)
         files = (stdin, stdout, stderr)
         try:
-            started = channel.start(
+            return channel.start(
                 self._profile, order(argv, cwd, env, descriptors, known=_state.limits), files, descriptors
             )
         except BrokenPipeError:  # the spawner was killed, and nothing runs: a new one
             channel = cell(self._kind)
-            started = channel.start(
+            return channel.start(
                 self._profile, order(argv, cwd, env, descriptors, known=_state.limits), files, descriptors
             )
-        self._running = (channel, started)
-        return started
-
-    def done(self) -> None:
-        """Have taken back, now, what was put into the workspace for the command; otherwise that happens soon."""
-        running, self._running = self._running, None
-        if running is not None:
-            channel, started = running
-            with contextlib.suppress(OSError):  # no cell: it has tidied up as its last deed
-                started.poll()
-                _settle(channel, started.pid)
-
-
-def _settle(channel: "Channel", pid: int) -> None:
-    """Wait until a command that has ended has left nothing behind; not for long, if it has left processes."""
-    pause_seconds, left_seconds = 0.0005, _SETTLE_SECONDS
-    while not channel.settled(pid) and left_seconds > 0:
-        time.sleep(pause_seconds)
-        left_seconds -= pause_seconds
-        pause_seconds = min(2 * pause_seconds, 0.005)
 
 
 class Channel:
@@ -104,6 +83,8 @@ class Channel:
         self._socket = socket
         self._lock = threading.Lock()
         self._profiles: dict[Profile, bytes] = {}
+        self._files: list[int] = []
+        """The descriptors that came with the last answer."""
         self.ready = self._answer()
 
     def start(
@@ -133,10 +114,19 @@ class Channel:
         with self._lock:
             self._ask([b"temporary", os.fsencode(folder)], ())
 
-    def settled(self, pid: int) -> bool:
-        """Is nothing left in the workspace of what was put there for a command that has ended?"""
+    def new_socket(self, family: int, kind: int, port: int = 0) -> "socket.socket":
+        """A socket in the network of this cell; with a port it is bound to that on loopback, and listens. OSError."""
+        import socket  # few sessions need one
+
         with self._lock:
-            return self._ask([b"settle", b"%d" % pid], ())[1:] != [b"wait"]
+            self._ask([b"socket", *(b"%d" % number for number in (family, kind, port))], ())
+            (descriptor,) = self._files
+        return socket.socket(fileno=descriptor)
+
+    def listeners(self) -> list[bytes]:
+        """Where something listens in the network of this cell, as the kernel writes addresses."""
+        with self._lock:
+            return self._ask([b"ports"], ())[1].split()
 
     def close(self) -> None:
         self._socket.close()
@@ -145,12 +135,20 @@ class Channel:
         name = self._profiles.get(profile)
         if name is None:
             name = b"%d" % len(self._profiles)
-            first = (profile.writable, profile.kept, profile.masked)
-            paths = [os.fsencode(path) for group in (*first, profile.shown) for path in group]
-            counts = (b"%d" % len(group) for group in first)
+            groups = (
+                profile.writable,
+                profile.kept,
+                profile.masked,
+                profile.shown,
+                profile.hidden,
+                [path for pair in profile.layers for path in pair],
+                [path for pair in profile.caches for path in pair],
+                [path for pair in profile.replaced for path in pair],
+            )
+            paths = [os.fsencode(path) for group in groups for path in group]
             if any(b"\0" in path for path in paths):
                 raise OSError(errno.EINVAL, "A path of the profile holds what none can.")
-            self._ask([b"profile", name, *counts, *paths], ())
+            self._ask([b"profile", name, *(b"%d" % len(group) for group in groups), *paths], ())
             self._profiles[profile] = name
         return name
 
@@ -166,7 +164,8 @@ class Channel:
             raise BrokenPipeError(errno.EPIPE, "The spawner has ended.") from error
 
     def _answer(self) -> list[bytes]:
-        said = (packets.receive(self._socket)[0] or b"").split(b"\0", 2)
+        data, self._files = packets.receive(self._socket)
+        said = (data or b"").split(b"\0", 2)
         if said[0] == b"error":
             number = int(said[1])
             raise OSError(number, os.strerror(number), os.fsdecode(said[2]) or None)
@@ -227,7 +226,7 @@ def _new_cell(kind: Kind) -> Channel:
         try:
             ours.settimeout(_ANSWER_SECONDS)
             flags = (b"%d" % flag for flag in (kind.network, kind.unix_sockets, kind.loopback))
-            data = b"\0".join([kind.way.encode(), *flags, os.fsencode(kind.proxy)])
+            data = b"\0".join([kind.way.encode(), *flags])
             packets.send(_state.socket, data, [theirs.fileno()])
         except OSError:
             ours.close()
@@ -281,6 +280,13 @@ def forget(channel: Channel) -> None:
         for kind in [kind for kind, one in _state.cells.items() if one is channel]:
             del _state.cells[kind]
         channel.close()
+
+
+def end_machine(machine: str) -> None:
+    """Close the cells of a session, which end with all that they started."""
+    with _state.lock:
+        for channel in [channel for kind, channel in _state.cells.items() if kind.machine == machine]:
+            forget(channel)
 
 
 def close() -> None:

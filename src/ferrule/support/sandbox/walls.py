@@ -17,3 +17,5 @@ class Walls(NamedTuple):
     """Is TCP Landlock's business too?"""
     host: bytes
     """Where the machine's own files lie."""
+    open: bool = False
+    """Does another program, which the commands are, put up the walls? They then only share a network."""

@@ -274,10 +274,7 @@ def _listing(folder: Folder, args: ReadArgs) -> Listing:
                 code="is-folder",
                 path=folder.path,
             )
-        from ferrule.support.sandbox.absent import is_placeholder  # only folders need it
-
-        seen = [entry for entry in entries if not is_placeholder(entry)]
-        names = sorted(f"{entry.name}/" if entry.is_dir() else entry.name for entry in seen)
+        names = sorted(f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries)
         return Listing(folder.path, tuple(names))
 
 

@@ -12,7 +12,6 @@ from ferrule.core.tool import Context, Tool
 from ferrule.support import ripgrep
 from ferrule.support.beneath import Folder, describe
 from ferrule.support.globs import BadGlob, matcher
-from ferrule.support.sandbox.absent import is_placeholder
 from ferrule.support.threads import Threads
 from ferrule.tools.search.program import rg
 from ferrule.workspace.paths import Jail, Place
@@ -136,8 +135,6 @@ class _Walk:
                 if self._visited >= MOST:
                     break
                 self._visited += 1
-                if is_placeholder(entry):
-                    continue
                 if self._wants(above + entry.name) and (listed := _listed(above, entry)) is not None:
                     found.append(listed)
         if self._seen is not None:

@@ -1,0 +1,223 @@
+"""What the commands of one session share: a network with its loopback, and a private folder for /tmp.
+
+The network is that of a cell. The engine asks the cell for sockets in it: with those it serves the proxy and the
+resolver there, connects to what commands listen on, and forwards ports to the user.
+"""
+
+import asyncio
+import contextlib
+import secrets
+import socket
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ferrule.support.sandbox import spawner, variables
+from ferrule.support.sandbox.proxy import Proxy
+from ferrule.support.sandbox.resolver import PORT as NAMES_PORT
+from ferrule.support.sandbox.resolver import Names, Resolver
+
+_OWN_PORTS = frozenset({variables.PORT, NAMES_PORT})
+_CONNECT_SECONDS = 10.0
+_CHUNK_BYTES = 1 << 16
+_MOST_FORWARDED = 32
+KNOWN_SERVICES = frozenset(
+    {
+        1025, 1080, 1433, 1434, 1521, 1883, 2049, 2181, 2375, 2376, 2377, 2379, 2380, 3306, 3389, 4222, 4369, 5432,
+        5433, 5601, 5671, 5672, 5984, 6333, 6334, 6379, 6380, 6443, 7000, 7199, 7473, 7474, 7687, 7860, 8086, 8123,
+        8200, 8300, 8301, 8302, 8500, 8529, 8600, 8983, 9042, 9092, 9093, 9160, 9200, 9300, 9411, 9600, 10250, 10255,
+        11210, 11211, 11434, 15672, 16379, 19530, 26257, 27017, 27018, 27019, 28015, 29015, 33060, 50051, 61613, 61616,
+    }
+)  # fmt: skip
+"""Ports of databases, caches, queues, model servers and container engines: programs outside trust who answers there."""
+_LEAST_PORT = 1024
+_LOOPBACK_6 = bytes(12) + (1).to_bytes(4, sys.byteorder)
+
+
+class Listener(NamedTuple):
+    """Where a command of the session listens."""
+
+    host: str
+    """127.0.0.1 or ::1, also for one that listens on every address."""
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Machine:
+    """The network of one session's commands. It exists from the first command on, and ends with the session."""
+
+    def __init__(self) -> None:
+        self.name = secrets.token_hex(8)
+        self.names = Names()
+        self.proxy = Proxy(())
+        self.allowed: list[str] = []
+        """Hosts that the user allowed in the session."""
+        self.forwarded: dict[int, _Both] = {}
+        """The ports of the user's own loopback that lead to those of the session."""
+        self._kind: spawner.Kind | None = None
+        self._channel: spawner.Channel | None = None
+        self._resolver: Resolver | None = None
+        self._carried: set[asyncio.Task[None]] = set()
+
+    async def start(self, kind: spawner.Kind, hosts: tuple[str, ...]) -> None:
+        """Serve the proxy and the resolver in the network of a cell, once; again where it is a new one. OSError."""
+        channel = spawner.cell(kind)
+        self._kind = kind
+        if channel is self._channel:
+            return
+        await self._stop_serving()
+        self.proxy = Proxy((*hosts, *self.allowed))
+        await self.proxy.serve(channel.new_socket(socket.AF_INET, socket.SOCK_STREAM, variables.PORT))
+        with contextlib.suppress(OSError):  # a kernel that keeps low ports from us: then names simply fail
+            listener = channel.new_socket(socket.AF_INET, socket.SOCK_DGRAM, NAMES_PORT)
+            self._resolver = Resolver(listener, self.names.add)
+        self._channel = channel
+
+    def allow(self, host: str) -> None:
+        """The user lets the session's commands reach this host. Raises ValueError for what is none."""
+        self.proxy.allow(host)
+        self.allowed.append(host)
+
+    def listeners(self) -> list[Listener]:
+        """Where commands listen now; not what the engine itself serves there."""
+        if self._channel is None:
+            return []
+        try:
+            rows = self._channel.listeners()
+        except OSError:  # the cell has ended, and with it all that listened
+            return []
+        found = {listener for row in rows if (listener := _listener(row)) and listener.port not in _OWN_PORTS}
+        return sorted(found, key=lambda one: (one.port, one.host))
+
+    def listens(self, port: int) -> bool:
+        """Does a command of the session listen there?"""
+        return any(one.port == port for one in self.listeners())
+
+    async def connect(self, port: int) -> socket.socket:
+        """A connection to what a command of the session listens on. Raises OSError."""
+        wanted = [one for one in self.listeners() if one.port == port]
+        if self._channel is None or not wanted:
+            raise ConnectionRefusedError(f"No command of this session listens on port {port}.")
+        hosts = dict.fromkeys((wanted[0].host, "127.0.0.1", "::1"))
+        for last, host in enumerate(hosts, 1 - len(hosts)):
+            made = self._channel.new_socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+            try:
+                async with asyncio.timeout(_CONNECT_SECONDS):
+                    await asyncio.get_running_loop().sock_connect(made, (host, port))
+            except BaseException as error:
+                made.close()
+                if last == 0 or not isinstance(error, OSError):
+                    raise
+            else:
+                return made
+        raise AssertionError
+
+    async def forward(self, port: int) -> str:
+        """Have the user reach a port of the session on 127.0.0.1 and ::1. Gives why not, or nothing."""
+        if port in self.forwarded:
+            return ""
+        if len(self.forwarded) >= _MOST_FORWARDED:
+            return f"{_MOST_FORWARDED} ports are forwarded already."
+        taken: list[socket.socket] = []
+        try:
+            for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+                one = socket.socket(family, socket.SOCK_STREAM)
+                taken.append(one)
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    one.bind((host, port))
+                    one.listen(64)
+                    one.setblocking(False)
+                except OSError:
+                    if family == socket.AF_INET:
+                        raise
+                    taken.remove(one)  # a machine without IPv6
+                    one.close()
+        except OSError as error:
+            for one in taken:
+                one.close()
+            return f"Port {port} is not free outside: {error.strerror or error}."
+        servers = [await asyncio.start_server(self._carry(port), sock=one) for one in taken]
+        self.forwarded[port] = _Both(servers)
+        return ""
+
+    def forwards_by_itself(self, port: int) -> bool:
+        """May a port be forwarded without being asked for? Not those of services that programs outside trust."""
+        return port >= _LEAST_PORT and port not in KNOWN_SERVICES
+
+    def stop_forwards(self) -> None:
+        """Close the forwards of ports on which nothing listens any more."""
+        ports = {one.port for one in self.listeners()}
+        for port in [port for port in self.forwarded if port not in ports]:
+            self.forwarded.pop(port).close()
+
+    async def close(self) -> None:
+        for server in self.forwarded.values():
+            server.close()
+        self.forwarded.clear()
+        for task in self._carried:
+            task.cancel()
+        await asyncio.gather(*self._carried, return_exceptions=True)
+        await self._stop_serving()
+        spawner.end_machine(self.name)
+
+    async def _stop_serving(self) -> None:
+        await self.proxy.close()
+        if self._resolver is not None:
+            self._resolver.close()
+            self._resolver = None
+        self._channel = None
+
+    def _carry(self, port: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]:
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.ensure_future(self._carried_to(port, reader, writer))
+            self._carried.add(task)
+            task.add_done_callback(self._carried.discard)
+
+        return accept
+
+    async def _carried_to(self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            far_reader, far_writer = await asyncio.open_connection(sock=await self.connect(port))
+        except (OSError, TimeoutError):
+            writer.close()
+            return
+        try:
+            await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+        except OSError:
+            pass  # one of the two is gone
+        finally:
+            writer.close()
+            far_writer.close()
+
+
+class _Both:
+    """The servers of one port, closed together."""
+
+    def __init__(self, servers: list[asyncio.Server]) -> None:
+        self._servers = servers
+
+    def close(self) -> None:
+        for server in self._servers:
+            server.close()
+
+
+async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    while data := await source.read(_CHUNK_BYTES):
+        sink.write(data)
+        await sink.drain()
+    if sink.can_write_eof():
+        sink.write_eof()
+
+
+def _listener(row: bytes) -> Listener | None:
+    """From the kernel's own form: an address in hexadecimal, each 4 bytes in this machine's order, and a port."""
+    address, _, port = row.partition(b":")
+    try:
+        number = int(port, 16)
+        raw = bytes.fromhex(address.decode())
+    except ValueError:
+        return None
+    return Listener("::1" if raw == _LOOPBACK_6 else "127.0.0.1", number)

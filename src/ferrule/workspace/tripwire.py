@@ -1,0 +1,252 @@
+"""Protected paths that commands bring into being or change are set aside, so that nothing outside obeys them.
+
+What exists is protected by mounts. What does not exist cannot be: a mount needs something to lie on, and that would be
+a phantom in the user's real folder. So the state before a command is compared with the state while it runs, by the
+kernel's notices, and when it has ended. Nothing is lost: what is set aside is moved into a folder of the engine's
+state, and the reply says where it is.
+
+Git's settings are compared by key: a change of keys that run nothing stays.
+"""
+
+import contextlib
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from ferrule.support.git_config import harmful_keys
+from ferrule.support.inotify import Watch
+from ferrule.workspace.guarded import Guard
+
+_CONFIGS = ("config", "config.worktree")
+_MOST_BYTES = 1 << 20
+_SAMPLE = ".sample"
+_MOST_TIMES = 3
+"""A command that plants so often is not to be waited for."""
+
+
+class Aside(NamedTuple):
+    """Something that was set aside."""
+
+    path: str
+    """Where it was."""
+    kept_at: str
+    """Where it is now."""
+    why: str
+
+    def __str__(self) -> str:
+        return f"A command {self.why} {self.path}, which other programs would obey. It was set aside as {self.kept_at}."
+
+
+class Tripwire:
+    """Compares protected paths before, while and after commands run."""
+
+    def __init__(self, guard: Guard, folder: str, names: Sequence[str]) -> None:
+        """`names` are protected below every writable folder; `folder` is where things are set aside."""
+        self._guard = guard
+        self._folder = folder
+        self._names = tuple(name for name in names if not name.startswith(".git/"))
+        self._absent: set[str] = set()
+        self._configs: dict[str, bytes | None] = {}
+        self._repositories: set[str] = set()
+        self._running = 0
+        self._watch: Watch | None = None
+        self._found: list[Aside] = []
+        self.alarm: Callable[[], None] = lambda: None
+        """Called when running commands plant again and again."""
+        self._times = 0
+
+    def begin(self, roots: Iterable[str], protected: Iterable[str]) -> None:
+        """A command is about to start. `protected` are the protected paths that were found below the roots."""
+        roots = tuple(roots)
+        if self._running == 0:
+            self._absent = {path for root in roots for path in self._candidates(root) if not os.path.lexists(path)}
+            self._configs.clear()
+            self._repositories.clear()
+        self._add(repositories(protected))
+        self._running += 1
+        if self._watch is None:
+            with contextlib.suppress(OSError, RuntimeError):  # no notices here: the look at the end decides
+                self._watch = Watch(self._heard)
+        if self._watch is not None:
+            self._watch.add(roots)
+            self._watch.add(self._repositories)
+            self._watch.add({os.path.dirname(path) for path in self._absent})
+
+    def end(self, protected: Iterable[str]) -> None:
+        """A command has ended; `protected` are the protected paths that are there now."""
+        self._look()
+        for folder in repositories(protected) - self._repositories:
+            self._judge_new(folder)
+            self._add({folder})
+        self._running -= 1
+        if self._running <= 0:
+            self._running = self._times = 0
+            self.close()
+
+    def take(self) -> list[Aside]:
+        """What was set aside since this was last asked."""
+        taken, self._found = self._found, []
+        return taken
+
+    def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+
+    def _candidates(self, root: str) -> Iterable[str]:
+        return (os.path.join(root, name) for name in self._names)
+
+    def _add(self, folders: set[str]) -> None:
+        for folder in folders - self._repositories:
+            self._repositories.add(folder)
+            for name in _CONFIGS:
+                self._configs[os.path.join(folder, name)] = _bytes(os.path.join(folder, name))
+            others = (os.path.join(folder, name) for name in ("hooks", "commondir"))
+            self._absent |= {path for path in others if not os.path.lexists(path)}
+
+    def _heard(self, names: set[str]) -> None:
+        wanted = {os.path.basename(path) for path in (*self._absent, *self._configs)}
+        if names & wanted or "" in names:
+            before = len(self._found)
+            self._look()
+            self._times += len(self._found) > before
+            if self._times >= _MOST_TIMES:
+                self.alarm()
+
+    def _look(self) -> None:
+        for path in sorted(self._absent):
+            if not os.path.lexists(path):
+                continue
+            if os.path.basename(path) == "hooks":
+                self._judge_hooks(path)
+            else:
+                self._set_aside(path, "made")
+        for path, before in list(self._configs.items()):
+            now = _bytes(path)
+            if now is None or now == before:
+                continue
+            if harmful_keys(before or b"", now):
+                self._restore(path, before, now)
+            else:
+                self._configs[path] = now
+
+    def _judge_new(self, folder: str) -> None:
+        """A repository that a command has made: what git writes there by itself stays."""
+        for name in _CONFIGS:
+            path = os.path.join(folder, name)
+            now = _bytes(path)
+            if now is not None and harmful_keys(b"", now):
+                self._restore(path, None, now)
+        if os.path.lexists(os.path.join(folder, "hooks")):
+            self._judge_hooks(os.path.join(folder, "hooks"))
+        if os.path.lexists(os.path.join(folder, "commondir")):
+            self._set_aside(os.path.join(folder, "commondir"), "made")
+
+    def _judge_hooks(self, path: str) -> None:
+        """Samples run nothing; everything else is a hook."""
+        try:
+            mode = os.lstat(path).st_mode
+            entries = os.listdir(path) if stat.S_ISDIR(mode) else []
+        except OSError:
+            return
+        if not stat.S_ISDIR(mode):
+            self._set_aside(path, "made")
+        for name in entries:
+            if not name.endswith(_SAMPLE):
+                self._set_aside(os.path.join(path, name), "made")
+
+    def _set_aside(self, path: str, why: str) -> None:
+        """Move something away, but for what the session itself wrote there with the user's leave."""
+        if path in self._guard.written:
+            return
+        if any(each.startswith(path + os.sep) for each in self._guard.written) and not os.path.islink(path):
+            with contextlib.suppress(OSError):
+                for name in os.listdir(path):
+                    self._set_aside(os.path.join(path, name), why)
+            return
+        kept = self._place(path)
+        with _parent(path) as folder:
+            try:
+                if folder < 0:
+                    return  # a link leads elsewhere: what is there is not the command's
+                try:
+                    os.rename(os.path.basename(path), kept, src_dir_fd=folder)
+                except OSError:
+                    shutil.move(path, kept)  # another file system
+            except OSError:
+                return  # gone again, or not to be moved: the next look tries once more
+        self._found.append(Aside(path, kept, why))
+
+    def _restore(self, path: str, before: bytes | None, now: bytes) -> None:
+        kept = self._place(path)
+        with open(kept, "wb") as file:
+            file.write(now)
+        name = os.path.basename(path)
+        temporary = f"{name}.{secrets.token_hex(4)}.lock"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with _parent(path) as folder, contextlib.suppress(OSError):
+            if folder < 0:
+                return
+            with os.fdopen(os.open(temporary, flags, 0o644, dir_fd=folder), "wb") as file:
+                file.write(before if before is not None else _empty_config(now))
+            os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            self._found.append(Aside(path, kept, "changed" if before is not None else "made"))
+
+    def _place(self, path: str) -> str:
+        folder = os.path.join(self._folder, secrets.token_hex(6))
+        os.makedirs(folder, 0o700)
+        return os.path.join(folder, os.path.basename(path))
+
+
+def repositories(protected: Iterable[str]) -> set[str]:
+    """The folders of git's own data, by the protected paths in them."""
+    folders = {os.path.dirname(path) for path in protected if os.path.basename(path) in _CONFIGS}
+    return {folder for folder in folders if os.path.isdir(os.path.join(folder, "objects"))}
+
+
+def _bytes(path: str) -> bytes | None:
+    """The contents of a settings file; nothing where there is none. A link counts as harmful contents."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return b"\0"  # whatever it is, it is no settings file that git wrote
+    try:
+        data = os.read(descriptor, _MOST_BYTES)
+        return data if len(data) < _MOST_BYTES and stat.S_ISREG(os.fstat(descriptor).st_mode) else b"\0"
+    except OSError:
+        return b"\0"
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _parent(path: str) -> Iterator[int]:
+    """The folder of a path, open; -1 where a link is on the way, which a command may have put there."""
+    folder = os.path.dirname(path)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        yield -1
+        return
+    usable = -1
+    try:
+        # The open folder is the one that the path means without links, or the path has one.
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.realpath(folder) == folder and os.path.samestat(os.fstat(descriptor), os.lstat(folder)):
+                usable = descriptor
+        yield usable
+    finally:
+        os.close(descriptor)
+
+
+def _empty_config(now: bytes) -> bytes:
+    """What a new repository gets in the place of settings that run something."""
+    is_bare = b"bare = true" in now
+    return b"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = %s\n" % (
+        b"true" if is_bare else b"false"
+    )
