@@ -114,7 +114,8 @@ class Introducing:
                 most_bytes=int(web.most_mb * (1 << 20)),
                 hops=web.hops,
                 cache_seconds=web.cache_seconds,
-            )
+            ),
+            inside=self._parts.services.inside,
         )
 
     def _language_servers(self) -> object:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ferrule.output.store import Store
+    from ferrule.support.web.reach import Inside
     from ferrule.workspace.confinement import Confinement
     from ferrule.workspace.guidance import Guidance
     from ferrule.workspace.journal import Journal
@@ -138,6 +139,10 @@ class Services:
     def confinement(self) -> "Confinement":
         made: Confinement = self._one("Confinement")
         return made
+
+    def inside(self) -> "Inside | None":
+        """The network that the session's commands share; None where none has run."""
+        return self.confinement().inside() if "Confinement" in self._made else None
 
     def _make_confinement(self) -> object:
         from ferrule.workspace.confinement import Confinement, Wishes  # for sessions that run commands

@@ -70,6 +70,8 @@ class Sandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Folders beside the workspace that they may write."""
     masked: tuple[str, ...] = ()
     """More files and folders whose contents they cannot read."""
+    forward: Literal["auto", "on", "off"] = "auto"
+    """Are ports that background commands listen on forwarded to the user's 127.0.0.1? By default in the chat only."""
 
 
 class Permissions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

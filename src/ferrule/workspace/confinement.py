@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ferrule.support.sandbox.machine import Listener, Machine
     from ferrule.support.sandbox.proxy import Proxy
     from ferrule.support.sandbox.spawner import Kind
+    from ferrule.support.web.reach import Inside
 
 _TMP = "/tmp"  # noqa: S108 - the name under which commands have their own
 _OF_MOUNTS = ("namespaces", "bubblewrap")
@@ -125,6 +126,8 @@ class Confinement:
         self._view: HomeView | None = None
         self._incomplete = False
         self._told = False
+        self.is_watched = False
+        """Does a person sit before it, as in the chat?"""
         self._reported: set[int] = set()
         """The ports that the model was told of."""
 
@@ -234,6 +237,14 @@ class Confinement:
             "hidden from commands. Name them in sandbox.masked."
         )
 
+    def inside(self) -> "Inside | None":
+        """The network that commands share, for who fetches pages; None where none has run, or it is the machine's."""
+        if self._machine is None or self._wishes.network:
+            return None
+        from ferrule.support.web.reach import Inside  # who fetches has loaded it
+
+        return Inside(self._machine.listens, self._machine.connect)
+
     def listening(self) -> "list[Listener]":
         """Where commands listen now that the model was not told of."""
         if self._machine is None or self._wishes.network:
@@ -242,6 +253,15 @@ class Confinement:
         fresh = [one for one in now if one.port not in self._reported]
         self._reported = {one.port for one in now}
         return fresh
+
+    async def forward(self, port: int, by_itself: Literal["auto", "on", "off"]) -> bool:
+        """Have the user reach a port of the session's network on their own loopback, where that is wanted and safe."""
+        wanted = by_itself == "on" or (by_itself == "auto" and self.is_watched)
+        machine = self.machine
+        machine.stop_forwards()
+        if not wanted or not machine.forwards_by_itself(port):
+            return False
+        return not await machine.forward(port)
 
     def denied(self, output: str, exit_code: int) -> str:
         """What the sandbox seems to have stopped, as a sentence; empty where a command ended for its own reasons."""

@@ -4,7 +4,8 @@ Hosts of this machine or of its own network are reached only where the user has 
 inside spoils the others: a name is not half trustworthy.
 """
 
-from collections.abc import Sequence
+import socket
+from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import ip_address
 from itertools import zip_longest
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from ferrule.support.sandbox.proxy import Resolver
 from ferrule.support.web.address import Url, upgraded
 from ferrule.support.web.errors import WebError
 
+_LOOPBACKS = frozenset({"127.0.0.1", "::1"})
 _MOST_ADDRESSES = 64
 _TRIED = 6
 _INNER_NAMES = (
@@ -33,6 +35,15 @@ _OTHER_PORTS = frozenset(
 )
 
 
+class Inside(NamedTuple):
+    """The network of the session's commands, as far as pages go."""
+
+    listens: Callable[[int], bool]
+    """Does a command of the session listen on this port?"""
+    connect: Callable[[int], Awaitable[socket.socket]]
+    """A connection to it. Raises OSError."""
+
+
 class Way(NamedTuple):
     """A page, and the judged addresses at which it may be had."""
 
@@ -41,22 +52,40 @@ class Way(NamedTuple):
     """The best first; none where a proxy looks the name up."""
     is_private: bool
     """Has the user named this host as one of their own network?"""
+    inside: Inside | None = None
+    """Where it is a command of the session that answers."""
 
 
 class Reach:
     """What may be reached. Raises WebError for a list of hosts that nobody can mean."""
 
-    def __init__(self, private_hosts: Sequence[str], resolver: Resolver, *, is_proxied: bool) -> None:
+    def __init__(
+        self,
+        private_hosts: Sequence[str],
+        resolver: Resolver,
+        *,
+        is_proxied: bool,
+        inside: Callable[[], Inside | None] = lambda: None,
+    ) -> None:
+        """`inside` gives the network of the session's commands, where there is one."""
         try:
             self._entries = entries(private_hosts)
         except Bad as error:
             raise WebError(f"The setting web.private_hosts cannot be used: {error}", "bad-address") from error
         self._resolver = resolver
         self._is_proxied = is_proxied
+        self._inside = inside
 
     def is_private(self, where: Target, own: Target | None = None) -> bool:
-        """Has the user named this host and this port as their own?"""
-        return where == own or any(entry.covers(where) for entry in self._entries)
+        """Has the user named this host and this port as their own, or is it a command of the session?"""
+        return where == own or any(entry.covers(where) for entry in self._entries) or self.inside(where) is not None
+
+    def inside(self, where: Target) -> Inside | None:
+        """The network in which a command of the session listens there; None where none does."""
+        if where.host != "localhost" and (where.address is None or str(where.address) not in _LOOPBACKS):
+            return None
+        inside = self._inside()
+        return inside if inside is not None and inside.listens(where.port) else None
 
     def settled(self, url: Url) -> Url:
         """The address as it is asked for: public hosts are asked over https."""
@@ -68,6 +97,8 @@ class Reach:
         A name that is in `known` is not looked up: a second answer could be another one. Raises WebError.
         """
         where = url.target
+        if (inside := self.inside(where)) is not None:
+            return Way(url, (), is_private=True, inside=inside)
         private = self.is_private(where, own)
         if not private and where.port in _OTHER_PORTS:
             raise WebError(f"{url} is not fetched: port {where.port} is for other services.", "bad-address")
@@ -85,7 +116,7 @@ class Reach:
 
     def judge_literal(self, url: Url, own: Target | None = None) -> None:
         """Raises WebError for an address in the place of a name that leads inside. Nothing is looked up."""
-        if url.target.address is not None:
+        if url.target.address is not None and self.inside(url.target) is None:
             _judge(url, (url.target.address,), private=self.is_private(url.target, own))
 
     async def _looked_up(self, where: Target) -> tuple[Address, ...]:
@@ -120,11 +151,16 @@ def _first(addresses: Sequence[Address], *, private: bool) -> str:
 
 def _inside(url: Url, why: str, *, can_be_named: bool) -> WebError:
     entry = url.target.host if url.target.port in PORTS else str(url.target)
+    own = "No command of this session listens there. " if _is_loopback(url) else ""
     return WebError(
         f"{url.authority} is not fetched from, because {why}.",
         "private-address",
-        remedy=f'Where it is meant, the user can add "{entry}" to web.private_hosts.' * can_be_named,
+        remedy=f'{own}Where it is meant, the user can add "{entry}" to web.private_hosts.' if can_be_named else "",
     )
+
+
+def _is_loopback(url: Url) -> bool:
+    return url.target.host == "localhost" or str(url.target.address) in _LOOPBACKS
 
 
 def _is_inner(host: str) -> bool:

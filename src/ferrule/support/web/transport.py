@@ -135,6 +135,9 @@ class _Roads(httpcore2.AsyncNetworkBackend):
     ) -> httpcore2.AsyncNetworkStream:
         where = self._way.url.target
         assert (host, port) == (where.host, where.port)
+        if self._way.inside is not None:
+            reader, writer = await asyncio.open_connection(sock=await self._way.inside.connect(port))
+            return _Counted(_Stream(reader, writer), self._meter)
         if self._proxy is not None:
             with _between(self._proxy, self._meter):
                 return await self._tunnelled(self._proxy, where, timeout)
@@ -162,6 +165,39 @@ class _Roads(httpcore2.AsyncNetworkBackend):
 
     async def _open(self, host: str, port: int, seconds: float | None) -> "_Counted":
         return _Counted(await self._inner.connect_tcp(host, port, timeout=seconds), self._meter)
+
+
+class _Stream(httpcore2.AsyncNetworkStream):
+    """A connection to a command of the session, whose socket is there already."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - as above
+        async with asyncio.timeout(timeout):
+            return await self._reader.read(max_bytes)
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as above
+        self._writer.write(buffer)
+        async with asyncio.timeout(timeout):
+            await self._writer.drain()
+
+    async def aclose(self) -> None:
+        self._writer.close()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - as above
+    ) -> "_Stream":
+        async with asyncio.timeout(timeout):
+            await self._writer.start_tls(ssl_context, server_hostname=server_hostname)
+        return self
+
+    def get_extra_info(self, info: str) -> Any:
+        return None if info == "ssl_object" else self._writer.get_extra_info(info)
 
 
 class _Counted(httpcore2.AsyncNetworkStream):

@@ -16,7 +16,7 @@ from ferrule.support.web.hops import Journey, Landed, Roads, Terms
 from ferrule.support.web.memory import Memory
 from ferrule.support.web.names import looked_up
 from ferrule.support.web.proxy import proxy
-from ferrule.support.web.reach import Reach, Way
+from ferrule.support.web.reach import Inside, Reach, Way
 from ferrule.support.web.robots import HOPS, MOST_BYTES, Robots
 from ferrule.support.web.slots import Sharing, Slots
 
@@ -43,13 +43,15 @@ class Web:
         transport: "Callable[..., httpx2.AsyncBaseTransport] | None" = None,
         clock: Callable[[], float] = time.monotonic,
         tls: "ssl.SSLContext | None" = None,
+        inside: Callable[[], Inside | None] = lambda: None,
     ) -> None:
-        """`transport` is called with a `Way` and makes what asks there; it stands in for connections in tests."""
+        """`inside` gives the network of the session's commands. `transport` is called with a `Way` and makes what asks there; it stands in for connections in tests."""
         self._allowances = allowances
         self._resolver = resolver
         self._transport = transport
         self._clock = clock
         self._tls = tls
+        self._inside = inside
         self._memory = Memory(allowances.cache_seconds, clock)
         self._robots = Robots(clock)
         self._sharing: Sharing[Got | Redirected] = Sharing()
@@ -71,8 +73,10 @@ class Web:
         With `across`, redirects to other hosts are followed; else they are what comes back. With `fresh`, it is fetched
         even where it is remembered. `limit_said` names the limit where `seconds` are not those of the settings.
         """
-        wanted = self._roads().reach.settled(parsed(url))
+        reach = self._roads().reach
+        wanted = reach.settled(parsed(url))
         key = (wanted, across)
+        fresh = fresh or reach.inside(wanted.target) is not None  # what a session builds changes from call to call
         if not fresh and (found := self._memory.get(key)) is not None:
             return found._replace(url=url)
         limit_seconds = self._allowances.seconds if seconds is None else seconds
@@ -87,7 +91,7 @@ class Web:
             page = await self._fetch(
                 wanted, terms, limit_seconds, with_robots=self._allowances.robots, limit_said=limit_said
             )
-            if isinstance(page, Got):
+            if isinstance(page, Got) and reach.inside(wanted.target) is None:
                 self._memory.put(key, page)
             return page
 
@@ -193,7 +197,12 @@ class Web:
         if self._made is None:
             way_between = proxy(self._allowances.proxy)
             self._made = Roads(
-                reach=Reach(self._allowances.private_hosts, self._resolver, is_proxied=way_between is not None),
+                reach=Reach(
+                    self._allowances.private_hosts,
+                    self._resolver,
+                    is_proxied=way_between is not None,
+                    inside=self._inside,
+                ),
                 line=self._transport or functools.partial(_line(), tls=self._context, proxy=way_between),
                 slots=Slots(),
                 user_agent=self._allowances.user_agent or _user_agent(),

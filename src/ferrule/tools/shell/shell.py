@@ -17,6 +17,7 @@ from ferrule.support.tasks import Tasks
 from ferrule.tools.shell.carry import start_folder
 from ferrule.tools.shell.detach import detach
 from ferrule.tools.shell.offer import offered
+from ferrule.tools.shell.ports import told_ports
 from ferrule.tools.shell.starting import Begun, begin, check_room, leave, seen
 
 
@@ -117,6 +118,10 @@ class Shell(Tool[ShellArgs, Ran | Left]):
             await begun.abandon()
             raise
         if why == "ended":
+            begun.close()
+            return _ran(begun, args, ctx, took=time.perf_counter() - begun_at)
+        await told_ports(begun, ctx)
+        if begun.running.ended:
             begun.close()
             return _ran(begun, args, ctx, took=time.perf_counter() - begun_at)
         task = leave(begun, ctx, args.description)
