@@ -37,6 +37,7 @@ class Services:
         """The folders that the session began with."""
         self.is_held: Callable[[], bool] = bool
         """Is nothing to be written now, because the session plans?"""
+        jail.own_tmp = self.own_tmp
         self._lock = threading.RLock()  # taken again by a factory that needs another service
         # By name: asking for a service must not load its type.
         self._made: dict[str, Any] = {
@@ -139,6 +140,11 @@ class Services:
     def confinement(self) -> "Confinement":
         made: Confinement = self._one("Confinement")
         return made
+
+    def own_tmp(self) -> str:
+        """The folder that commands have as /tmp; nothing where that is the machine's."""
+        confinement = self.confinement()
+        return confinement.temporary() if confinement.has_own_tmp else ""
 
     def inside(self) -> "Inside | None":
         """The network that the session's commands share; None where none has run."""

@@ -91,7 +91,7 @@ class Gate:
                 (self._guard.check_read if access.mode == "read" else self._guard.check_write)(path)
             if access.mode == "read":
                 continue
-            if any(within(access.key, one) for one in self._own):
+            if any(within(access.key, one) for one in self._own) and not self._jail.in_own_tmp(access.key):
                 raise ToolFailure(
                     f"Refusing to write {os.path.basename(access.key)}: it belongs to Ferrule itself. "
                     "Ask the user to change it by hand.",

@@ -272,7 +272,7 @@ class Policy:
         return Scene(roots, secret=self._guard.secret, protected=self._guard.protected, unasked=self._among_notes)
 
     def _at_home(self, path: str) -> bool:
-        return any(within(path, folder) for folder in (*self._home, *self._opened))
+        return self._jail.in_own_tmp(path) or any(within(path, folder) for folder in (*self._home, *self._opened))
 
     def _free(self, access: Access) -> bool:
         """Does it need no question by itself? Reads inside the workspace do not; what changes something does."""

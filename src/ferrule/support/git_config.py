@@ -43,6 +43,42 @@ def harmful_keys(before: bytes, now: bytes) -> list[str]:
     return sorted({key for key, value in changed if not _HARMLESS.fullmatch(key) or _RUNS.search(value)})
 
 
+def without(before: bytes, now: bytes, keys: list[str]) -> bytes:
+    """The new settings with these keys as they were before; the old ones where git cannot do that."""
+    git = program("git")
+    old = _entries(before)
+    if git is None or old is None or "?" in keys:
+        return before
+    with tempfile.NamedTemporaryFile(prefix="ferrule-", suffix=".config") as file:
+        file.write(now)
+        file.flush()
+        for key in keys:
+            rows = [["--unset-all", key], *(["--add", key, value] for name, value in old if name == key)]
+            for row in rows:
+                if _git(git, file.name, *row) is None:
+                    return before
+        with open(file.name, "rb") as changed:  # git has put another file there
+            kept = changed.read()
+    return kept if not harmful_keys(before, kept) else before
+
+
+def _git(git: str, path: str, *words: str) -> bytes | None:
+    """What `git config` says of one file; None where it fails. It reads no other settings and runs nothing."""
+    try:
+        ran = subprocess.run(
+            [git, "config", "--file", path, *words],
+            cwd=os.sep,
+            env={"PATH": os.defpath, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "HOME": os.devnull},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired, ValueError):
+        return None
+    return ran.stdout if ran.returncode == 0 else None
+
+
 def _entries(data: bytes) -> set[tuple[str, str]] | None:
     """All keys with their values, as git reads them; None where it does not."""
     if not data.strip():
@@ -53,24 +89,8 @@ def _entries(data: bytes) -> set[tuple[str, str]] | None:
     with tempfile.NamedTemporaryFile(prefix="ferrule-", suffix=".config") as file:
         file.write(data)
         file.flush()
-        try:
-            ran = subprocess.run(
-                [git, "config", "--file", file.name, "--no-includes", "--list", "-z"],
-                cwd=os.sep,
-                env={
-                    "PATH": os.defpath,
-                    "GIT_CONFIG_NOSYSTEM": "1",
-                    "GIT_CONFIG_GLOBAL": os.devnull,
-                    "HOME": os.devnull,
-                },
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_SECONDS,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-    if ran.returncode:
+        said = _git(git, file.name, "--no-includes", "--list", "-z")
+    if said is None:
         return None
-    rows = ran.stdout.decode("utf-8", "surrogateescape").split("\0")
+    rows = said.decode("utf-8", "surrogateescape").split("\0")
     return {(key, value) for row in rows if row for key, _, value in [row.partition("\n")]}

@@ -13,7 +13,7 @@ from ferrule.support.sandbox.variables import ADDRESS
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.home import HomeView, environments, home_view, missed
 from ferrule.workspace.paths import Jail
-from ferrule.workspace.precious import MOST_ENTRIES, Found, Precious, kept
+from ferrule.workspace.precious import Found, Precious, kept
 from ferrule.workspace.temporary import Temporary
 from ferrule.workspace.tripwire import Tripwire
 
@@ -224,18 +224,24 @@ class Confinement:
         wrapped.done()
         self._tripwire.end(self._precious.find(self._writable(), fresh=True).protected)
 
-    def warning(self) -> str:
-        """What commands are not kept from or have done, told once; empty where there is nothing to tell."""
-        aside = self._tripwire.take()
-        if aside:
-            return " ".join(map(str, aside))
-        if self._told or not self._incomplete:
-            return ""
-        self._told = True
-        return (
-            f"The workspace has more than {MOST_ENTRIES:,} entries: secret files among the rest of them are not "
-            "hidden from commands. Name them in sandbox.masked."
-        )
+    def warnings(self) -> list[str]:
+        """What commands are not kept from or have done, each told once."""
+        told = [str(aside) for aside in self._tripwire.take()]
+        if self._incomplete and not self._told:
+            self._told = True
+            told.append(
+                "The search for secret files did not reach all of the workspace: those among the rest are not hidden "
+                "from commands. Name them in sandbox.masked."
+            )
+        return told
+
+    async def names_asked(self) -> None:
+        """Wait until a command asks for the name of a host that it may not reach."""
+        await self.machine.names.heard.wait()
+
+    def asked(self) -> list[str]:
+        """The hosts that commands asked for since `denied` was last asked."""
+        return [] if self._machine is None else self._machine.names.look()
 
     def inside(self) -> "Inside | None":
         """The network that commands share, for who fetches pages; None where none has run, or it is the machine's."""

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import threading
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ferrule.core.access import within
@@ -13,13 +14,18 @@ MOST_BYTES = 4096
 """What the operating system's own path functions take, with the NUL at the end."""
 
 
+TMP = "/tmp"  # noqa: S108 - the name under which commands have their own
+_MOST_LINKS = 40
+
+
 class Outside(ToolFailure):
     """The path lies outside every folder that the user gave."""
 
     def __init__(self, path: str) -> None:
         folder = path if os.path.isdir(path) else os.path.dirname(path) or path
+        whose = " It is in the machine's /tmp; commands have a /tmp of their own." if within(path, TMP) else ""
         super().__init__(
-            f"{path} is outside the workspace. Start with --add-dir {folder} to allow that folder.",
+            f"{path} is outside the workspace.{whose} Start with --add-dir {folder} to allow that folder.",
             code="outside-workspace",
             path=path,
         )
@@ -106,6 +112,9 @@ class Jail:
 
     def __init__(self, folder: str, also: tuple[str, ...] = ()) -> None:
         self.roots = [Root(folder)]
+        self.own_tmp: Callable[[], str] = str
+        """Gives the folder that commands have as /tmp; nothing where they have the machine's. Raises OSError."""
+        self._tmp: Root | None = None
         for extra in also:
             self.add(extra)
 
@@ -129,7 +138,8 @@ class Jail:
         if path[0] == "~":
             path = os.path.expanduser(path)
         try:
-            real = _real(os.path.join(self.folder, path))
+            whole = os.path.join(self.folder, path)
+            real = self._in_tmp(whole) or _real(whole)
             size = len(os.fsencode(real))
         except UnicodeEncodeError as error:
             raise ToolFailure("A path cannot contain a lone surrogate: no file has such a name.") from error
@@ -158,12 +168,56 @@ class Jail:
                 return _real(above) + lexical[len(above) :]
         return lexical
 
+    def _in_tmp(self, path: str) -> str:
+        """The real path of something in the commands' own /tmp, its links resolved as inside; else nothing.
+
+        What is only in the machine's /tmp is not of it, and a workspace below /tmp stays where it is.
+        """
+        lexical = os.path.normpath(path)
+        if not within(lexical, TMP) or any(within(lexical, root.path) for root in self.roots):
+            return ""
+        try:
+            folder = self.own_tmp()
+        except OSError:
+            return ""
+        if not folder or (not os.path.lexists(folder + lexical[len(TMP) :]) and os.path.lexists(lexical)):
+            return ""
+        if self._tmp is None:
+            self._tmp = Root(folder)
+        return self._resolved(lexical)
+
+    def _resolved(self, lexical: str) -> str:
+        assert self._tmp is not None
+        for _ in range(_MOST_LINKS):
+            if not within(lexical, TMP):
+                return _real(lexical)
+            done = TMP
+            parts = lexical[len(TMP) :].strip(os.sep).split(os.sep)
+            for number, part in enumerate(parts):
+                done = os.path.normpath(os.path.join(done, part))
+                there = self._tmp.path + done[len(TMP) :]
+                if os.path.islink(there):
+                    lexical = os.path.normpath(
+                        os.path.join(os.path.dirname(done), os.readlink(there), *parts[number + 1 :])
+                    )
+                    break
+            else:
+                return self._tmp.path + done[len(TMP) :]
+        raise ToolFailure(f"{lexical} leads in a circle.", path=lexical)
+
+    def in_own_tmp(self, real: str) -> bool:
+        """Does it lie in the /tmp that the session's commands have?"""
+        return self._tmp is not None and within(real, self._tmp.path)
+
+    def _all(self) -> list[Root]:
+        return self.roots if self._tmp is None else [*self.roots, self._tmp]
+
     def holds(self, real: str) -> bool:
-        return any(within(real, root.path) for root in self.roots)
+        return any(within(real, root.path) for root in self._all())
 
     def place(self, real: str) -> Place:
         """How to reach a real path; raises `Outside`."""
-        for root in self.roots:
+        for root in self._all():
             if within(real, root.path):
                 relative = os.path.relpath(real, root.path) if real != root.path else ""
                 return Place(root, tuple(relative.split(os.sep)) if relative else (), real)
@@ -172,12 +226,12 @@ class Jail:
     def check(self, real: str) -> None:
         """Raise when a folder on the way became a link since the path was resolved, or the workspace another folder."""
         self.place(real).root.open()
-        if _real(real) != real:
+        if _real(real) != real:  # the folder of the engine's state is real too
             raise ToolFailure(f"{real} was replaced by a link meanwhile; nothing was done.", path=real)
 
     def from_root(self, real: str) -> str:
         """The path from the outermost root that holds it; the path itself where none does."""
-        for root in sorted((root.path for root in self.roots), key=len):
+        for root in sorted((root.path for root in self._all()), key=len):
             if within(real, root):
                 return real[len(root) :].lstrip(os.sep)
         return real
@@ -189,10 +243,12 @@ class Jail:
         """
         if real != self.folder and within(real, self.folder):
             return real[len(self.folder) :].lstrip(os.sep)
+        if self._tmp is not None and within(real, self._tmp.path):
+            return TMP + real[len(self._tmp.path) :]
         return real
 
     def close(self) -> None:
-        for root in self.roots:
+        for root in self._all():
             root.close()
 
 

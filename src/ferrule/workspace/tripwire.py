@@ -16,13 +16,14 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ferrule.support.git_config import harmful_keys
+from ferrule.support.git_config import harmful_keys, without
 from ferrule.support.inotify import Watch
 from ferrule.workspace.guarded import Guard
 
 _CONFIGS = ("config", "config.worktree")
 _MOST_BYTES = 1 << 20
 _SAMPLE = ".sample"
+_MOST_NAMED = 5
 _MOST_TIMES = 3
 """A command that plants so often is not to be waited for."""
 
@@ -35,9 +36,13 @@ class Aside(NamedTuple):
     kept_at: str
     """Where it is now."""
     why: str
+    """`made` or `changed`."""
+    what: str = ""
+    """Which part of it."""
 
     def __str__(self) -> str:
-        return f"A command {self.why} {self.path}, which other programs would obey. It was set aside as {self.kept_at}."
+        rest = f"The change{self.what} was set aside: see" if self.why == "changed" else "It was set aside as"
+        return f"A command {self.why} {self.path}, which other programs obey. {rest} {self.kept_at}."
 
 
 class Tripwire:
@@ -128,8 +133,8 @@ class Tripwire:
             now = _bytes(path)
             if now is None or now == before:
                 continue
-            if harmful_keys(before or b"", now):
-                self._restore(path, before, now)
+            if keys := harmful_keys(before or b"", now):
+                self._restore(path, before or b"", now, keys)
             else:
                 self._configs[path] = now
 
@@ -138,8 +143,8 @@ class Tripwire:
         for name in _CONFIGS:
             path = os.path.join(folder, name)
             now = _bytes(path)
-            if now is not None and harmful_keys(b"", now):
-                self._restore(path, None, now)
+            if now is not None and (keys := harmful_keys(b"", now)):
+                self._restore(path, b"", now, keys)
         if os.path.lexists(os.path.join(folder, "hooks")):
             self._judge_hooks(os.path.join(folder, "hooks"))
         if os.path.lexists(os.path.join(folder, "commondir")):
@@ -180,10 +185,11 @@ class Tripwire:
                 return  # gone again, or not to be moved: the next look tries once more
         self._found.append(Aside(path, kept, why))
 
-    def _restore(self, path: str, before: bytes | None, now: bytes) -> None:
+    def _restore(self, path: str, before: bytes, now: bytes, keys: list[str]) -> None:
         kept = self._place(path)
         with open(kept, "wb") as file:
             file.write(now)
+        restored = without(before, now, keys)
         name = os.path.basename(path)
         temporary = f"{name}.{secrets.token_hex(4)}.lock"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -191,9 +197,11 @@ class Tripwire:
             if folder < 0:
                 return
             with os.fdopen(os.open(temporary, flags, 0o644, dir_fd=folder), "wb") as file:
-                file.write(before if before is not None else _empty_config(now))
+                file.write(restored)
             os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-            self._found.append(Aside(path, kept, "changed" if before is not None else "made"))
+            self._configs[path] = restored
+            named = "" if "?" in keys else f" ({', '.join(keys[:_MOST_NAMED])})"
+            self._found.append(Aside(path, kept, "changed", named))
 
     def _place(self, path: str) -> str:
         folder = os.path.join(self._folder, secrets.token_hex(6))
@@ -242,11 +250,3 @@ def _parent(path: str) -> Iterator[int]:
         yield usable
     finally:
         os.close(descriptor)
-
-
-def _empty_config(now: bytes) -> bytes:
-    """What a new repository gets in the place of settings that run something."""
-    is_bare = b"bare = true" in now
-    return b"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = %s\n" % (
-        b"true" if is_bare else b"false"
-    )

@@ -33,13 +33,13 @@ def denied(
     `writable` are the folders that the command could write: a permission that is missing in one of them is not the
     sandbox's doing.
     """
-    if exit_code == 0:
-        return ""
     if refused_hosts:
         names = ", ".join(refused_hosts[-_NAMED:])
         return f"The sandbox refused the connection to {names}."
     if asked_names:
         return f"The sandbox has no network, so {', '.join(asked_names[-_NAMED:])} was not reached."
+    if exit_code == 0:
+        return ""
     text = output_end[-_TAIL_CHARS:]
     for pattern, say in _patterns():
         for found in reversed(list(pattern.finditer(text))):
@@ -62,6 +62,8 @@ def _unwritable(found: re.Match[str], writable: Sequence[str]) -> str:  # noqa: 
 def _forbidden(found: re.Match[str], writable: Sequence[str]) -> str:
     """Without a path, or with one that the command may write, the file's own permissions are the likelier reason."""
     path = _path(found[0])
+    if path.startswith("/tmp/"):  # noqa: S108 - the machine's, where commands have none of their own
+        return f"The sandbox has no /tmp of its own here, so {path} was denied. Commands write to $TMPDIR instead."
     if not path or not os.path.isabs(path) or any(within(os.path.normpath(path), folder) for folder in writable):
         return ""
     return f"The sandbox seems to have denied access to {path}."

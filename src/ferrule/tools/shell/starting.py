@@ -88,8 +88,6 @@ async def begin(
             [bash, *flags, "-c", command], ctx, cwd=cwd, outside=outside, typed=stdin == "terminal"
         )
         failed.callback(wrapped.done)
-        if warning := ctx.need(Confinement).warning():
-            ctx.note(warning)
         try:
             jail.check(cwd)
         except BaseException:
