@@ -226,7 +226,8 @@ class Flow:
             ctx.exit_code = getattr(outcome, "exit_code", None)
             await ctx.offer_guidance(ready.touches)
             ctx.tell_ended()
-            bounded = await self.bounds.bound(face.says(outcome), ctx, face.bound, limit_bytes=face.limit_bytes)
+            said = ctx.need(Jail).as_commands_say(face.says(outcome))
+            bounded = await self.bounds.bound(said, ctx, face.bound, limit_bytes=face.limit_bytes)
             return reply_of(call, ctx, outcome, bounded, failed=face.failed(outcome), now=self.clock())
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a bug in a tool harms its own call only
             return error

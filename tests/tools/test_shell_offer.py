@@ -1,5 +1,6 @@
 """What confines commands has stopped one, or a session wants more than it may: the user says whether it may be."""
 
+import asyncio
 import os
 from typing import TYPE_CHECKING, cast
 
@@ -8,6 +9,7 @@ import pytest
 from ferrule import Engine
 from ferrule.core.outcomes import Ran
 from ferrule.core.tasks import Left, TaskSeen
+from ferrule.support.sandbox.machine import Listener
 from ferrule.tools.shell.offer import offered
 from ferrule.workspace.confinement import Confinement
 
@@ -28,8 +30,17 @@ class Confined(Confinement):
     def name(self) -> str:
         return self._name
 
+    async def names_asked(self) -> None:
+        await asyncio.Event().wait()
+
+    def warnings(self) -> list[str]:
+        return []
+
+    def listening(self) -> list[Listener]:
+        return []
+
     def denied(self, output: str, exit_code: int) -> str:
-        return f"The sandbox seems to have stopped it ({exit_code})." if "Read-only" in output else ""
+        return f"The sandbox seems to have stopped it ({exit_code})." if exit_code and "Read-only" in output else ""
 
 
 class Around:

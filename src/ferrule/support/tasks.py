@@ -91,9 +91,14 @@ class Tasks:
         self._count = 0
 
     @property
+    def running(self) -> int:
+        """How many run now."""
+        return sum(not task.running.ended for task in self._tasks.values())
+
+    @property
     def has_room(self) -> bool:
         """May another one be left running?"""
-        return sum(not task.running.ended for task in self._tasks.values()) < self.most
+        return self.running < self.most
 
     def new_id(self) -> str:
         """An id for a command that is or may become a task: easy to type, and not to be guessed."""

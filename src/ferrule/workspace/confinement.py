@@ -122,7 +122,7 @@ class Confinement:
         self._machine: Machine | None = None
         self._temporary: Temporary | None = None
         self._precious = Precious(guard)
-        self._tripwire = Tripwire(guard, os.path.join(state, "aside"), KEPT)
+        self._tripwire = Tripwire(guard, os.path.join(state, "aside"))
         self._view: HomeView | None = None
         self._incomplete = False
         self._told = False
@@ -206,7 +206,7 @@ class Confinement:
             wrapped = self.sandbox.wrap(argv, profile, cwd=cwd)
             if not profile.writable:
                 return wrapped
-            self._tripwire.begin(profile.writable, self._precious.find(self._writable()).protected)
+            self._tripwire.begin(profile.writable, profile.kept, self._precious.find(self._writable()).protected)
             return wrapped._replace(done=lambda: self._settle(wrapped))
         except (OSError, ValueError) as error:
             message = f"The command was not run, for it could not be confined: {error}"

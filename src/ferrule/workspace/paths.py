@@ -109,12 +109,12 @@ class Jail:
 
     lent: tuple[str, ...] = ()
     """Folders among them that the user's settings lend: reading them needs no question."""
+    own_tmp: Callable[[], str] = staticmethod(str)
+    """Gives the folder that commands have as /tmp; nothing where they have the machine's. Raises OSError."""
+    _tmp: Root | None = None
 
     def __init__(self, folder: str, also: tuple[str, ...] = ()) -> None:
         self.roots = [Root(folder)]
-        self.own_tmp: Callable[[], str] = str
-        """Gives the folder that commands have as /tmp; nothing where they have the machine's. Raises OSError."""
-        self._tmp: Root | None = None
         for extra in also:
             self.add(extra)
 
@@ -139,7 +139,7 @@ class Jail:
             path = os.path.expanduser(path)
         try:
             whole = os.path.join(self.folder, path)
-            real = self._in_tmp(whole) or _real(whole)
+            real = (self._in_tmp(path) if path.startswith(TMP) else "") or _real(whole)
             size = len(os.fsencode(real))
         except UnicodeEncodeError as error:
             raise ToolFailure("A path cannot contain a lone surrogate: no file has such a name.") from error
@@ -180,7 +180,7 @@ class Jail:
             folder = self.own_tmp()
         except OSError:
             return ""
-        if not folder or (not os.path.lexists(folder + lexical[len(TMP) :]) and os.path.lexists(lexical)):
+        if not folder or _is_elsewhere(lexical, folder + lexical[len(TMP) :]):
             return ""
         if self._tmp is None:
             self._tmp = Root(folder)
@@ -208,6 +208,10 @@ class Jail:
     def in_own_tmp(self, real: str) -> bool:
         """Does it lie in the /tmp that the session's commands have?"""
         return self._tmp is not None and within(real, self._tmp.path)
+
+    def as_commands_say(self, text: str) -> str:
+        """A text in which files of the commands' own /tmp have the names that commands have for them."""
+        return text if self._tmp is None else text.replace(self._tmp.path, TMP)
 
     def _all(self) -> list[Root]:
         return self.roots if self._tmp is None else [*self.roots, self._tmp]
@@ -250,6 +254,14 @@ class Jail:
     def close(self) -> None:
         for root in self._all():
             root.close()
+
+
+def _is_elsewhere(machines: str, own: str) -> bool:
+    """Is it, or the folder for it, in the machine's /tmp only?"""
+    if os.path.lexists(own):
+        return False
+    above, own_above = os.path.dirname(machines), os.path.dirname(own)
+    return os.path.lexists(machines) or (above != TMP and os.path.lexists(above) and not os.path.lexists(own_above))
 
 
 def _real(path: str) -> str:

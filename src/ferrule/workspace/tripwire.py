@@ -48,11 +48,10 @@ class Aside(NamedTuple):
 class Tripwire:
     """Compares protected paths before, while and after commands run."""
 
-    def __init__(self, guard: Guard, folder: str, names: Sequence[str]) -> None:
-        """`names` are protected below every writable folder; `folder` is where things are set aside."""
+    def __init__(self, guard: Guard, folder: str) -> None:
+        """`folder` is where things are set aside."""
         self._guard = guard
         self._folder = folder
-        self._names = tuple(name for name in names if not name.startswith(".git/"))
         self._absent: set[str] = set()
         self._configs: dict[str, bytes | None] = {}
         self._repositories: set[str] = set()
@@ -63,11 +62,13 @@ class Tripwire:
         """Called when running commands plant again and again."""
         self._times = 0
 
-    def begin(self, roots: Iterable[str], protected: Iterable[str]) -> None:
-        """A command is about to start. `protected` are the protected paths that were found below the roots."""
-        roots = tuple(roots)
+    def begin(self, roots: Sequence[str], kept: Iterable[str], protected: Iterable[str]) -> None:
+        """A command that may write `roots` is about to start.
+
+        `kept` are the paths that must not come into being, and `protected` the protected ones that were found.
+        """
         if self._running == 0:
-            self._absent = {path for root in roots for path in self._candidates(root) if not os.path.lexists(path)}
+            self._absent = {path for path in kept if not os.path.lexists(path)}
             self._configs.clear()
             self._repositories.clear()
         self._add(repositories(protected))
@@ -100,9 +101,6 @@ class Tripwire:
         if self._watch is not None:
             self._watch.close()
             self._watch = None
-
-    def _candidates(self, root: str) -> Iterable[str]:
-        return (os.path.join(root, name) for name in self._names)
 
     def _add(self, folders: set[str]) -> None:
         for folder in folders - self._repositories:

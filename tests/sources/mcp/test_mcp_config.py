@@ -12,7 +12,6 @@ from ferrule.sources.mcp.config import configured, skill_servers
 from ferrule.sources.mcp.expand import expanded, variables
 from ferrule.sources.mcp.places import exist
 from ferrule.sources.mcp.server import Server
-from ferrule.support.sandbox.absent import Held
 
 
 class Places:
@@ -432,13 +431,3 @@ def test_nothing_is_looked_for_where_nothing_is_configured(places):
     places.write(".mcp.json", {})
 
     assert exist(*there, Mcp())
-
-
-def test_a_folder_that_holds_the_files_place_while_a_command_runs_is_no_file_of_the_projects(places):
-    held = Held([str(places.workspace / ".mcp.json")])
-    try:
-        found = places.read()
-    finally:
-        held.release()
-
-    assert (found.servers, found.warnings) == ((), ())

@@ -14,9 +14,12 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferrule.support.sandbox.profile import Profile, Sandbox
+
+if TYPE_CHECKING:
+    from ferrule.workspace.tripwire import Tripwire
 
 SECRET = "hunter2-and-more"
 LIMIT_SECONDS = 60
@@ -112,6 +115,8 @@ class Attempt(NamedTuple):
     happened: Callable[[World, Ran], bool]
     needs_mounts: bool = False
     """Is it out of reach for Landlock alone, which cannot take a file out of a folder that may be written?"""
+    needs_tripwire: bool = False
+    """Is it undone after the command, by who compares protected paths, and not kept from it?"""
     unconfined: bool = True
     """Does it come through where nothing confines it, for this user?"""
 
@@ -224,8 +229,11 @@ def unconfined(there: World, script: str) -> Ran:
     return Ran(done.returncode, done.stdout)
 
 
-def confined(sandbox: Sandbox, there: World, script: str, profile: Profile | None = None) -> Ran:
-    """Run a script as the sandbox would have it."""
+def confined(
+    sandbox: Sandbox, there: World, script: str, profile: Profile | None = None, *, watched: bool = True
+) -> Ran:
+    """Run a script as the sandbox would have it; what it must not bring into being is set aside, as in a session."""
+    wire = tripwire(there, profile) if watched else None
     wrapped = sandbox.wrap(
         [shutil.which("bash") or "/bin/bash", "-c", script], profile or there.profile(), cwd=str(there.workspace)
     )
@@ -258,8 +266,21 @@ def confined(sandbox: Sandbox, there: World, script: str, profile: Profile | Non
             )
             code = started.wait(LIMIT_SECONDS)
         wrapped.done()
+        if wire is not None:
+            wire.end(())
         output.seek(0)
         return Ran(code, output.read().decode(errors="replace"))
+
+
+def tripwire(there: World, profile: Profile | None = None) -> "Tripwire":
+    """What compares protected paths before and after a command."""
+    from ferrule.workspace.guarded import Guard  # not where only the sandbox itself was copied to
+    from ferrule.workspace.tripwire import Tripwire
+
+    wire = Tripwire(Guard(), str(there.outside.parent / f"{there.outside.name}-aside"))
+    seen = profile or there.profile()
+    wire.begin(seen.writable, seen.kept, ())
+    return wire
 
 
 def _says(text: str) -> Callable[[World, Ran], bool]:
@@ -414,36 +435,36 @@ ATTEMPTS: tuple[Attempt, ...] = (
         _exists("sub/.git/hooks/pre-commit"),
         needs_mounts=True,
     ),
-    Attempt("create-absent", "echo x > .mcp.json", _exists(".mcp.json"), needs_mounts=True),
-    Attempt("create-absent-by-rename", "echo x > m; mv -T m .mcp.json", _exists(".mcp.json"), needs_mounts=True),
-    Attempt("create-absent-by-link", "ln -sT src/a.txt .mcp.json", _exists(".mcp.json"), needs_mounts=True),
-    Attempt("create-absent-by-hard-link", "echo x > m; ln -T m .mcp.json", _exists(".mcp.json"), needs_mounts=True),
+    Attempt("create-absent", "echo x > .mcp.json", _exists(".mcp.json"), needs_tripwire=True),
+    Attempt("create-absent-by-rename", "echo x > m; mv -T m .mcp.json", _exists(".mcp.json"), needs_tripwire=True),
+    Attempt("create-absent-by-link", "ln -sT src/a.txt .mcp.json", _exists(".mcp.json"), needs_tripwire=True),
+    Attempt("create-absent-by-hard-link", "echo x > m; ln -T m .mcp.json", _exists(".mcp.json"), needs_tripwire=True),
     Attempt(
         "create-absent-after-removal",
         "rm -rf .mcp.json; rmdir .mcp.json; mv .mcp.json away; echo x > .mcp.json",
         _exists(".mcp.json"),
-        needs_mounts=True,
+        needs_tripwire=True,
     ),
     Attempt(
         "create-in-absent",
         "mkdir -p .claude; echo x > .claude/settings.json",
         _exists(".claude/settings.json"),
-        needs_mounts=True,
+        needs_tripwire=True,
     ),
     Attempt(
         "create-in-absent-by-rename",
         "mkdir c; echo x > c/settings.json; mv -T c .claude",
         _exists(".claude/settings.json"),
-        needs_mounts=True,
+        needs_tripwire=True,
     ),
     Attempt(
-        "create-absent-below", "echo x > sub/.vscode/tasks.json", _exists("sub/.vscode/tasks.json"), needs_mounts=True
+        "create-absent-below", "echo x > sub/.vscode/tasks.json", _exists("sub/.vscode/tasks.json"), needs_tripwire=True
     ),
     Attempt(
         "create-absent-below-renamed",
         "mv sub/.vscode v; mkdir -p sub/.vscode; echo x > sub/.vscode/tasks.json",
         _exists("sub/.vscode/tasks.json"),
-        needs_mounts=True,
+        needs_tripwire=True,
     ),
     Attempt(
         "move-folder-above-secret",  # for the next command, to which nobody says that it is secret there
@@ -545,6 +566,6 @@ def came_through(sandbox: Sandbox, attempts: Iterable[Attempt], folder: Path) ->
     for count, attempt in enumerate(attempts):
         (folder / str(count)).mkdir()
         with world(folder / str(count)) as there:
-            if attempt.happened(there, confined(sandbox, there, attempt.script)):
+            if attempt.happened(there, confined(sandbox, there, attempt.script, watched=attempt.needs_tripwire)):
                 names.append(attempt.name)
     return names

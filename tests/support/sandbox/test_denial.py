@@ -9,8 +9,8 @@ from ferrule.support.sandbox.denial import denied
 WORKSPACE = "/home/me/project"
 
 
-def said(output: str, exit_code: int = 1, refused: tuple[str, ...] = ()) -> str:
-    return denied(output, exit_code, refused, writable=(WORKSPACE,))
+def said(output: str, exit_code: int = 1, refused: tuple[str, ...] = (), asked: tuple[str, ...] = ()) -> str:
+    return denied(output, exit_code, refused, asked, writable=(WORKSPACE,))
 
 
 DENIALS = [
@@ -167,7 +167,11 @@ def test_what_the_proxy_refused_is_named_first():
         "The sandbox refused the connection to example.com:443."
     )
     assert said("", 1, ("a:1", "b:1", "c:1", "d:1")) == "The sandbox refused the connection to b:1, c:1, d:1."
-    assert said("", 0, ("example.com:443",)) == ""
+    assert said("", 0, ("example.com:443",)) == "The sandbox refused the connection to example.com:443."
+
+
+def test_a_name_that_was_asked_for_is_told_also_where_a_pipe_hid_the_failure():
+    assert said("", 0, (), ("example.com",)) == "The sandbox has no network, so example.com was not reached."
 
 
 def test_the_last_word_counts():

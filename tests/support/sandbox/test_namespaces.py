@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 import ferrule
-from ferrule.support.sandbox import landlock, namespaces, points
+from ferrule.support.sandbox import landlock, namespaces
 from ferrule.support.sandbox.namespaces import Namespaces
 from ferrule.support.sandbox.profile import Wrapped
 from ferrule.support.sandbox.spawner import Confined
+from ferrule.support.sandbox.view import Paths, view
 from ferrule.support.starter import Started
 
 from . import attempts
@@ -86,27 +87,16 @@ def start(wrapped: Wrapped, there: World) -> Started:
         )
 
 
-def test_the_places_of_absent_files_are_gone_after_the_command(there):
+def test_nothing_of_ours_is_in_the_workspace_while_a_command_runs(there):
     os.mkfifo(there.workspace / "fifo")
+    before = sorted(there.workspace.rglob("*"))
     wrapped = Namespaces().wrap(["bash", "-c", "read x < fifo"], there.profile(), cwd=str(there.workspace))
     started = start(wrapped, there)
-    while_it_runs = {path.name for path in places(there.workspace)}
+    while_it_runs = sorted(there.workspace.rglob("*"))
     (there.workspace / "fifo").write_text("go on\n")
     assert started.wait(60) == 0
-    wrapped.done()
 
-    assert while_it_runs == {".mcp.json", ".claude", "tasks.json"}
-    assert places(there.workspace) == []
-    assert not (there.workspace / ".mcp.json").exists()
-
-
-def test_a_place_that_everyone_killed_left_behind_is_taken_along(there):
-    (there.workspace / ".mcp.json").mkdir(mode=0o1500)
-    wrapped = Namespaces().wrap(["true"], there.profile(), cwd=str(there.workspace))
-    assert start(wrapped, there).wait(60) == 0
-    wrapped.done()
-
-    assert not (there.workspace / ".mcp.json").exists()
+    assert while_it_runs == before
 
 
 def test_an_empty_folder_of_the_users_own_stays(there):
@@ -114,49 +104,6 @@ def test_an_empty_folder_of_the_users_own_stays(there):
 
     assert confined(Namespaces(), there, "touch .mcp.json/x").code != 0
     assert (there.workspace / ".mcp.json").is_dir()
-
-
-def test_a_place_that_another_engine_uses_is_not_removed_under_it(there):
-    """With the folder the mount of the other one would go."""
-    import fcntl
-
-    (there.workspace / ".mcp.json").mkdir(mode=0o1500)
-    other = os.open(there.workspace / ".mcp.json", os.O_RDONLY)
-    fcntl.flock(other, fcntl.LOCK_SH)
-    try:
-        wrapped = Namespaces().wrap(["true"], there.profile(), cwd=str(there.workspace))
-        assert start(wrapped, there).wait(60) == 0
-        wrapped.done()
-
-        assert (there.workspace / ".mcp.json").is_dir()
-    finally:
-        os.close(other)
-
-
-_ENGINE = """
-import os, sys
-from ferrule.support.sandbox import spawner
-from ferrule.support.sandbox.profile import Profile
-folder = sys.argv[1]
-names = (".mcp.json", ".a/b", ".c")
-profile = Profile(writable=(folder,), kept=tuple(f"{folder}/{name}" for name in names))
-starter = spawner.Confined(spawner.Kind("namespaces"), profile)
-nothing = os.open(os.devnull, os.O_RDWR)
-script = "rm -rf .mcp.json; echo x > .mcp.json; mkdir -p .a; echo x > .a/b; echo x > .c"
-for _ in range(20):
-    env = {"PATH": os.environ["PATH"]}
-    argv = ["bash", "-c", script]
-    starter.start(argv, cwd=folder, env=env, stdin=nothing, stdout=nothing, stderr=nothing).wait(60)
-    assert not any(os.path.isfile(f"{folder}/{name}") for name in names)
-"""
-
-
-def test_engines_that_share_a_workspace_do_not_take_each_others_places_away(tmp_path):
-    argv = [sys.executable, "-c", _ENGINE, str(tmp_path)]
-    engines = [subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) for _ in range(3)]
-
-    assert [(engine.communicate(timeout=120)[1], engine.returncode) for engine in engines] == [("", 0)] * 3
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("link", ["src/a.txt", "nowhere", "src"])
@@ -167,18 +114,6 @@ def test_a_kept_name_that_is_a_link_cannot_be_replaced(link, there):
 
     assert ran.code != 0
     assert os.readlink(there.workspace / ".mcp.json") == link
-
-
-def test_where_nothing_can_be_created_nothing_is_put_and_the_mode_cannot_be_changed(there):
-    folder = there.workspace / "sub/.vscode"
-    folder.chmod(0o555)
-    try:
-        ran = confined(Namespaces(), there, "chmod 755 sub/.vscode; echo x > sub/.vscode/tasks.json")
-
-        assert ran.code != 0
-        assert not (folder / "tasks.json").is_file()
-    finally:
-        folder.chmod(0o755)
 
 
 @pytest.mark.parametrize(
@@ -228,17 +163,6 @@ def test_with_the_network_it_reaches_others_and_still_no_files(there):
     assert not (there.outside / "new").exists()
 
 
-def test_hosts_are_reached_through_the_proxys_socket_only(there):
-    """The proxy is whoever listens at its socket; here it is one that answers `heard`."""
-    profile = there.profile(proxy=str(there.unix), hosts=("example.org",))
-    script = "exec 3<> /dev/tcp/127.0.0.1/3128; printf hello >&3; cat <&3"
-
-    assert confined(Namespaces(), there, script, profile) == (0, "heard\n")
-    assert there.heard == ["unix hello"]
-    assert confined(Namespaces(), there, "echo hello > /dev/tcp/127.0.0.1/$TCP", profile).code != 0
-    assert there.heard == ["unix hello"]
-
-
 def test_an_ordinary_user_is_confined_just_as_well():
     """Only root can try as somebody else; whoever else runs this has been that user all along."""
     if os.getuid() != 0:
@@ -286,14 +210,15 @@ from ferrule.support.sandbox import spawner
 from ferrule.support.sandbox.landlock import Landlock
 from ferrule.support.sandbox.namespaces import Namespaces
 home = Path(sys.argv[1])
-for sandbox, attempts in ((Namespaces(), ATTEMPTS), (Landlock(), [one for one in ATTEMPTS if not one.needs_mounts])):
+kept = [one for one in ATTEMPTS if not one.needs_tripwire]
+for sandbox, attempts in ((Namespaces(), kept), (Landlock(), [one for one in kept if not one.needs_mounts])):
     folder = home / sandbox.name
     folder.mkdir()
     wrong = came_through(sandbox, attempts, folder)
     (folder / "chores").mkdir()
     with world(folder / "chores") as there:
         for chore in [one for one in CHORES if sandbox.name == "namespaces" or not one.needs_mounts]:
-            if confined(sandbox, there, chore.script) != (0, chore.output.format(workspace=there.workspace)):
+            if confined(sandbox, there, chore.script, watched=False) != (0, chore.output.format(workspace=there.workspace)):
                 wrong.append(chore.name)
     print(wrong, end=" " if sandbox.name == "namespaces" else "\\n")
 spawner.close()
@@ -310,9 +235,9 @@ spawner.close()
     ],
 )
 def test_folders_that_lead_to_a_secret_are_held_where_nothing_holds_them(kept, held):
-    order = points.ordered([b"/w"], list(kept), [b"/w/a/b/.env", b"/out/d/.env", b"/w/.env"], [])
+    paths = Paths([b"/w"], list(kept), [b"/w/a/b/.env", b"/out/d/.env", b"/w/.env"], [], [], [], [], [])
 
-    assert (order.held, order.closed) == (held, ())
+    assert (view(paths).held, view(paths).closed) == (held, ())
 
 
 def test_with_very_many_ways_to_secrets_a_folder_cannot_be_written_and_they_stay_secret(there):

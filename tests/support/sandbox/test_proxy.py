@@ -3,8 +3,7 @@
 import asyncio
 import base64
 import contextlib
-import os
-import stat
+import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import pytest
@@ -60,11 +59,21 @@ def known(*addresses: str):
     return look
 
 
+def listener() -> socket.socket:
+    """A socket as that of a session's own network would be."""
+    made = socket.create_server(("127.0.0.1", 0))
+    made.setblocking(False)
+    return made
+
+
 @contextlib.asynccontextmanager
 async def running(*hosts: str, port: bool = False, **options):
     options.setdefault("resolver", known("127.0.0.1"))
     made = Proxy(hosts, **options)
-    await made.start(port=port)
+    if port:
+        await made.start()
+    else:
+        await made.serve(listener())
     try:
         yield made
     finally:
@@ -74,10 +83,7 @@ async def running(*hosts: str, port: bool = False, **options):
 async def exchange(proxy: Proxy, *parts: bytes) -> bytes:
     """All that the proxy says to this, until it ends the connection."""
     async with asyncio.timeout(LIMIT_SECONDS):
-        if proxy.path:
-            reader, writer = await asyncio.open_unix_connection(proxy.path)
-        else:
-            reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.address.rpartition(":")[2]))
+        reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
         try:
             writer.write(parts[0])
             said = b""
@@ -303,15 +309,14 @@ async def test_too_many_at_once_are_told_so(monkeypatch):
         assert (await exchange(proxy, get("named.test:443", method="CONNECT"))).startswith(b"HTTP/1.1 503 ")
 
 
-async def test_the_socket_is_the_users_alone_and_goes_with_the_proxy():
-    proxy = Proxy(["named.test"])
-    await proxy.start()
-    folder = os.path.dirname(proxy.path)
-    mode = stat.S_IMODE(os.stat(folder).st_mode)
-    await proxy.close()
+async def test_a_host_that_is_allowed_later_is_reached(site):
+    async with running("other.test", private=True) as proxy:
+        ask = get(f"http://named.test:{site.port}/")
+        before = await exchange(proxy, ask)
+        proxy.allow(f"named.test:{site.port}")
+        after = await exchange(proxy, ask)
 
-    assert mode == 0o700
-    assert not os.path.exists(folder)
+    assert (before[9:12], after[9:12]) == (b"403", b"200")
 
 
 async def test_closing_ends_what_is_under_way():
@@ -322,8 +327,8 @@ async def test_closing_ends_what_is_under_way():
     server = await asyncio.start_server(mute, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     proxy = Proxy([f"127.0.0.1:{port}"])
-    await proxy.start()
-    reader, writer = await asyncio.open_unix_connection(proxy.path)
+    await proxy.serve(listener())
+    reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
     writer.write(get(f"127.0.0.1:{port}", method="CONNECT"))
     async with asyncio.timeout(LIMIT_SECONDS):
         await reader.readuntil(b"\r\n\r\n")

@@ -199,7 +199,7 @@ def test_hosts_are_reached_by_the_port_of_the_proxy_only(workspace):
     assert not judge.allows("network-bind", "localhost:4567")
 
 
-@pytest.mark.parametrize("proxy", ["", "/tmp/x/proxy", "http://127.0.0.1"])
+@pytest.mark.parametrize("proxy", ["/tmp/x/proxy", "http://127.0.0.1"])
 def test_hosts_without_a_port_are_an_error(workspace, proxy):
     with pytest.raises(SandboxError, match="no proxy"):
         rules(profile(workspace, hosts=("example.org",), proxy=proxy), TEMPORARY)

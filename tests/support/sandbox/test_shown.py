@@ -185,7 +185,7 @@ def test_the_mounts_of_what_is_shown_are_read_only(private):
     )
 
     assert [
-        (os.path.relpath(path, tools), kind) for path, kind in layout(profile, private=[str(private.parent)]).mounts
+        (os.path.relpath(path, tools), kind) for path, kind, _ in layout(profile, private=[str(private.parent)])
     ] == [
         (".", "read-only"),
         ("keys", "empty"),

@@ -275,7 +275,6 @@ def test_the_end_of_the_command_counts_and_not_that_of_what_it_left(starter, tmp
     started = start(starter, "(read x < fifo; echo $x > late) & exit 4", tmp_path)
     assert started.wait(LIMIT_SECONDS) == 4
     (tmp_path / "fifo").write_text("still here\n")
-    starter.done()
 
     assert (tmp_path / "late").read_text() == "still here\n"
 
@@ -292,7 +291,6 @@ def test_all_of_it_can_be_ended_also_what_hides(starter, tmp_path):
     started.end()
 
     assert started.wait(LIMIT_SECONDS) == -signal.SIGKILL
-    starter.done()
     for pid in commands:
         await_end(pid)
 

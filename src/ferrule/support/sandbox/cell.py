@@ -43,7 +43,9 @@ class Cell:
         self._commands: dict[int, int] = {}
         """The attendant of each command."""
         self._temporary: list[bytes] = []
-        self._has_base = False
+        self._base: View | None = None
+        """What is mounted already, for all commands of a session."""
+        self._known: dict[bytes, tuple[int, int] | None] = {}
 
     def serve(self) -> None:
         """Follow orders until there is nobody left to give them; then end everything."""
@@ -162,14 +164,25 @@ class Cell:
         return self._start(fields[0], b"\0".join(fields[1:]), list(given))
 
     def _add(self, name: bytes, seen: View) -> None:
-        """Remember what a profile shows. What all of a session's have alike is mounted once, here."""
-        if self._walls.namespaces and not self._has_base:
+        """Remember what a profile shows. What all those of one session have alike is mounted once, here."""
+        if self._walls.is_sessions and self._base is None:
             mounts.prepare(self._kernel, seen)
-            self._has_base = True
+            self._base = seen
+            self._known = {path: _identity(self._walls.host + path) for path in seen.shown}
             if self._next is not None:  # it has the mounts of before
                 self._next.close()
                 self._next = None
         self._views[name] = seen
+
+    def _rest(self, seen: View) -> View:
+        """What is left to mount for one command."""
+        if self._base is None:
+            return seen
+        shown = (path for path in seen.shown if self._known.get(path) != _identity(self._walls.host + path))
+        same = (seen.hidden, seen.layers, seen.caches) == (self._base.hidden, self._base.layers, self._base.caches)
+        if not same:
+            return seen
+        return seen._replace(hidden=(), layers=(), caches=(), shown=tuple(shown))
 
     def _start(self, name: bytes, data: bytes, given: list[int]) -> bytes:
         seen = self._views[name]
@@ -178,7 +191,7 @@ class Cell:
             pair, self._next = self._next or Pair(self._kernel, self._walls), None
             self._attendants.add(pair.attendant)
             try:
-                pid = pair.start(seen, data, given, ruleset)
+                pid = pair.start(self._rest(seen), data, given, ruleset)
             except mounts.Again:
                 if left == 0:
                     raise
@@ -188,6 +201,15 @@ class Cell:
             finally:
                 pair.close()
         raise AssertionError
+
+
+def _identity(path: bytes) -> tuple[int, int] | None:
+    """Which file it is: a folder that was made anew is another one."""
+    try:
+        state = os.stat(path)
+    except OSError:
+        return None
+    return state.st_dev, state.st_ino
 
 
 def descendants(pid: int, *, deep: bool = True) -> list[int]:

@@ -130,6 +130,7 @@ def _quoted(path: bytes) -> bytes:
 
 def arrange(kernel: Kernel, view: View, *, proc: bool) -> None:
     """Make this process's mounts those of one command; it is the first one in a new set of process ids."""
+    prepare(kernel, view)
     for root in view.writable:
         _show(kernel, HOST + root, root, protect=False)
     for root, branch in view.kept:

@@ -107,7 +107,7 @@ def _cell(channel: "_socket.socket", kernel: Kernel, options: list[bytes]) -> No
 
 def _settle(kernel: Kernel, options: list[bytes]) -> Walls:
     """Build what the commands of a cell have in common."""
-    kind, network, unix_sockets, loopback = options[:4]
+    kind, network, unix_sockets, loopback, machine = options
     is_open, has_own = network == b"1", kind == b"namespaces"
     version = kernel.landlock_version()
     if kind == b"network":  # for another program that puts up the walls
@@ -132,6 +132,7 @@ def _settle(kernel: Kernel, options: list[bytes]) -> Walls:
         landlock=version,
         ports=not (is_open or inside),
         host=mounts.HOST,
+        is_sessions=machine != b"",
     )
 
 

@@ -68,6 +68,11 @@ class Proxy:
         """Listen on a socket of a network that nobody else is in. Raises OSError."""
         self._servers.append(await asyncio.start_server(self._accept, sock=listener, limit=_HEAD_BYTES))
 
+    @property
+    def port(self) -> int:
+        """The port at which it listens; 0 where it does not."""
+        return int(self._servers[0].sockets[0].getsockname()[1]) if self._servers else 0
+
     def allow(self, host: str) -> None:
         """Let one more host through. Raises ValueError for what is none."""
         self._entries = (*self._entries, *entries((host,)))

@@ -226,7 +226,7 @@ def _new_cell(kind: Kind) -> Channel:
         try:
             ours.settimeout(_ANSWER_SECONDS)
             flags = (b"%d" % flag for flag in (kind.network, kind.unix_sockets, kind.loopback))
-            data = b"\0".join([kind.way.encode(), *flags])
+            data = b"\0".join([kind.way.encode(), *flags, kind.machine.encode()])
             packets.send(_state.socket, data, [theirs.fileno()])
         except OSError:
             ours.close()

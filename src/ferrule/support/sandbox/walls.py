@@ -19,3 +19,5 @@ class Walls(NamedTuple):
     """Where the machine's own files lie."""
     open: bool = False
     """Does another program, which the commands are, put up the walls? They then only share a network."""
+    is_sessions: bool = False
+    """Is the cell for one session alone, whose commands see nearly the same?"""
