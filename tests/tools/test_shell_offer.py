@@ -10,6 +10,7 @@ from ferrule import Engine
 from ferrule.core.outcomes import Ran
 from ferrule.core.tasks import Left, TaskSeen
 from ferrule.support.sandbox.machine import Listener
+from ferrule.support.tasks import Tasks
 from ferrule.tools.shell.offer import offered
 from ferrule.workspace.confinement import Confinement
 
@@ -51,8 +52,8 @@ class Around:
         self.agrees = agrees
         self.asked, self.notes, self.dropped = [], [], 0
 
-    def need(self, _):
-        return self.confinement
+    def need(self, service):
+        return Tasks() if service is Tasks else self.confinement
 
     async def approve(self, sentence):
         self.asked.append(sentence)

@@ -1,7 +1,9 @@
 """Protected paths that commands bring into being or change are set aside, and nothing is lost."""
 
+import asyncio
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -108,7 +110,7 @@ def test_what_would_run_something_is_taken_out_and_the_rest_stays(wire, root):
     assert "evil" not in text
     assert "email = a@b" in text
     assert "(alias.st, core.fsmonitor)" in str(found)
-    assert "evil" in open(found.kept_at).read()
+    assert "evil" in Path(found.kept_at).read_text()
 
 
 @pytest.mark.parametrize(
@@ -133,8 +135,6 @@ def test_a_new_repository_keeps_what_git_makes_and_loses_what_runs(wire, root, p
 
 
 async def test_it_is_set_aside_while_the_command_still_runs(wire, root):
-    import asyncio
-
     begin(wire, root)
     (root / ".mcp.json").write_text("{}")
     async with asyncio.timeout(60):

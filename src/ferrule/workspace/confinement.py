@@ -124,6 +124,8 @@ class Confinement:
         self._precious = Precious(guard)
         self._tripwire = Tripwire(guard, os.path.join(state, "aside"))
         self._view: HomeView | None = None
+        self._shown: tuple[str, ...] = ()
+        self._caches: tuple[tuple[str, str], ...] = ()
         self._incomplete = False
         self._told = False
         self.is_watched = False
@@ -255,6 +257,7 @@ class Confinement:
         """Where commands listen now that the model was not told of."""
         if self._machine is None or self._wishes.network:
             return []
+        self._machine.stop_forwards()
         now = self._machine.listeners()
         fresh = [one for one in now if one.port not in self._reported]
         self._reported = {one.port for one in now}
@@ -264,7 +267,6 @@ class Confinement:
         """Have the user reach a port of the session's network on their own loopback, where that is wanted and safe."""
         wanted = by_itself == "on" or (by_itself == "auto" and self.is_watched)
         machine = self.machine
-        machine.stop_forwards()
         if not wanted or not machine.forwards_by_itself(port):
             return False
         return not await machine.forward(port)
@@ -320,7 +322,14 @@ class Confinement:
 
     def _network(self) -> "Kind | None":
         """The cell whose network the session's commands share; None where each has its own."""
-        profile = self.profile()
+        wishes = self._wishes
+        profile = Profile(
+            writable=self._writable(),
+            network=wishes.network,
+            unix_sockets=wishes.unix_sockets,
+            loopback=True,
+            machine=self.machine.name,
+        )
         if self.name == "namespaces":
             from ferrule.support.sandbox.namespaces import cell_of  # loaded by now
 
@@ -359,11 +368,9 @@ class Confinement:
             return profile  # the user works in the home folder itself
         if self._view is None:
             self._view = home_view(home, os.environ)
-        return profile._replace(
-            hidden=(home,),
-            shown=_real_paths((*profile.shown, *self._view.shown)),
-            caches=tuple((path, self._cache(path, home)) for path in self._view.caches),
-        )
+            self._shown = _real_paths(self._view.shown)
+            self._caches = tuple((path, self._cache(path, home)) for path in self._view.caches)
+        return profile._replace(hidden=(home,), shown=(*profile.shown, *self._shown), caches=self._caches)
 
     def _kept(self, writable: Sequence[str], found: Found) -> list[str]:
         """What stays as it is. Git's settings are compared instead: git itself may change them."""

@@ -142,6 +142,8 @@ async def test_the_next_command_the_engine_and_the_user_reach_a_server(session, 
         outside.setblocking(False)
         await asyncio.get_running_loop().sock_connect(outside, ("127.0.0.1", port))
         by_the_user = await page(outside)
+    while session.machine.listens(port):
+        await asyncio.sleep(0)
     session.machine.stop_forwards()
 
     assert listening == [("127.0.0.1", port)]

@@ -271,7 +271,8 @@ def test_many_threads_can_start(starter, tmp_path):
 
 def test_the_end_of_the_command_counts_and_not_that_of_what_it_left(starter, tmp_path):
     """What it left lives on until its group is ended, as with `Popen`."""
-    os.mkfifo(tmp_path / "fifo")
+    for name in ("fifo", "late"):
+        os.mkfifo(tmp_path / name)
     started = start(starter, "(read x < fifo; echo $x > late) & exit 4", tmp_path)
     assert started.wait(LIMIT_SECONDS) == 4
     (tmp_path / "fifo").write_text("still here\n")

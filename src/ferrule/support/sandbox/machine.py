@@ -149,7 +149,7 @@ class Machine:
 
     def stop_forwards(self) -> None:
         """Close the forwards of ports on which nothing listens any more."""
-        ports = {one.port for one in self.listeners()}
+        ports = {one.port for one in self.listeners()} if self.forwarded else set()
         for port in [port for port in self.forwarded if port not in ports]:
             self.forwarded.pop(port).close()
 

@@ -42,7 +42,7 @@ class Namespaces:
         refuse_whole(profile.writable)
         kind = cell_of(profile)
         # Under another name what is masked would be seen.
-        shown = tuple(map(os.path.realpath, profile.shown))
+        shown = _real(profile.shown)
         masked = (*profile.masked, *_targets(profile))
         starter = spawner.Confined(kind, profile._replace(shown=shown, masked=masked))
         env = {"TMPDIR": "/tmp"}  # noqa: S108 - a private one
@@ -58,6 +58,11 @@ def cell_of(profile: Profile) -> spawner.Kind:
         loopback=profile.loopback,
         machine=profile.machine,
     )
+
+
+@functools.lru_cache(maxsize=8)
+def _real(paths: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(os.path.realpath, paths))
 
 
 def _targets(profile: Profile) -> Iterator[str]:

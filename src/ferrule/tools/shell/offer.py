@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from ferrule.core.outcomes import Ran
 from ferrule.core.tasks import Left
 from ferrule.core.tool import Context
+from ferrule.support.tasks import Tasks
 from ferrule.tools.shell.ports import tell_ports
 from ferrule.workspace.confinement import Confinement
 
@@ -29,7 +30,8 @@ async def offered(once: Once, ctx: Context, *, outside: bool) -> Ran | Left:
         ctx.note(warning)
     if isinstance(outcome, Left):
         return outcome
-    await tell_ports(ctx)
+    if ctx.need(Tasks).running:  # nothing else outlives its command
+        await tell_ports(ctx)
     denied = confinement.denied((outcome.output + outcome.errors)[-_END_CHARS:], outcome.exit_code or 0)
     if not denied:
         return outcome
