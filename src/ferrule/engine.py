@@ -17,7 +17,17 @@ from ferrule.core.face import Face
 from ferrule.core.reply import Reply
 from ferrule.core.tool import AnyTool
 from ferrule.dialects.dialect import FAMILIES, Dialect, load_dialect
-from ferrule.given import NEED_MODEL, check, check_folders, chosen, family, new_session_id, registry_of, settled
+from ferrule.given import (
+    NEED_MODEL,
+    check,
+    check_folders,
+    chosen,
+    family,
+    new_session_id,
+    registry_of,
+    settled,
+    with_network,
+)
 from ferrule.lookback import Lookback
 from ferrule.permissions.asker import Asker, Callback, Listener, Nobody
 from ferrule.permissions.modes import ModeConfig, includes
@@ -58,15 +68,23 @@ class Engine(Lookback):
         subagents: "Subagents | None" = None,
         session_id: str | None = None,
         lazy: bool = False,
+        network: bool = False,
+        allow_hosts: Sequence[str] = (),
+        watched: bool = False,
         on_event: Callable[[Event], object] | None = None,
     ) -> None:
         """`lazy`: tools from elsewhere are looked for only when a call needs them, and none has to be loaded first.
+
+        `network` lets commands use the network, and `allow_hosts` lets them reach these hosts, beside what the
+        settings say. `watched`: a person sits before it, to whom servers' ports are forwarded.
 
         `session_id` is given where an earlier session goes on. `model` may be a function that is given the settings.
         """
         check(tools := tuple(tools), ask, add_dirs, settings, mcp_config, mode=mode)
         self.state = os.path.abspath(state) if state is not None else state_folder()
         self.settings, self.layered = (settings, None) if settings else settled(os.fspath(workspace), self.state)
+        self.settings = with_network(self.settings, network=network, hosts=allow_hosts)
+        self._watched = watched
         more = (*self.settings.files.add_dirs, *(os.fspath(one) for one in add_dirs))
         self._folders = (os.fspath(workspace), more)
         check_folders(self._folders[0], *self._folders[1])
@@ -120,6 +138,7 @@ class Engine(Lookback):
         )
         self._parts = assemble(given)
         self.jail, self._services, self._policing, self.policy, self._runner, self._flow = self._parts
+        self._services.is_shared, self._services.is_watched = self._extra.lazy, self._watched
         self._companions = Companions(given, self._parts, self.layered, self._extra)
         self.registry.permits = self._permits
         self._opened = True

@@ -30,6 +30,28 @@ class Options(TypedDict, total=False):
     hooks: "Sequence[Hook]"
     mcp_config: Sequence[str | os.PathLike[str]]
     lazy: bool
+    network: bool
+    allow_hosts: Sequence[str]
+    watched: bool
+
+
+def with_network(settings: Settings, *, network: bool, hosts: Sequence[str]) -> Settings:
+    """The settings with what this session may reach beside them. Raises `ConfigError` for what is no host."""
+    if not network and not hosts:
+        return settings
+    import msgspec
+
+    from ferrule.support.hosts import entries  # for sessions that are given hosts
+
+    try:
+        entries(hosts)
+    except ValueError as error:
+        raise ConfigError(f"allow_hosts: {error}") from error
+    sandbox = settings.sandbox
+    changed = msgspec.structs.replace(
+        sandbox, network=network or sandbox.network, hosts=(*sandbox.hosts, *map(str, hosts))
+    )
+    return msgspec.structs.replace(settings, sandbox=changed)
 
 
 def family(dialect: Dialect) -> Family:

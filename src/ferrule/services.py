@@ -37,6 +37,10 @@ class Services:
         """The folders that the session began with."""
         self.is_held: Callable[[], bool] = bool
         """Is nothing to be written now, because the session plans?"""
+        self.is_shared = False
+        """Do all such sessions of the workspace share one /tmp for commands?"""
+        self.is_watched = False
+        """Does a person sit before the session?"""
         jail.own_tmp = self.own_tmp
         self._lock = threading.RLock()  # taken again by a factory that needs another service
         # By name: asking for a service must not load its type.
@@ -155,14 +159,17 @@ class Services:
 
         sandbox = self._settings.sandbox
         wishes = Wishes(*(getattr(sandbox, name) for name in Wishes._fields))
-        return Confinement(
+        made = Confinement(
             self._jail,
             self._one("Guard"),
             wishes,
             state=self._state,
             home=self.home,
             is_held=self.is_held,
+            is_shared=self.is_shared,
         )
+        made.is_watched = self.is_watched
+        return made
 
     def _make_roster(self) -> object:
         from ferrule.support.roster import Roster  # for sessions that run commands

@@ -106,6 +106,9 @@ class _Opened:
             permission_mode=wanted.permission_mode,
             add_dirs=self._wishes["add_dirs"],
             mcp_config=self._wishes["mcp_config"],
+            network=self._wishes["network"],
+            allow_hosts=self._wishes["allow_hosts"],
+            watched=True,
             on_event=tell,
         )
         async with session:

@@ -217,9 +217,23 @@ def _sandbox(session: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(good=True, subject="sandbox", text=f"{chosen.name}: commands run confined, {network}")
         for lack in chosen.lacks:
             yield Finding(good=None, subject="", text=f"cannot enforce: {lack}")
+        if chosen.name in {"namespaces", "bubblewrap"}:
+            yield from _home()
     for tried in report(outside=outside):
         if chosen is None or tried.name != chosen.name:
             yield Finding(good=None, subject="", text=f"{tried.name}: {'works' if tried.works else tried.why}")
+
+
+def _home() -> Iterator[Finding]:
+    """What commands see of the home folder."""
+    from ferrule.workspace.home import home_view  # as above
+
+    home = os.path.expanduser("~")
+    seen = home_view(home, os.environ)
+    inside = [path for path in seen.shown if path.startswith(home + os.sep)]
+    for title, paths in (("of the home folder commands read", inside), ("and see as caches", seen.caches)):
+        names = ", ".join("~" + path.removeprefix(home) for path in paths)
+        yield Finding(good=True, subject="", text=f"{title}: {names or 'nothing'}")
 
 
 def _git() -> Finding:

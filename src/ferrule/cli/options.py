@@ -46,6 +46,14 @@ _OPTIONS = (
     ),
     click.option("--workspace", metavar="DIR", default=".", help="The folder to work in (default: this one)."),
     click.option("--add-dir", "add_dirs", metavar="DIR", multiple=True, help="One more folder that may be touched."),
+    click.option("--network", is_flag=True, help="Let commands in the sandbox use the network."),
+    click.option(
+        "--allow-host",
+        "allow_hosts",
+        metavar="HOST",
+        multiple=True,
+        help="Let commands in the sandbox reach this host, such as example.org or *.example.org.",
+    ),
     click.option(
         "--mcp-config", metavar="JSON", multiple=True, help="More MCP servers for this session: a file, or JSON."
     ),

@@ -21,24 +21,28 @@ TOOLCHAINS = (
 """Folders of programs and their libraries, read-only."""
 CACHES = (
     ".cache", ".npm", ".cargo/registry", ".cargo/git", "go/pkg", ".m2", ".gradle", ".ivy2", ".nuget", ".bundle/cache",
-    ".composer/cache", ".pub-cache", ".yarn/berry/cache", ".local/share/pnpm/store", ".bun/install/cache", ".hex/packages",
-    ".conda/pkgs", ".sbt", ".coursier", ".android/cache", ".expo", ".cpan", ".terraform.d/plugin-cache",
+    ".composer/cache", ".pub-cache", ".yarn/berry/cache", ".local/share/pnpm/store", ".bun/install/cache",
+    ".hex/packages", ".conda/pkgs", ".sbt", ".coursier", ".android/cache", ".expo", ".cpan",
+    ".terraform.d/plugin-cache",
 )  # fmt: skip
 """Folders that programs fill: their contents are seen, and what is written goes elsewhere."""
 SETTINGS = (
-    ".gitconfig", ".config/git", ".config/pip", ".pip", ".config/uv", ".config/pypoetry", ".config/ruff", ".config/black",
-    ".config/mise", ".config/yarn", ".config/pnpm", ".yarnrc", ".npmrc", ".pylintrc", ".config/flake8", ".config/matplotlib",
+    ".gitconfig", ".config/git", ".config/pip", ".pip", ".config/uv", ".config/pypoetry", ".config/ruff",
+    ".config/black", ".config/matplotlib", ".config/mise", ".config/yarn", ".config/pnpm", ".yarnrc", ".npmrc",
+    ".pylintrc", ".config/flake8",
     ".editorconfig", ".python-version", ".node-version", ".ruby-version", ".nvmrc", ".inputrc", ".curlrc", ".wgetrc",
     ".config/nix", ".config/go", ".config/jj", ".gemrc", ".irbrc", ".cargo/config.toml", ".ripgreprc", ".config/fd",
 )  # fmt: skip
 """Settings of development programs, read-only; secret ones among them are masked."""
 VARIABLES = (
-    "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_EXE", "MAMBA_ROOT_PREFIX", "PYENV_ROOT", "NVM_DIR", "NVM_BIN", "FNM_DIR", "VOLTA_HOME",
-    "BUN_INSTALL", "DENO_INSTALL", "ASDF_DIR", "ASDF_DATA_DIR", "MISE_DATA_DIR", "CARGO_HOME", "RUSTUP_HOME", "GOROOT",
+    "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_EXE", "MAMBA_ROOT_PREFIX", "PYENV_ROOT", "NVM_DIR", "NVM_BIN", "FNM_DIR",
+    "VOLTA_HOME", "BUN_INSTALL", "DENO_INSTALL", "ASDF_DIR", "ASDF_DATA_DIR", "MISE_DATA_DIR", "CARGO_HOME",
+    "RUSTUP_HOME", "GOROOT",
     "GOPATH", "JAVA_HOME", "SDKMAN_DIR", "RBENV_ROOT", "GEM_HOME", "DOTNET_ROOT", "PNPM_HOME", "UV_PYTHON_INSTALL_DIR",
     "UV_TOOL_DIR", "PIPX_HOME", "POETRY_HOME", "HOMEBREW_PREFIX", "PYTHONUSERBASE", "ANDROID_HOME", "NODE_PATH",
 )  # fmt: skip
 """Variables that name such folders."""
+_NAMING_KEYS = frozenset({"path", "excludesfile", "attributesfile", "template", "hookspath", "templatedir"})
 _PROGRAMS = frozenset({"bin", "sbin", "Scripts", "shims", "condabin"})
 _SYSTEM = frozenset({os.sep, "/usr", "/usr/local", "/opt", "/home", "/root", "/tmp", "/var", "/var/tmp", "/run"})  # noqa: S108
 

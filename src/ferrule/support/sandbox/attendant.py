@@ -42,12 +42,22 @@ class Pair:
             _attend(theirs, kernel, walls)
         theirs.close()
         self._channel = ours
+        self._has_view = walls.namespaces
+        self.view: View | None = None
+        """What it has arranged already."""
+
+    def arrange(self, view: View) -> None:
+        """Have the attendant arrange what a command is going to see, before there is one. Raises OSError."""
+        self.view = view
+        packets.send(self._channel, marshal.dumps(tuple(view)))
 
     def start(self, view: View, data: bytes, given: Sequence[int], ruleset: int) -> int:
         """Have them start a command; its id, once it runs. Raises OSError when it does not."""
         files = [*given, *([ruleset] if ruleset >= 0 else [])]
         try:
-            packets.send(self._channel, marshal.dumps((tuple(view), data)), files)
+            if self._has_view and self.view is None:
+                self.arrange(view)
+            packets.send(self._channel, data, files)
             here, extra, _, _ = self._channel.recvmsg(1 << 12, _socket.CMSG_SPACE(12))
             said = self._channel.recv(1 << 12) if here == b"here" else here
         except (BrokenPipeError, ConnectionResetError) as error:  # killed while it waited
@@ -95,12 +105,14 @@ def _attend(channel: "_socket.socket", kernel: Kernel, walls: Walls) -> NoReturn
 
 
 def _serve(channel: "_socket.socket", command: "_socket.socket", kernel: Kernel, walls: Walls, pid: int) -> None:
-    data, files = packets.receive(channel)
+    data, _ = packets.receive(channel)
     if not data:
         return  # the cell ends, and this with it
-    view, rest = marshal.loads(data)  # noqa: S302 - the cell is this same program
+    mounts.arrange(kernel, View(*marshal.loads(data)), proc=walls.proc)  # noqa: S302 - the cell is this same program
+    rest, files = packets.receive(channel)
+    if not rest:
+        return  # it was not needed
     status = files[3]
-    mounts.arrange(kernel, View(*view), proc=walls.proc)
     packets.send(command, rest, [*files[:3], *files[4:]])
     channel.close()
     kernel.close_all_but([status])

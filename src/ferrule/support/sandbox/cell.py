@@ -10,12 +10,13 @@ import itertools
 import os
 import select
 import signal
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ferrule.support.sandbox import mounts, network, packets, rulesets
 from ferrule.support.sandbox.attendant import Pair
 from ferrule.support.sandbox.kernel import Kernel
-from ferrule.support.sandbox.view import Paths, View, view
+from ferrule.support.sandbox.view import Branch, Paths, View, view
 from ferrule.support.sandbox.walls import Walls
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ class Cell:
         self._rulesets = rulesets.Rulesets(kernel, walls.landlock, whole=not walls.namespaces, ports=walls.ports)
         self._attendants: set[int] = set()
         self._next: Pair | None = None
+        self._last = b""
+        """The profile of the last command."""
+        self._seen: list[tuple[int, int] | None] = []
+        """What the view of the next one was arranged on."""
         self._commands: dict[int, int] = {}
         """The attendant of each command."""
         self._temporary: list[bytes] = []
@@ -66,6 +71,7 @@ class Cell:
             elif self._next is None:
                 with contextlib.suppress(OSError):  # no more processes now: the order that needs one fails
                     self._next = Pair(self._kernel, self._walls)
+                    self._look_ahead(self._next)
         self.end()
 
     def end(self) -> None:
@@ -184,14 +190,38 @@ class Cell:
             return seen
         return seen._replace(hidden=(), layers=(), caches=(), shown=tuple(shown))
 
+    def _look_ahead(self, pair: Pair) -> None:
+        """Have the next command's view arranged now: most commands of a session see what the last one saw."""
+        if self._walls.namespaces and self._last in self._views:
+            rest = self._rest(self._views[self._last])
+            self._seen = self._identities(rest)
+            pair.arrange(rest)
+
+    def _taken(self, rest: View) -> Pair:
+        """The pair that was made in advance, where what it has arranged still is what is there; or another one."""
+        pair, self._next = self._next, None
+        if pair is not None and pair.view is not None and (pair.view != rest or self._seen != self._identities(rest)):
+            pair.close()
+            pair = None
+        return pair or Pair(self._kernel, self._walls)
+
+    def _identities(self, view: View) -> list[tuple[int, int] | None]:
+        """Which files the mounts of a view lie on: one that was replaced, made or removed needs another mount."""
+        host = self._walls.host
+        paths = [*view.writable, *view.masked, *view.held, *view.closed, *(path for path, _ in view.replaced)]
+        paths += [path for root, branch in view.kept for path in _leaves(root, branch)]
+        return [_identity(host + path, follow=False) for path in paths]
+
     def _start(self, name: bytes, data: bytes, given: list[int]) -> bytes:
         seen = self._views[name]
         ruleset = self._rulesets.get(seen, self._walls.host, given[:3])
+        rest = self._rest(seen)
+        self._last = name
         for left in reversed(range(_TRIES)):
-            pair, self._next = self._next or Pair(self._kernel, self._walls), None
+            pair = self._taken(rest)
             self._attendants.add(pair.attendant)
             try:
-                pid = pair.start(self._rest(seen), data, given, ruleset)
+                pid = pair.start(rest, data, given, ruleset)
             except mounts.Again:
                 if left == 0:
                     raise
@@ -203,10 +233,19 @@ class Cell:
         raise AssertionError
 
 
-def _identity(path: bytes) -> tuple[int, int] | None:
+def _leaves(path: bytes, branch: Branch) -> Iterator[bytes]:
+    """All paths of a branch, those on the way too."""
+    for name, below in branch.items():
+        whole = path + b"/" + name
+        yield whole
+        if below is not None:
+            yield from _leaves(whole, below)
+
+
+def _identity(path: bytes, *, follow: bool = True) -> tuple[int, int] | None:
     """Which file it is: a folder that was made anew is another one."""
     try:
-        state = os.stat(path)
+        state = os.stat(path, follow_symlinks=follow)
     except OSError:
         return None
     return state.st_dev, state.st_ino

@@ -45,7 +45,10 @@ class Web:
         tls: "ssl.SSLContext | None" = None,
         inside: Callable[[], Inside | None] = lambda: None,
     ) -> None:
-        """`inside` gives the network of the session's commands. `transport` is called with a `Way` and makes what asks there; it stands in for connections in tests."""
+        """`inside` gives the network of the session's commands.
+
+        `transport` is called with a `Way` and makes what asks there; it stands in for connections in tests.
+        """
         self._allowances = allowances
         self._resolver = resolver
         self._transport = transport
