@@ -38,7 +38,8 @@ def test_calls_of_one_workspace_share_theirs_until_an_hour_has_passed(tmp_path):
 
 
 def test_what_a_killed_engine_left_is_removed_by_the_next(tmp_path):
-    script = "import os, sys; from ferrule.workspace.temporary import Temporary; Temporary(sys.argv[1]); os.kill(os.getpid(), 9)"
+    use = "from ferrule.workspace.temporary import Temporary; Temporary(sys.argv[1])"
+    script = f"import os, sys; {use}; os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False, timeout=60)
     left = os.listdir(tmp_path / "machines")
     made = Temporary(str(tmp_path))

@@ -218,7 +218,8 @@ for sandbox, attempts in ((Namespaces(), kept), (Landlock(), [one for one in kep
     (folder / "chores").mkdir()
     with world(folder / "chores") as there:
         for chore in [one for one in CHORES if sandbox.name == "namespaces" or not one.needs_mounts]:
-            if confined(sandbox, there, chore.script, watched=False) != (0, chore.output.format(workspace=there.workspace)):
+            ran = confined(sandbox, there, chore.script, watched=False)
+            if ran != (0, chore.output.format(workspace=there.workspace)):
                 wrong.append(chore.name)
     print(wrong, end=" " if sandbox.name == "namespaces" else "\\n")
 spawner.close()
