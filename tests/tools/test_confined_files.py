@@ -30,7 +30,8 @@ async def test_git_s_way_to_other_settings_is_not_left_behind(use, tmp_path):
     assert not (work / ".git/commondir").exists()
     assert reply.ok
     assert (work / "sub/.git").read_text() == "gitdir: ../.git/modules/m\n"
-    assert sorted(path.name for path in (work / ".git/modules/m").iterdir()) == ["HEAD", "objects"]
+    assert sorted(path.name for path in (work / ".git/modules/m").iterdir()) == ["HEAD", "hooks", "objects"]
+    assert list((work / ".git/modules/m/hooks").iterdir()) == []
 
 
 @every_hiding

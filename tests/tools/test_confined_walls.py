@@ -43,7 +43,7 @@ async def test_nothing_is_written_outside(use, tmp_path):
 
 
 @that_hides
-async def test_secrets_cannot_be_read_and_protected_files_not_made(use, tmp_path):
+async def test_secrets_cannot_be_read_and_protected_files_are_set_aside(use, tmp_path):
     work = tmp_path / "work"
     work.mkdir()
     (work / ".env").write_text("TOKEN=hunter2")
@@ -55,7 +55,7 @@ async def test_secrets_cannot_be_read_and_protected_files_not_made(use, tmp_path
         assert placeholders(work) == []
 
     assert "hunter2" not in str(secret)
-    assert not made.ok
+    assert "set aside" in str(made.notes)
     assert (work / ".env").read_text() == "TOKEN=hunter2"
     assert not (work / ".mcp.json").exists()
     assert not (work / ".claude").exists()
@@ -141,17 +141,18 @@ async def test_who_agrees_has_a_denied_command_run_outside(use, tmp_path):
 
 
 @that_hides
-async def test_while_a_task_runs_only_empty_folders_show_and_git_sees_none(use, tmp_path):
+async def test_while_a_task_runs_nothing_of_ours_is_in_the_workspace(use, tmp_path):
     work = tmp_path / "work"
     work.mkdir()
     subprocess.run(["git", "init", "-q", str(work)], check=True)
+    before = sorted(work.rglob("*"))
     async with opened(tmp_path, use) as engine:
-        await engine.call("Bash", command="until [ -e go ]; do sleep 0.01; done", run_in_background=True)
-        await eventually(lambda: placeholders(work))
-        held = placeholders(work)
-        status = subprocess.run(["git", "-C", str(work), "status", "--porcelain"], check=True, capture_output=True)
+        await engine.call("Bash", command="touch up; until [ -e go ]; do sleep 0.01; done", run_in_background=True)
+        await eventually((work / "up").exists)
+        (work / "up").unlink()
+        held = sorted(work.rglob("*"))
+        (work / ".vscode").mkdir()
+        await eventually(lambda: not (work / ".vscode").exists())
         (work / "go").touch()
-        await eventually(lambda: not placeholders(work))
 
-    assert work / ".mcp.json" in held
-    assert status.stdout == b""
+    assert held == before

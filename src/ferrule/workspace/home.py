@@ -135,6 +135,8 @@ def missed(output: str, home: str, seen: Sequence[str]) -> str:
         while end < len(output) and output[end] not in "\n\t '\"`:;,)]}>":
             end += 1
         path = output[at:end].rstrip(".")
-        if os.path.lexists(path) and not any(path == one or path.startswith(one + os.sep) for one in seen):
+        while not os.path.lexists(path) and len(path) > len(home):
+            path = os.path.dirname(path)
+        if len(path) > len(home) and not any(path == one or path.startswith(one + os.sep) for one in seen):
             return path
     return ""

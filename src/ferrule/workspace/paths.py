@@ -257,11 +257,16 @@ class Jail:
 
 
 def _is_elsewhere(machines: str, own: str) -> bool:
-    """Is it, or the folder for it, in the machine's /tmp only?"""
+    """Is more of the way to it in the machine's /tmp than in that of the commands?"""
     if os.path.lexists(own):
         return False
-    above, own_above = os.path.dirname(machines), os.path.dirname(own)
-    return os.path.lexists(machines) or (above != TMP and os.path.lexists(above) and not os.path.lexists(own_above))
+    while machines != TMP:
+        if os.path.lexists(own):
+            return False
+        if os.path.lexists(machines):
+            return True
+        machines, own = os.path.dirname(machines), os.path.dirname(own)
+    return False
 
 
 def _real(path: str) -> str:

@@ -198,6 +198,9 @@ class Tripwire:
                 file.write(restored)
             os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
             self._configs[path] = restored
+            if not restored and not before:
+                os.unlink(name, dir_fd=folder)
+                self._configs[path] = None
             named = "" if "?" in keys else f" ({', '.join(keys[:_MOST_NAMED])})"
             self._found.append(Aside(path, kept, "changed", named))
 

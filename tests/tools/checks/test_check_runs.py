@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -191,7 +192,7 @@ async def test_a_program_that_is_not_there_is_said_and_how_to_get_it(root: Path)
 
     assert session.statuses["ours"] == "missing"
     assert "? ours  missing: surely-not-there is not installed, or not on PATH." in reply.text
-    if "go" not in {path.name for path in map(Path, os.environ["PATH"].split(os.pathsep)) if (path / "go").exists()}:
+    if shutil.which("go") is None:
         assert session.statuses["go vet"] == "missing"
         assert session.of("go vet").why.endswith("Get it with: https://go.dev/dl.")
         assert not any("go vet" in question.summary for question in session.questions)

@@ -70,7 +70,7 @@ class Bubblewrap:
         shared = _shared(profile)
         descriptors: list[int] = []
         try:
-            options = [*_apart(path, profile, network=shared is not None), *_view(mounts, private)]
+            options = [*_apart(path, profile, network=shared is not None), *_view(mounts, private, profile.hidden)]
             if not profile.network:
                 descriptors.append(_memory(RESOLVER))
                 options += ["--ro-bind-data", str(descriptors[-1]), os.path.realpath("/etc/resolv.conf")]
@@ -140,12 +140,12 @@ def _shown(profile: Profile, cwd: str) -> tuple[str, ...]:
     return (*profile.shown, *caches, cwd, sys.base_prefix, *["/etc/resolv.conf"] * profile.network)
 
 
-def _view(mounts: Sequence[Mount], private: Sequence[str]) -> list[str]:
+def _view(mounts: Sequence[Mount], private: Sequence[str], hidden: Sequence[str]) -> list[str]:
     # For the kernel's own settings root needs no capability, and bubblewrap leaves them writable to it.
     options = ["--ro-bind", os.sep, os.sep, "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"]
     for folder in private:
         options += ["--tmpfs", folder]
-    read_only = []
+    read_only = [part for folder in hidden for part in ("--remount-ro", folder)]
     for path, kind, source in mounts:
         if kind == "empty":
             options += ["--tmpfs", path]

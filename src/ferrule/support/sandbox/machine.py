@@ -56,15 +56,18 @@ class Machine:
         """Hosts that the user allowed in the session."""
         self.forwarded: dict[int, _Both] = {}
         """The ports of the user's own loopback that lead to those of the session."""
-        self._kind: spawner.Kind | None = None
+        self._starting = asyncio.Lock()
         self._channel: spawner.Channel | None = None
         self._resolver: Resolver | None = None
         self._carried: set[asyncio.Task[None]] = set()
 
     async def start(self, kind: spawner.Kind, hosts: tuple[str, ...]) -> None:
         """Serve the proxy and the resolver in the network of a cell, once; again where it is a new one. OSError."""
+        async with self._starting:
+            await self._start(kind, hosts)
+
+    async def _start(self, kind: spawner.Kind, hosts: tuple[str, ...]) -> None:
         channel = spawner.cell(kind)
-        self._kind = kind
         if channel is self._channel:
             return
         await self._stop_serving()

@@ -142,6 +142,9 @@ def arrange(kernel: Kernel, view: View, *, proc: bool) -> None:
         _replace(kernel, path, HOST + source)
     for path in view.masked:
         _mask(kernel, path)
+    for path in view.sealed:
+        with contextlib.suppress(FileNotFoundError):
+            kernel.protect(_HERE, path, whole=False)
     if proc:
         kernel.mount(b"proc", b"/proc", allowed=0)
     # Covered, not unmounted, which would wait for every processor: nobody in here can take a mount away again.

@@ -42,7 +42,8 @@ class Profile(NamedTuple):
     shown: tuple[str, ...] = ()
     """Folders below private places, such as /tmp, that can be read all the same; but nothing in them that is masked."""
     hidden: tuple[str, ...] = ()
-    """Folders that seem empty but for what is shown, written or a layer below them: the home folder."""
+    """Folders that seem empty, and cannot be written, but for what is shown, written or a layer below them: the home
+    folder."""
     layers: tuple[tuple[str, str], ...] = ()
     """Folders in whose place it has another one, which it may write: /tmp, as (path, source)."""
     caches: tuple[tuple[str, str], ...] = ()

@@ -82,7 +82,7 @@ class Rulesets:
         rights = self._rights() & ~(_EXECUTE | _READ_FILE | _READ_DIR)
         ruleset = self._new(rights)
         sources = (host + source for _, source in view.layers)
-        written = (*view.hidden, *(path for path, _ in view.caches))
+        written = (path for path, _ in view.caches)
         for path in (*(host + root for root in view.writable), *sources, *written, *_PRIVATE, *_DEVICES, _TERMINALS):
             self._grant(ruleset, path, rights)
         return ruleset

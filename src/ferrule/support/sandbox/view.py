@@ -31,6 +31,8 @@ class View(NamedTuple):
     layers: tuple[tuple[bytes, bytes], ...] = ()
     caches: tuple[tuple[bytes, bytes], ...] = ()
     replaced: tuple[tuple[bytes, bytes], ...] = ()
+    sealed: tuple[bytes, ...] = ()
+    """The hidden folders again: read-only once everything is in its place."""
 
 
 class Paths(NamedTuple):
@@ -82,6 +84,7 @@ def view(paths: Paths) -> View:
         tuple(sorted(layers)),
         tuple(sorted(_pairs(paths.caches))),
         tuple(sorted(replaced)),
+        tuple(sorted(set(paths.hidden))),
     )
 
 

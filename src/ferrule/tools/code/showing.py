@@ -139,7 +139,7 @@ class Showing:
             return None, False, False  # a path that no file can have
         if self._guard.secret(real) or self._guard.secret(self._jail.spelled(spelled)):
             return None
-        is_inside = self._jail.holds(real)
+        is_inside = self._jail.holds(real) and not self._jail.in_own_tmp(real)  # servers keep copies of libraries there
         # What a confined server keeps for itself lies where nobody else has anything.
         return real, is_inside, not is_inside and not os.path.lexists(real)
 

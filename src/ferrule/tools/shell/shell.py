@@ -121,9 +121,6 @@ class Shell(Tool[ShellArgs, Ran | Left]):
             begun.close()
             return _ran(begun, args, ctx, took=time.perf_counter() - begun_at)
         await told_ports(begun, ctx)
-        if begun.running.ended:
-            begun.close()
-            return _ran(begun, args, ctx, took=time.perf_counter() - begun_at)
         task = leave(begun, ctx, args.description)
         return Left(seen(task, begun.running.news() if args.delay_seconds else ""))
 

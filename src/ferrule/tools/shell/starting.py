@@ -133,7 +133,8 @@ async def _wrapped(argv: Sequence[str], ctx: Context, *, cwd: str, outside: bool
     from ferrule.support.sandbox import terminal  # few commands have one
 
     wrapped = await confinement.wrap(terminal.within(argv), cwd=cwd)
-    return wrapped._replace(argv=terminal.around(wrapped.argv)) if wrapped.starter is None else wrapped
+    is_ours = wrapped.argv[0] == argv[0]  # another way of confining took it on, whose processes no terminal tells
+    return wrapped if is_ours else wrapped._replace(argv=terminal.around(wrapped.argv))
 
 
 def check_room(ctx: Context) -> None:
