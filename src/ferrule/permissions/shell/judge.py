@@ -12,7 +12,7 @@ from ferrule.permissions.shell.cover import Bound, Covered, Weigh, cover, edits_
 from ferrule.permissions.shell.line import Line
 from ferrule.permissions.shell.loose import loose
 from ferrule.permissions.shell.parse import parse
-from ferrule.permissions.shell.part import Part, looser, parts, reads_only
+from ferrule.permissions.shell.part import Part, is_reading_git, looser, parts, reads_only
 from ferrule.permissions.shell.scene import Scene
 from ferrule.workspace.paths import Jail
 
@@ -45,10 +45,10 @@ class Looked(NamedTuple):
         off would change what is committed. Such a line was allowed for more than reading.
         """
         gits = [part for part in self.every if os.path.basename(part.program) == "git"]
-        if self.line.doubts or not gits:
+        if self.line.doubts or not gits or not all(map(is_reading_git, gits)):
             return ()
         for part, calm in zip(self.every, self.calm, strict=True):
-            if not calm and (part in gits or not part.finding.known or part.finding.runs_project_code):
+            if not calm and part not in gits and (not part.finding.known or part.finding.runs_project_code):
                 return ()
         starts = [os.path.join(part.simple.cwd or "", part.finding.folder) for part in gits]
         return tuple(dict.fromkeys(map(os.path.realpath, starts)))
