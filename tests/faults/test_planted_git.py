@@ -291,8 +291,13 @@ async def test_what_would_undo_it_asks(planted: Planted, command: str) -> None:
         git(planted.root, "init", "-q", str(away))
         git(away, "config", "core.worktree", "/etc")
     asked: list[Question] = []
+
+    def no(question: Question) -> bool:
+        asked.append(question)
+        return False
+
     settings = Settings(sandbox=Sandbox(use="none"))
-    async with Engine(planted.root, dialect="claude", settings=settings, ask=asked.append) as engine:
+    async with Engine(planted.root, dialect="claude", settings=settings, ask=no) as engine:
         reply = await engine.call("Bash", command=command)
 
     assert reply.error is not None

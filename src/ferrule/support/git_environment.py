@@ -9,6 +9,7 @@ theirs and stays; where a repository has overwritten it, the user's value comes 
 Whatever is planted between the look and the start is not seen. What confines commands holds for that moment.
 """
 
+import asyncio
 import os
 import shlex
 from collections.abc import Mapping, Sequence
@@ -180,12 +181,14 @@ async def _look(git: str, folder: str, env: Mapping[str, str]) -> _Repository | 
     """What git finds from a folder; None where that is no repository, and nothing of one is obeyed."""
     if not os.path.isdir(folder):
         return None
-    code, said = await _asked(git, folder, env, "rev-parse", "--path-format=absolute", "--git-path", "index")
-    if code:
+    (lost, where), (code, said) = await asyncio.gather(
+        _asked(git, folder, env, "rev-parse", "--path-format=absolute", "--git-path", "index", "--show-toplevel"),
+        _asked(git, folder, env, "config", "--list", "--show-scope", "-z"),
+    )
+    places = os.fsdecode(where).split("\n")[:-1]
+    if not places:
         return None
-    index = os.fsdecode(said.removesuffix(b"\n"))
-    code, said = await _asked(git, folder, env, "config", "--list", "--show-scope", "-z")
-    if code:
+    if code or len(places) > 2 or (not lost and len(places) < 2):
         raise UnsafeError("the settings of the repository cannot be read")
     parts = said.decode(errors="surrogateescape").split("\0")
     entries = tuple(
@@ -193,8 +196,8 @@ async def _look(git: str, folder: str, env: Mapping[str, str]) -> _Repository | 
         for scope, setting in zip(parts[::2], parts[1::2], strict=False)
         for key, _, value in (setting.partition("\n"),)
     )
-    code, said = await _asked(git, folder, env, "rev-parse", "--show-toplevel")
-    return _Repository(os.fsdecode(said.removesuffix(b"\n")) if not code else "", index, entries)
+    # Inside of `.git`, or where there are no files, it tells only the first.
+    return _Repository("" if lost else places[1], places[0], entries)
 
 
 def _check_work_tree(found: _Repository, folder: str, roots: Sequence[str]) -> None:
