@@ -464,4 +464,4 @@ async def test_nothing_that_a_confined_formatter_starts_lives_on(ws, bin_folder,
         await has_it(engine, use)
         reply = await call(engine)
 
-        assert (reply.status, living(mark)) == ("done", [])
+        assert (reply.error, living(mark)) == (None, [])

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from ferrule.support.ending import forget, register
 from ferrule.support.roster import Roster
-from ferrule.support.starter import Starter
+from ferrule.support.starter import Attended, Starter
 from ferrule.support.tree import Child, Tree
 
 _TURN_READS = 4
@@ -122,7 +122,7 @@ class _Filtering:
         """Kill what is left. A filter has nothing to tidy up: its answer counts only when it has ended by itself."""
         if self._child.attended is not None:
             # It may be where its processes cannot be seen from here.
-            await asyncio.to_thread(self._child.attended.end)
+            await asyncio.to_thread(_end_all, self._child.attended, ended=self._child.ended)
         until = self._loop.time() + _KILLED_SECONDS
         pause_seconds = 0.001
         while (living := self._tree.find()) or not self._child.ended:
@@ -155,3 +155,9 @@ class _Filtering:
                 return
             self._pieces.append(data)
         self._errors = (self._errors + self._complaints.read())[:_ERROR_BYTES]
+
+
+def _end_all(attended: Attended, *, ended: bool) -> None:
+    # How it ended by itself is heard before anything is killed.
+    if not (ended and attended.alone()):
+        attended.end()
