@@ -11,6 +11,7 @@ Whatever is planted between the look and the start is not seen. What confines co
 
 import asyncio
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -23,7 +24,7 @@ _MOST_BYTES = 32 << 20
 _MOST_REPOSITORIES = 500
 _MOST_KEYS = 1000
 """A variable for each of more would not fit beside a command's arguments."""
-_INDEX_BYTES = 256 << 20
+_BLOCK_BYTES = 1 << 20
 _GITLINK = b"\x00\x00\xe0\x00"
 """The mode of an entry that is another repository. Where these bytes are nowhere in an index it has none."""
 
@@ -160,7 +161,9 @@ def top_of(folder: str) -> str:
 def _variables(env: Mapping[str, str], values: Sequence[tuple[str, str]]) -> dict[str, str]:
     """The settings as variables, after those that the user has there already."""
     given = env.get("GIT_CONFIG_COUNT", "")
-    first = int(given) if given.isascii() and given.isdecimal() and int(given) < _MOST_KEYS else 0
+    first = int(given) if re.fullmatch(r"[0-9]{1,3}", given) else 0
+    if not all(f"GIT_CONFIG_{part}_{number}" in env for number in range(first) for part in ("KEY", "VALUE")):
+        first = 0  # git would refuse to run
     out = {**_VARIABLES, "GIT_CONFIG_COUNT": str(first + len(values))}
     for number, (key, value) in enumerate(values, first):
         out |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
@@ -243,7 +246,7 @@ def _off(key: str, outside: Sequence[str]) -> str | None:
 
 async def _inner(git: str, found: _Repository, env: Mapping[str, str]) -> list[str]:
     """The repositories among its files that git goes into by itself."""
-    if not found.top or not _may_hold(found.index_file):
+    if not found.top or not await asyncio.to_thread(_may_hold, found.index_file):
         return []
     code, said = await _asked(git, found.top, env, "ls-files", "--stage", "-z")
     if code:
@@ -265,5 +268,9 @@ def _may_hold(index: str) -> bool:
 
 def _holds(path: str) -> bool:
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        raw = file.read(_INDEX_BYTES)
-        return _GITLINK in raw or len(raw) >= _INDEX_BYTES
+        before = b""
+        while block := file.read(_BLOCK_BYTES):
+            if _GITLINK in before + block:
+                return True
+            before = block[1 - len(_GITLINK) :]
+    return False
