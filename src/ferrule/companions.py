@@ -78,6 +78,7 @@ class Companions:
                 can_run_subagents=extra.subagents is not None,
                 short_names=given.dialect.short_names,
                 allow_mcp=given.mode.allow_mcp,
+                asks_programs=given.dialect.asks_programs,
             )
         )
 

@@ -29,7 +29,7 @@ async def test_programs_in_a_projects_bin_are_no_tools(tmp_path: Path):
         (tmp_path / folder / f"in-{folder}").write_text("#!/bin/sh\necho hi\n")
         (tmp_path / folder / f"in-{folder}").chmod(0o755)
     Trust(state_folder(), "code").grant(str(tmp_path), code_files(str(tmp_path)))
-    async with Engine(tmp_path, settings=Settings()) as engine:
+    async with Engine(tmp_path, settings=Settings(), dialect="ah") as engine:
         assert [name for name in ("in-bin", "in-tools") if engine.registry.knows(name)] == ["in-tools"]
 
 

@@ -52,6 +52,7 @@ async def test_always_said_to_one_skill_is_not_said_to_another(project):
 
 async def test_a_trusted_program_cannot_be_written_by_the_session_that_may_run_it(project):
     project.put("tools/deploy", "#!/bin/sh\necho deployed\n", mode=0o755)
+    project.put("tools/deploy.md", "Deploys it.\n")
     project.put("tools/lines.py", "TOOL = None\n")
     project.trust()
 

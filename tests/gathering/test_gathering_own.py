@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 from tests.gathering.world import World, names
+from tests.tools.confined import CONFINED
 
 from ferrule import Engine
-from ferrule.settings import Permissions, Tools
+from ferrule.settings import Permissions, Sandbox, Tools
+from ferrule.support.sandbox.choose import report
 
 
 def ran(path: Path) -> bool:
@@ -52,7 +54,7 @@ async def test_a_look_that_was_given_up_is_made_again(world: World) -> None:
     program = world.user / "tools" / "slow"
     program.write_text(f"#!/bin/sh\n[ -e {world.folder}/go ] || {{ : > {world.folder}/began; exec sleep 600; }}\n")
     program.chmod(0o755)
-    async with world.session(lazy=True) as engine:
+    async with world.session(lazy=True, sandbox=Sandbox(use="none")) as engine:
         given_up = asyncio.create_task(engine.call("Read", path="a.txt"))
         await world.until((world.folder / "began").exists)
         given_up.cancel()
@@ -105,6 +107,53 @@ async def test_a_project_s_tools_need_trust_in_what_they_are(world: World) -> No
         assert not theirs & names(engine)
         assert "not used" in engine.warnings[0]
     assert not any(map(ran, paths))
+
+
+def script(world: World, folder: str, name: str = "release.sh") -> Path:
+    """A program of the project that does its work whatever it is told."""
+    path = world.workspace / folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\necho released >> {world.workspace}/RELEASED\necho Releases it.\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("dialect", ["amp", "claude", "codex", "wayland"])
+async def test_a_script_in_the_folder_tools_is_no_tool_before_somebody_describes_it(world: World, dialect: str) -> None:
+    path = script(world, "tools")
+    world.trust()
+    async with world.session(dialect=dialect, sandbox=Sandbox(use="none")) as engine:
+        assert "release_sh" not in names(engine)
+    assert not (world.workspace / "RELEASED").exists()
+
+    Path(f"{path}.md").write_text("Releases it.\n")
+    world.trust()
+    async with world.session(dialect=dialect, sandbox=Sandbox(use="none")) as engine:
+        assert "release_sh" in names(engine)
+    assert not (world.workspace / "RELEASED").exists()
+
+
+async def test_a_script_is_asked_once_for_its_content(world: World) -> None:
+    path = script(world, ".ferrule/tools")
+    for count in (1, 1, 2):
+        if count == 2:
+            path.write_text(path.read_text() + "# another\n")
+        world.trust()
+        async with world.session(sandbox=Sandbox(use="none")) as engine:
+            (made,) = [one for one in engine.definitions() if one["name"] == "release_sh"]
+        assert made["description"] == "Releases it."
+        assert len((world.workspace / "RELEASED").read_text().splitlines()) == count
+
+
+@pytest.mark.parametrize("use", CONFINED)
+async def test_a_script_that_is_asked_can_write_nothing(world: World, use: str) -> None:
+    script(world, "tools")
+    world.trust()
+    async with world.session(dialect="ah", sandbox=Sandbox(use=use)) as engine:  # type: ignore[arg-type]
+        (made,) = [one for one in engine.definitions() if one["name"] == "release_sh"]
+    works = use in {row.name for row in report() if row.works}
+    assert made["description"] == ("Releases it." if works else "CLI tool: release.sh")
+    assert not (world.workspace / "RELEASED").exists()
 
 
 async def test_a_trusted_program_that_changes_in_the_session_is_not_run(world: World) -> None:

@@ -13,7 +13,7 @@ from ferrule import Engine, Settings
 from ferrule.permissions.asker import Answer, Question
 from ferrule.permissions.code import code_files
 from ferrule.permissions.trust import Trust
-from ferrule.settings import Mcp, McpServer, Permissions, Tools
+from ferrule.settings import Mcp, McpServer, Permissions, Sandbox, Tools
 
 if TYPE_CHECKING:
     from ferrule.core.events import Event
@@ -130,6 +130,7 @@ class World:
         servers: Any = None,
         mcp: Any = None,
         permissions: Permissions | None = None,
+        sandbox: Sandbox | None = None,
         **more: Any,
     ) -> AsyncIterator[Engine]:
         """A new session, as if the program had been started anew; whoever is asked answers so."""
@@ -142,6 +143,7 @@ class World:
             tools=Tools(**{"packages": False, "describe_seconds": SECONDS, **(tools or {})}),
             mcp=Mcp(servers=servers or {}, **(mcp or {})),
             permissions=permissions or Permissions(),
+            sandbox=sandbox or Sandbox(),
         )
         made = Engine(
             self.workspace, settings=settings, state=self.state, ask=asked, on_event=self.events.append, **more

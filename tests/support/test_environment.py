@@ -97,6 +97,13 @@ def test_variables_can_be_kept_but_not_those_that_run_code():
     assert (kept.get("A_TOKEN"), kept.get("BASH_ENV")) == ("t", None)
 
 
+def test_git_is_not_told_to_count_settings_that_were_left_out():
+    given = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": "me"}
+
+    assert "GIT_CONFIG_COUNT" not in quiet_environment(given)
+    assert given.items() <= quiet_environment(given, keep=["GIT_CONFIG_KEY_0"]).items()
+
+
 def test_nothing_pages_edits_or_asks_whatever_the_user_prefers():
     loud = {
         "PAGER": "less",

@@ -41,7 +41,7 @@ def repository(folder: Path, name: str) -> Path:
 
 @every_wall
 @pytest.mark.parametrize("name", SETTINGS)
-async def test_what_git_runs_on_its_own_cannot_write_the_workspace(use, name, tmp_path):
+async def test_what_a_repository_would_have_git_run_does_not_run_while_planning_or_after(use, name, tmp_path):
     work = repository(tmp_path, name)
     async with opened(tmp_path, use) as engine:
         planning(engine).enter()
@@ -49,8 +49,10 @@ async def test_what_git_runs_on_its_own_cannot_write_the_workspace(use, name, tm
         assert reply.status != "rejected-by-user", reply
         assert not (work / "new").exists()
         planning(engine).leave()
-        await engine.call("Bash", command="git diff")
-        assert (work / "new").exists()  # it was no empty threat
+        assert "+two" in said(await engine.call("Bash", command="git diff"))
+        assert not (work / "new").exists()
+    subprocess.run(["git", "diff"], cwd=work, check=True, timeout=60, stdout=subprocess.DEVNULL)
+    assert (work / "new").exists()  # it was no empty threat
 
 
 @every_wall

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 from tests.fifo import Fifo
 from tests.scripted import Scripted
+from tests.tools.confined import CONFINED, WAYS, has_it, living, new_mark
 
-from ferrule import Engine
+from ferrule import Engine, Settings
 from ferrule.core.outcomes import Formatted
 from ferrule.permissions.asker import NO, YES
+from ferrule.settings import Sandbox
 from ferrule.tools.files import format as subject
 from ferrule.tools.files.format import Format
 
@@ -102,6 +104,7 @@ WORDS = {
 }
 
 
+@pytest.mark.usefixtures("unconfined")
 @pytest.mark.contract("format.formats-a-file")
 @pytest.mark.parametrize(("program", "name", "files"), FORMATTERS)
 async def test_every_formatter_keeps_one_contract(engine, ws, bin_folder, program, name, files):
@@ -308,6 +311,7 @@ async def test_a_formatter_that_puts_a_link_in_the_files_place_does_not_lead_out
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group can be found")
+@pytest.mark.usefixtures("unconfined")
 async def test_nothing_that_a_formatter_starts_lives_on(engine, ws, bin_folder, tmp_path):
     black_project(ws)
     fake(
@@ -322,6 +326,7 @@ async def test_nothing_that_a_formatter_starts_lives_on(engine, ws, bin_folder, 
     assert ended(int((tmp_path / "pid").read_text()))
 
 
+@pytest.mark.usefixtures("unconfined")
 async def test_a_cancelled_call_changes_nothing(engine, ws, bin_folder, tmp_path):
     begun = Fifo(tmp_path / "pid")
     fake(bin_folder, "black", f"echo $$ > {tmp_path}/pid; exec sleep 300")
@@ -424,3 +429,39 @@ async def test_formatting_is_not_reading(engine, ws, bin_folder):
 
     assert not unread
     assert not ledger.stale(str(path), AFTER.encode())
+
+
+@pytest.mark.parametrize("use", WAYS)
+async def test_a_formatter_of_the_project_runs_as_its_commands_do(ws, tmp_path, use):
+    """It lies where commands write: what it does is kept to where they may."""
+    (out := tmp_path / "elsewhere").mkdir()
+    (ws / ".prettierrc").write_text("{}")
+    own = put(ws / "node_modules" / ".bin" / "prettier", f"#!/bin/sh\ntouch {out}/pwned {ws}/mine\nexec tr -s ' '\n")
+    own.chmod(0o755)
+    put(ws / "a.js", BEFORE)
+    settings = Settings(sandbox=Sandbox(use=use))
+    async with Engine(ws, tools=[Plain()], ask=Scripted(YES), settings=settings, dialect="claude") as engine:
+        await has_it(engine, use)
+        reply = await call(engine, "a.js")
+
+    assert (reply.status, (ws / "a.js").read_text()) == ("done", AFTER)
+    assert (ws / "mine").exists()
+    assert (out / "pwned").exists() == (use == "none")
+
+
+@pytest.mark.parametrize("use", CONFINED)
+async def test_nothing_that_a_confined_formatter_starts_lives_on(ws, bin_folder, use):
+    black_project(ws)
+    mark = new_mark()
+    fake(
+        bin_folder,
+        "black",
+        f"setsid sh -c 'echo ready > {ws}/up; exec sleep {mark}' > /dev/null 2>&1 &\n"
+        f"until [ -s {ws}/up ]; do :; done; exec tr -s ' '",
+    )
+    settings = Settings(sandbox=Sandbox(use=use))
+    async with Engine(ws, tools=[Plain()], ask=Scripted(YES), settings=settings, dialect="claude") as engine:
+        await has_it(engine, use)
+        reply = await call(engine)
+
+        assert (reply.error, living(mark)) == (None, [])

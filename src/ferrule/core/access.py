@@ -17,6 +17,8 @@ class Access(NamedTuple):
     key: str
     folder: str = ""
     """For a command: where it runs."""
+    git: str = ""
+    """For a command: the folders in which git starts, with NUL between them, if all that git does there is reading."""
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Access":

@@ -27,6 +27,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """Are tools of servers deferred also where they are few?"""
     deferred: tuple[str, ...] = ()
     """Names of faces that are found by a search and not advertised, as long as the settings say nothing else."""
+    asks_programs: bool = False
+    """Is every program in a project's `tools` folder a tool, also one that nothing describes?"""
     aliases: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Another name → the name of a face; also for faces that are not here yet."""
 

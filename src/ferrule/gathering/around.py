@@ -35,3 +35,5 @@ class Around(NamedTuple):
     """Does the family call servers' tools by their short names?"""
     allow_mcp: bool = True
     """Does the session's mode give servers' tools?"""
+    asks_programs: bool = False
+    """Is every program in the project's `tools` folder a tool, also one that nothing describes?"""

@@ -158,7 +158,8 @@ class Gathering:
         usual = [os.path.join(os.path.dirname(settings_path()), "tools"), *self._project(TOOLS)]
         if not packages and not settings.tools.folders and not any(map(os.path.isdir, usual)):
             return
-        from ferrule.gathering.programs import keep_programs
+        from ferrule.gathering.programs import confining, keep_programs
+        from ferrule.sources.custom.answers import Answers
         from ferrule.sources.custom.load import load  # for whoever has tools of their own
         from ferrule.sources.custom.places import user_folders
         from ferrule.support.roster import Roster
@@ -172,6 +173,9 @@ class Gathering:
             describe_seconds=settings.tools.describe_seconds,
             keep_env=settings.shell.keep_env,
             roster=self.around.services[Roster],
+            everyday=() if self.around.asks_programs else self._project(TOOLS[:1]),
+            confine=confining(self.around),
+            answers=Answers(self.around.state),
         )
         keep_programs(self.around, brought.tools, self.trusted)
         if brought.tools or brought.warnings:

@@ -1,11 +1,15 @@
 """The project's programs that are tools: they run outside the sandbox, and so nothing in the session may write them."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ferrule.core.tool import AnyTool
 from ferrule.gathering.around import Around
 from ferrule.workspace.guarded import Guard
+
+if TYPE_CHECKING:
+    from ferrule.support.sandbox.profile import Wrapped
 
 
 def keep_programs(around: Around, tools: Iterable[AnyTool], trusted: Mapping[str, bytes]) -> None:
@@ -16,3 +20,28 @@ def keep_programs(around: Around, tools: Iterable[AnyTool], trusted: Mapping[str
     programs = [tool.origin for tool in tools if tool.origin in trusted and not tool.origin.endswith((".py", ".lua"))]
     folders = {os.path.dirname(path) for path in programs}
     around.services[Guard].keep(os.path.realpath(path) for path in trusted if os.path.dirname(path) in folders)
+
+
+def confining(around: Around) -> "Callable[[Sequence[str], str], Wrapped]":
+    """How a program is asked what it is: it can write nothing and reach nobody, where commands can be confined."""
+
+    def confine(argv: Sequence[str], cwd: str) -> "Wrapped":
+        from ferrule.support.sandbox.profile import Wrapped  # for programs that nothing describes
+        from ferrule.workspace.confinement import Confinement
+
+        confinement = around.services[Confinement]
+        sandbox = confinement.sandbox
+        if sandbox is None:
+            return Wrapped(tuple(argv))
+        profile = confinement.profile()
+        profile = profile._replace(
+            writable=(),
+            kept=(),
+            network=False,
+            hosts=(),
+            unix_sockets=False,
+            shown=(*profile.shown, *profile.writable, os.path.realpath(cwd)),
+        )
+        return sandbox.wrap(argv, profile, cwd=cwd)
+
+    return confine

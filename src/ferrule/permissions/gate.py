@@ -68,10 +68,7 @@ class Gate:
 
     def settle(self, touches: Sequence[Access]) -> tuple[Access, ...]:
         """The accesses with what is known of their command lines: one that only reads may run beside other reads."""
-        return tuple(
-            access._replace(mode="read") if access.kind == "command" and self.policy.reads_only(access) else access
-            for access in touches
-        )
+        return tuple(self.policy.settled(access) if access.kind == "command" else access for access in touches)
 
     def forbid(self, touches: Sequence[Access], spelled: Mapping[str, str] = MappingProxyType({})) -> None:
         """Raise for what no answer can allow: secret and protected files, and the engine's own.

@@ -122,8 +122,8 @@ class Policy:
         values = self._names.values(tool, {"path": touched.spelled})
         return self.weigh(Subject(tool, self._names.of(tool), values, paths=(touched,), workspace=self._jail.folder))
 
-    def reads_only(self, access: Access) -> bool:
-        """Does a command line only read, inside the workspace?"""
+    def settled(self, access: Access) -> Access:
+        """A command line with what is known of it: does it only read, and where does git do nothing but that in it?"""
         from ferrule.permissions.shell.judge import look  # only commands need it
 
         looked = look(access.key, access.folder, self._scene())
@@ -131,7 +131,7 @@ class Policy:
             self._looked.clear()
         # For the decision that follows at once; a later one looks again.
         self._looked[access.key, access.folder] = looked
-        return looked.reads_only
+        return access._replace(mode="read" if looked.reads_only else access.mode, git="\0".join(looked.reading_git))
 
     def decide(self, case: Case) -> Decision:
         """Allow, ask or deny, before anybody is asked."""

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Context
@@ -11,6 +11,10 @@ from ferrule.settings import Settings
 from ferrule.support.beneath import describe
 from ferrule.support.roster import Roster
 from ferrule.support.running import Launch, Running, start
+from ferrule.support.sandbox.profile import Wrapped, nothing
+
+if TYPE_CHECKING:
+    from ferrule.support.starter import Starter
 
 HEAD_CHARS = 25_000
 TAIL_CHARS = 25_000
@@ -50,11 +54,13 @@ async def run_program(
     head_chars: int = HEAD_CHARS,
     tail_chars: int = TAIL_CHARS,
     limit_bytes: int | None = None,
+    wrapped: Wrapped | None = None,
 ) -> Programmed:
     """Run it to its end, or for at most `seconds`. However this ends, nothing that it started lives on.
 
     With a context, progress is told, and a log is kept where the output is too long to give whole. `apart` keeps the
-    errors out of the output. At `limit_bytes` of output it is stopped. Raises `ToolFailure` where it cannot be started.
+    errors out of the output. At `limit_bytes` of output it is stopped. `wrapped` is how it is confined, where it is.
+    Raises `ToolFailure` where it cannot be started.
     """
     log = ctx.new_log() if ctx is not None else None
     launch = Launch(
@@ -69,6 +75,9 @@ async def run_program(
         head_chars=head_chars,
         tail_chars=tail_chars,
         roster=roster,
+        starter=None if wrapped is None else cast("Starter | None", wrapped.starter),
+        descriptors=() if wrapped is None else wrapped.descriptors,
+        done=None if wrapped is None or wrapped.done is nothing else wrapped.done,
     )
 
     def hear(text: str) -> None:
@@ -79,10 +88,11 @@ async def run_program(
 
     try:
         running = start(launch, on_output=None if ctx is None and limit_bytes is None else hear)
-    except OSError as error:
-        raise ToolFailure(f"{argv[0]} cannot be run: {describe(error)}.", path=argv[0]) from error
-    except ValueError as error:
-        raise ToolFailure(f"{argv[0]} cannot be run: {error}.", path=argv[0]) from error
+    except (OSError, ValueError) as error:
+        if wrapped is not None:
+            wrapped.done()
+        why = describe(error) if isinstance(error, OSError) else str(error)
+        raise ToolFailure(f"{argv[0]} cannot be run: {why}.", path=argv[0]) from error
     feeding = None if stdin is None else asyncio.create_task(_feed(running, stdin))
     try:
         flooded = await _flooded(running, seconds)

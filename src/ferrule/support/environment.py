@@ -79,6 +79,8 @@ def quiet_environment(source: Mapping[str, str], *, keep: Collection[str] = ()) 
             for name, value in given.items()
             if not re.fullmatch(_INJECTED, name) and (name in kept or not _is_secret(name, value))
         }
+        if "GIT_CONFIG_COUNT" in env and any(name.startswith("GIT_CONFIG_KEY_") for name in given.keys() - env.keys()):
+            del env["GIT_CONFIG_COUNT"]  # git refuses to run where it counts settings that are not there
         _last[:] = [(given, kept, env | _QUIET)]
     return dict(_last[0][2])
 

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 from ferrule.support.ending import forget, register
 from ferrule.support.roster import Roster
+from ferrule.support.starter import Attended, Starter
 from ferrule.support.tree import Child, Tree
 
 _TURN_READS = 4
@@ -38,11 +39,14 @@ async def pipe(
     seconds: float,
     limit_bytes: int,
     roster: Roster | None = None,
+    starter: Starter | None = None,
+    descriptors: Sequence[int] = (),
 ) -> Piped:
     """Give `data` to a program as its standard input and take what it writes, until it exits or a limit is reached.
 
     However this ends, also by cancellation, no process that the program has started lives on. The input is a file
     that has no name, not a pipe: a program that does not read it, or answers before it has read it, cannot get stuck.
+    `starter` starts it, where that is not done as for any program, and it inherits `descriptors`.
 
     Raises: FileNotFoundError, NotADirectoryError, PermissionError or another OSError when it cannot start.
     """
@@ -59,8 +63,16 @@ async def pipe(
             if roster is not None:
                 token = roster.add(tree, command=" ".join(argv), cwd=cwd)
             with tree.numbering():
-                child = Child(argv, cwd=cwd, env=tree.environment(env), apart=True, stdin=given.fileno())
-        tree.lead(child.pid)
+                child = Child(
+                    argv,
+                    cwd=cwd,
+                    env=tree.environment(env),
+                    apart=True,
+                    stdin=given.fileno(),
+                    starter=starter,
+                    descriptors=descriptors,
+                )
+        tree.lead(child.pid, born=child.attended.born if child.attended is not None else None)
         filtering = _Filtering(child, tree, limit_bytes)
         if roster is not None:
             roster.started(token, child.pid)
@@ -108,6 +120,9 @@ class _Filtering:
 
     async def end(self) -> None:
         """Kill what is left. A filter has nothing to tidy up: its answer counts only when it has ended by itself."""
+        if self._child.attended is not None:
+            # It may be where its processes cannot be seen from here.
+            await asyncio.to_thread(_end_all, self._child.attended, ended=self._child.ended)
         until = self._loop.time() + _KILLED_SECONDS
         pause_seconds = 0.001
         while (living := self._tree.find()) or not self._child.ended:
@@ -140,3 +155,9 @@ class _Filtering:
                 return
             self._pieces.append(data)
         self._errors = (self._errors + self._complaints.read())[:_ERROR_BYTES]
+
+
+def _end_all(attended: Attended, *, ended: bool) -> None:
+    # How it ended by itself is heard before anything is killed.
+    if not (ended and attended.alone()):
+        attended.end()

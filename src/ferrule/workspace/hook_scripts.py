@@ -19,15 +19,15 @@ _DEPTH = 12
 _LINE_CHARS = 65_536
 
 
-def scripts(command: str, workspace: str) -> list[str]:
+def scripts(command: str, workspace: str, *, start: str = "") -> list[str]:
     """The real paths of the scripts and programs in the workspace that a command line names, sorted.
 
-    What it only works on, a settings file for one, is not among them.
+    What it only works on, a settings file for one, is not among them. It starts in `start`, or in the workspace.
     """
     root = os.path.realpath(workspace)
     found = set()
     for word in _words(command[:_LINE_CHARS]):
-        path = os.path.realpath(os.path.join(root, word))
+        path = os.path.realpath(os.path.join(start or root, word))
         if within(path, root) and path != root and _runs(path):
             found.add(path)
     return sorted(found)[:_MOST]

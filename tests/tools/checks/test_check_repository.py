@@ -2,13 +2,12 @@
 
 import asyncio
 import os
+import re
 from pathlib import Path
 
 import pytest
 from tests.tools.checks.checking import LIMIT_SECONDS, Session
 from tests.tools.checks.test_check_reviews import Reviewers, add, git, issues
-
-from ferrule.tools.checks.repository import settings
 
 
 @pytest.fixture
@@ -73,19 +72,29 @@ async def test_nothing_runs_that_the_repository_chooses(root: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     "said",
     [
-        pytest.param("[include]\n\tpath = other\n", id="include"),
-        pytest.param('[includeIf "gitdir:/"]\n\tpath = other\n', id="include-if"),
         pytest.param("[core]\n\tworktree = /\n", id="another-folder"),
         pytest.param("[core] worktree = ../..\n", id="a-folder-above"),
-        pytest.param("".join(f'[filter "f{number}"]\n' for number in range(60)), id="many-filters"),
-        pytest.param("#" * (1 << 18), id="too-long"),
+        pytest.param("".join(f'[filter "f{number}"]\nclean = x\n' for number in range(1100)), id="many-filters"),
     ],
 )
-async def test_settings_that_cannot_all_be_known_keep_git_from_being_asked(root: Path, said: str) -> None:
+async def test_settings_that_lead_away_or_cannot_be_known_keep_git_from_being_asked(root: Path, said: str) -> None:
     with (root / ".git" / "config").open("a") as file:
         file.write(said)
+    crew = Reviewers(issues())
+    async with asyncio.timeout(LIMIT_SECONDS), Session(root, subagents=crew) as session:
+        await session.check(checks=["review"])
+    (job,) = crew.jobs
 
-    assert "Git was not asked, for the settings of the repository " in await prompt(root)
+    assert re.search("Git was not (run|let look)", str(job.prompt))
+
+
+async def test_what_other_files_add_to_the_settings_does_not_run_either(root: Path, tmp_path: Path) -> None:
+    (root / ".gitattributes").write_text("*.py filter=odd\n")
+    (tmp_path / "more").write_text(f'[filter "odd"]\n\tclean = touch {root}/pwned; cat\n')
+    git(root, "config", "include.path", str(tmp_path / "more"))
+
+    assert "+total = 2" in await prompt(root)
+    assert not (root / "pwned").exists()
 
 
 async def test_a_secret_file_is_not_shown_as_it_is_nor_as_it_was(root: Path) -> None:
@@ -123,7 +132,5 @@ async def test_work_trees_and_submodules_have_the_settings_of_their_repository(r
     (tree / "cart.py").write_text("total = 3\n")
     (tmp_path / "pwned").unlink(missing_ok=True)
 
-    assert settings(str(tree)).filters == ("odd",)
-    assert settings(str(root / "module")).why_unsafe == ""
     assert "+total = 3" in await prompt(tree.resolve())
     assert not os.path.lexists(tmp_path / "pwned")

@@ -1,6 +1,7 @@
 """May a command line run? Every simple command at every depth has to be covered; whatever is not certain asks."""
 
 import functools
+import os
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from ferrule.permissions.shell.cover import Bound, Covered, Weigh, cover, edits_
 from ferrule.permissions.shell.line import Line
 from ferrule.permissions.shell.loose import loose
 from ferrule.permissions.shell.parse import parse
-from ferrule.permissions.shell.part import Part, looser, parts, reads_only
+from ferrule.permissions.shell.part import Part, is_reading_git, looser, parts, reads_only
 from ferrule.permissions.shell.scene import Scene
 from ferrule.workspace.paths import Jail
 
@@ -35,6 +36,22 @@ class Looked(NamedTuple):
     @property
     def reads_only(self) -> bool:
         return not self.line.doubts and all(self.calm)
+
+    @property
+    def reading_git(self) -> tuple[str, ...]:
+        """The folders in which git starts, where every git in the line only reads; else nothing.
+
+        Where the line also runs code that may use git itself, git is left as it is for it: a filter that is switched
+        off would change what is committed. Such a line was allowed for more than reading.
+        """
+        gits = [part for part in self.every if os.path.basename(part.program) == "git"]
+        if self.line.doubts or not gits or not all(map(is_reading_git, gits)):
+            return ()
+        for part, calm in zip(self.every, self.calm, strict=True):
+            if not calm and part not in gits and (not part.finding.known or part.finding.runs_project_code):
+                return ()
+        starts = [os.path.join(part.simple.cwd or "", part.finding.folder) for part in gits]
+        return tuple(dict.fromkeys(map(os.path.realpath, starts)))
 
 
 def look(command: str, cwd: str, scene: Scene) -> Looked:

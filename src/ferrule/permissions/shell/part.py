@@ -116,6 +116,20 @@ def reads_only(part: Part, scene: Scene) -> bool:
     )
 
 
+def is_reading_git(part: Part) -> bool:
+    """Is it a git that only reads, in a repository that is one? What it prints may go anywhere, and lie anywhere."""
+    simple = part.simple
+    if part.program != "git" or simple.assigns or not part.is_known_repository:
+        return False
+    if part.finding.harmless:
+        return True
+    # Another folder to start in is a matter of its own.
+    words = list(simple.stripped or simple.words)
+    while len(words) > 2 and words[1].text == "-C" and words[1].known:
+        del words[1:3]
+    return examine(words, cwd=os.path.join(simple.cwd or "", part.finding.folder)).harmless
+
+
 def _is_calm(simple: Simple) -> bool:
     """Does nothing around it write, or change how it runs?"""
     for redirect in simple.redirects:

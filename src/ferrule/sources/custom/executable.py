@@ -1,15 +1,16 @@
 """Executables as tools: any program in a folder of tools, with what is written about it in a file beside it.
 
 `deploy.sh` is the tool `deploy_sh`, for model APIs take no dots, and `deploy.sh.md` describes it. Without such a file
-the program is asked with `--help`: whoever has a program that does not know the word should write one.
+the program is asked with `--help`: once for its content, where it can write nothing and reach nobody. Whoever has a
+program that does not know the word should write one.
 """
 
 import hashlib
 import os
 import re
 import stat
-from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferrule.core.args import Args
 from ferrule.core.elsewhere import Mixed
@@ -24,7 +25,11 @@ from ferrule.support.beneath import READ_NO_LINK, describe
 from ferrule.support.environment import quiet_environment
 from ferrule.support.frontmatter import front_matter
 from ferrule.support.roster import Roster
+from ferrule.support.sandbox.profile import Wrapped
 from ferrule.workspace.search_path import apart
+
+if TYPE_CHECKING:
+    from ferrule.sources.custom.answers import Answers
 
 _HELP_CHARS = 200
 _OUTPUT_CHARS = 2000
@@ -55,6 +60,10 @@ class Asking(NamedTuple):
     roster: Roster | None = None
     roots: Sequence[str] = ()
     """The folders of the workspace: nothing in them is looked for by its name."""
+    confine: Callable[[Sequence[str], str], Wrapped] | None = None
+    """A command and its folder → the command so that it can only read; None where nothing confines commands."""
+    answers: "Answers | None" = None
+    """What programs have answered before."""
 
 
 class ProgramTool(Tool[ProgramArgs, Any]):
@@ -114,7 +123,7 @@ async def load_program(path: str, place: Place, asking: Asking) -> Brought:
     except (OSError, ValueError) as error:
         problem = describe(error) if isinstance(error, OSError) else str(error)
         warnings = (f"failed to load {path}.md: {problem}",)
-    words = words or await _help(path, asking) or f"CLI tool: {os.path.basename(path)}"
+    words = words or await _described(path, raw, asking) or f"CLI tool: {os.path.basename(path)}"
     return Brought((ProgramTool(path, words=words, guidance=guidance, pin=pin, roots=asking.roots),), warnings)
 
 
@@ -169,21 +178,49 @@ def check(path: str, pin: str) -> None:
         raise ToolFailure(changed, code="changed", path=path)
 
 
-async def _help(path: str, asking: Asking) -> str:
-    """The first line that the program says to `--help`; empty where it says nothing in its time."""
+async def _described(path: str, raw: bytes | None, asking: Asking) -> str:
+    """What the program says of itself, now or when these very bytes were asked before."""
+    content = hashlib.sha256(raw).hexdigest() if raw is not None else _hash(path)
+    known = asking.answers.of(content) if asking.answers is not None and content else None
+    if known is not None:
+        return known
+    said = await _help(path, asking)
+    if said is not None and asking.answers is not None and content:
+        asking.answers.keep(content, said)
+    return said or ""
+
+
+def _hash(path: str) -> str:
+    """The hash of a program of the user's own; nothing where it cannot be read, or is too long to."""
     try:
+        with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_size <= _PINNED_BYTES:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        pass
+    return ""
+
+
+async def _help(path: str, asking: Asking) -> str | None:
+    """The first line that the program says to `--help`, empty where it says nothing in its time; None: it never ran."""
+    argv, folder = [path, "--help"], os.path.dirname(path)
+    wrapped = Wrapped(tuple(argv))
+    try:
+        if asking.confine is not None:
+            wrapped = asking.confine(argv, folder)
         ran = await run_program(
-            [path, "--help"],
+            wrapped.argv,
             ctx=None,
-            cwd=os.path.dirname(path),
-            env=_environment(asking.keep_env, asking.roots),
+            cwd=folder,
+            env={**_environment(asking.keep_env, asking.roots), **wrapped.env},
             seconds=asking.seconds,
             roster=asking.roster,
             apart=True,
             head_chars=_OUTPUT_CHARS,
             tail_chars=_OUTPUT_CHARS,
+            wrapped=wrapped,
         )
-    except ToolFailure:
-        return ""
+    except (ToolFailure, OSError, ValueError):
+        return None
     lines = (line.strip() for line in clean(ran.output).splitlines())
     return next((line for line in lines if line), "")[:_HELP_CHARS]

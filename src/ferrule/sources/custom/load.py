@@ -14,7 +14,11 @@ from ferrule.support.beneath import describe
 from ferrule.support.roster import Roster
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ferrule.core.tool import AnyTool
+    from ferrule.sources.custom.answers import Answers
+    from ferrule.support.sandbox.profile import Wrapped
 
 _AT_ONCE = 8
 """Programs that are asked what they are at the same moment."""
@@ -30,13 +34,17 @@ async def load(
     describe_seconds: float = 5.0,
     keep_env: Collection[str] = (),
     roster: Roster | None = None,
+    everyday: Collection[str] = (),
+    confine: "Callable[[Sequence[str], str], Wrapped] | None" = None,
+    answers: "Answers | None" = None,
 ) -> Brought:
     """All of them, by name; they override built-in tools of the same name, too.
 
     `folders` are the user's. `project` are folders of the project that the user trusts, and `contents` the very bytes
     of each file in them that was trusted: no other file there is used, and no other bytes run. `roots` are the folders
     that a session may write: a folder of the user's in one of them is refused, for what is there needs trust. What
-    cannot be used is a warning, in the words of ah and without its `warning: `.
+    cannot be used is a warning, in the words of ah and without its `warning: `. In folders of `everyday` a program is a
+    tool only where a file beside it describes it. `confine` and `answers` are for asking the others.
     """
     brought: list[Brought] = []
     if packages:
@@ -46,8 +54,10 @@ async def load(
     outside = [folder for folder in dict.fromkeys(folders) if not _is_inside(folder, roots)]
     refused = [folder for folder in dict.fromkeys(folders) if folder not in outside and os.path.isdir(folder)]
     places = [Place(folder) for folder in outside]
-    places += [project_place(folder, contents or {}) for folder in dict.fromkeys(project)]
-    asking = Asking(describe_seconds, keep_env, roster, roots)
+    places += [
+        project_place(folder, contents or {}, is_everyday=folder in everyday) for folder in dict.fromkeys(project)
+    ]
+    asking = Asking(describe_seconds, keep_env, roster, roots, confine, answers)
     brought += [await _of(place, asking) for place in places]
     tools: dict[str, AnyTool] = {}
     for tool in (tool for one in brought for tool in one.tools):

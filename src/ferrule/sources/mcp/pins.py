@@ -2,7 +2,8 @@
 
 What the user writes into settings of their own is approved by being written there, and the first listing is pinned.
 A server of a project, or of a skill, is approved by nobody but the user, for this workspace, in the very words of its
-configuration. A tool or prompt that comes later, or reads otherwise than it did, is withheld until it is approved.
+configuration; and so is one of the user's own that runs a script of the workspace, which others may have written. A
+tool or prompt that comes later, or reads otherwise than it did, is withheld until it is approved.
 """
 
 import hashlib
@@ -80,7 +81,7 @@ class Pins:
 
     def key(self, server: Server) -> str:
         """What a server is known by: its layer and name, and the workspace where others wrote it."""
-        if server.layer not in FOREIGN:
+        if not self._is_foreign(server):
             return f"{server.layer}|{server.name}"
         # A path may hold bytes that are no text; JSON holds text only.
         return f"{server.layer}|{server.name}|{os.fsencode(self._workspace).decode('utf-8', 'backslashreplace')}"
@@ -88,7 +89,7 @@ class Pins:
     def look(self, server: Server) -> tuple[State, Pin | None]:
         """May it be started as it is written now, and what is pinned of it as it is now?"""
         pin = self._read().get(self.key(server))
-        is_foreign = server.layer in FOREIGN
+        is_foreign = self._is_foreign(server)
         if pin is None or (is_foreign and pin.folder != self._folder()):
             return "new" if is_foreign else "approved", None
         if pin.start == self.start(server):
@@ -102,7 +103,7 @@ class Pins:
         A server that was approved before, for this folder, keeps the pins of its tools: it may not change them in
         passing.
         """
-        folder = self._folder() if server.layer in FOREIGN else (0, 0)
+        folder = self._folder() if self._is_foreign(server) else (0, 0)
         before = self._read().get(self.key(server))
         is_same = before is not None and before.folder == folder
         self._put(server, msgspec.structs.replace(before, start=start) if before and is_same else Pin(start, folder))
@@ -115,7 +116,7 @@ class Pins:
         """Keep what `change` makes of a server's pin."""
         _, pin = self.look(server)
         if pin is None:
-            pin = Pin(self.start(server), self._folder() if server.layer in FOREIGN else (0, 0))
+            pin = Pin(self.start(server), self._folder() if self._is_foreign(server) else (0, 0))
         after = change(pin)
         if after != self._read().get(self.key(server)):
             self._put(server, after)
@@ -135,13 +136,30 @@ class Pins:
         """The hash of how a server is started, in the words of its configuration.
 
         Where others wrote it, the files of the workspace that its command line names are part of it: otherwise whoever
-        writes into the workspace would decide what runs.
+        writes into the workspace would decide what runs. Of the user's own, only those that run.
         """
         words: list[Any] = [server.transport, server.command, server.args, server.cwd, server.url]
         words += [sorted(server.env.items()), sorted(server.headers.items())]
         if server.layer in FOREIGN and server.command:
             words.append(sorted(self._files(server)))
+        elif scripts := self._scripts(server):
+            words.append([(path, _content(path)) for path in scripts])
         return fingerprint(words)
+
+    def _is_foreign(self, server: Server) -> bool:
+        """Does it take more than the user's own settings to start it?"""
+        return server.layer in FOREIGN or bool(self._scripts(server))
+
+    def _scripts(self, server: Server) -> list[str]:
+        """The scripts and programs of the workspace that its command line names."""
+        if not server.command:
+            return []
+        from ferrule.sources.mcp.places import start_folder  # for servers that are programs
+        from ferrule.workspace.hook_scripts import scripts
+
+        line = " ".join((server.command, *server.args))
+        folders = {start_folder(server, self._workspace), *((self._workspace,) * (server.layer in FOREIGN))}
+        return sorted({path for folder in folders for path in scripts(line, self._workspace, start=folder)})
 
     def _files(self, server: Server) -> Iterable[tuple[str, str]]:
         start = os.path.join(self._workspace, server.cwd)
@@ -150,10 +168,8 @@ class Pins:
                 path = os.path.join(start, name)
                 if name and os.path.isfile(path) and within(os.path.realpath(path), self._workspace):
                     yield name, _content(path)
-        from ferrule.workspace.hook_scripts import scripts  # for servers that somebody else has written
-
         # What a shell is given to run, `sh -c ./server.sh`, stands inside of one word.
-        for path in scripts(" ".join((server.command, *server.args)), self._workspace):
+        for path in self._scripts(server):
             yield path, _content(path)
 
     def _folder(self) -> tuple[int, int]:

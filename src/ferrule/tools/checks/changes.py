@@ -10,17 +10,21 @@ from ferrule.core.access import Access, within
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.tool import Context
 from ferrule.support.beneath import is_regular, read_all
+from ferrule.support.environment import quiet_environment
+from ferrule.support.git_environment import top_of
 from ferrule.support.threads import Threads
-from ferrule.tools.checks.repository import environment, settings, top_of
 from ferrule.tools.shell.starting import begin
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail
+from ferrule.workspace.reading_git import calm_git
 
 UNCOMMITTED = "uncommitted changes"
 _DIFF = "git --no-pager diff --no-color --no-ext-diff --no-textconv --ignore-submodules=dirty --relative {} --"
 _UNTRACKED = "git ls-files --others --exclude-standard"
 _REVISION = r"[\w@](?:[\w./~^@!+#=%,-]|[@^]\{[^{}\n]{0,200}\})*"
 _REVISIONS = rf"{_REVISION}(?:\.\.\.?(?:{_REVISION})?)?|\.\.\.?{_REVISION}"
+_SETTINGS = (("core.quotePath", "false"), ("diff.noprefix", "false"), ("diff.mnemonicPrefix", "false"))
+"""What it says is read, whatever the user likes to see."""
 _UNKNOWN = (
     "bad revision",
     "unknown revision",
@@ -95,16 +99,16 @@ def looks(about: str, ctx: Context) -> list[Access]:
 async def changes(about: str, ctx: Context) -> Changes:
     """What was changed in the workspace. Raises `BadArguments` where git does not know the revisions."""
     folder = ctx.need(Jail).folder
-    if not (top := top_of(folder)):
+    if not top_of(folder):
         return Changes(why_unknown="The folder is in no git repository.")
     let_in = {(access.key, access.folder) for access in ctx.touches if access.kind == "command"}
     diff, *untracked = lines(about)
     if not {(line, folder) for line in (diff, *untracked)} <= let_in:
         return Changes(why_unknown="Git was not let look.")
-    said = await ctx.need(Threads).run(settings, top)
-    if said.why_unsafe:
-        return Changes(why_unknown=f"Git was not asked, for {said.why_unsafe}.")
-    env = environment(said.filters)
+    try:
+        env = {"LC_ALL": "C", **await calm_git([folder], ctx, quiet_environment(os.environ), _SETTINGS)}
+    except ToolFailure as failure:
+        return Changes(why_unknown=failure.message)
     text, why = await _said(diff, folder, env, ctx)
     new = "".join([(await _said(line, folder, env, ctx))[0] for line in untracked])
     if why and about != UNCOMMITTED and any(word in why for word in _UNKNOWN):

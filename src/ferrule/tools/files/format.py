@@ -3,7 +3,7 @@
 import os
 import shlex
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ferrule.core.access import Access
 from ferrule.core.args import Args
@@ -15,13 +15,19 @@ from ferrule.support.beneath import describe
 from ferrule.support.diff import diff
 from ferrule.support.environment import quiet_environment
 from ferrule.support.pipe import Piped, pipe
+from ferrule.support.roster import Roster
+from ferrule.support.sandbox.profile import nothing
 from ferrule.support.threads import Threads
+from ferrule.workspace.confinement import Confinement
 from ferrule.workspace.formatters import MOST_BYTES, choose, explain_missing, upwards
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.ledger import Ledger
 from ferrule.workspace.paths import Jail
 from ferrule.workspace.textfile import Binary, TextFile, Unencodable, is_binary, parse
 from ferrule.workspace.transaction import Contents, Writer, read_file
+
+if TYPE_CHECKING:
+    from ferrule.support.starter import Starter
 
 _SECONDS = 30.0
 _MOST_FILE_BYTES = 8 << 20
@@ -70,19 +76,37 @@ class Format(Tool[FormatArgs, Formatted]):
             )
         file = await threads.run(_read, path, ctx)
         ctx.need(Jail).check(command.folder)
-        try:
-            answer = await pipe(
-                command.argv,
-                file.text.encode(),
-                cwd=command.folder,
-                env=quiet_environment(os.environ),
-                seconds=_SECONDS,
-                limit_bytes=_MOST_ANSWER_BYTES,
-            )
-        except OSError as error:
-            raise _failed(path, f"{command.argv[0]} cannot be run in {command.folder}: {describe(error)}.") from error
+        answer = await _confined(command, file.text.encode(), path, ctx)
+        if answer.exit_code and (
+            why := ctx.need(Confinement).denied(answer.stderr.decode(errors="replace"), answer.exit_code)
+        ):
+            ctx.note(why)
         text = _text(answer, file, command.program, path)
         return await threads.finish(_write, command.program, path, file, text, ctx)
+
+
+async def _confined(command: Command, text: bytes, path: str, ctx: Context) -> Piped:
+    """What it answers. It runs as commands do: it, its plug-ins and its settings may come from what they can write."""
+    wrapped = await ctx.need(Confinement).wrap(command.argv, cwd=command.folder)
+    try:
+        return await pipe(
+            wrapped.argv,
+            text,
+            cwd=command.folder,
+            env={**quiet_environment(os.environ), **wrapped.env},
+            seconds=_SECONDS,
+            limit_bytes=_MOST_ANSWER_BYTES,
+            roster=ctx.need(Roster),
+            starter=cast("Starter | None", wrapped.starter),
+            descriptors=wrapped.descriptors,
+        )
+    except OSError as error:
+        raise _failed(path, f"{command.argv[0]} cannot be run in {command.folder}: {describe(error)}.") from error
+    finally:
+        for descriptor in wrapped.descriptors:
+            os.close(descriptor)
+        if wrapped.done is not nothing:
+            await ctx.need(Threads).finish(wrapped.done)
 
 
 def _access(command: Command) -> Access:

@@ -21,6 +21,7 @@ from ferrule.support.tasks import Task, Tasks
 from ferrule.tools.shell.carry import Carrier
 from ferrule.workspace.confinement import Confinement
 from ferrule.workspace.paths import Jail
+from ferrule.workspace.reading_git import reading_git
 from ferrule.workspace.variables import Variables
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ async def begin(
     settings, jail = ctx.need(Settings).shell, ctx.need(Jail)
     bash = shell(outside=[root.path for root in jail.roots])
     variables = {**quiet_environment(os.environ, keep=settings.keep_env), **env, **ctx.need(Variables)}
+    if "GIT_CONFIG_COUNT" not in env:  # who gives it has seen to it
+        variables |= await reading_git(command, cwd, ctx, variables)
     limits = Limits(settings.memory_mb, settings.processes, settings.open_files, settings.file_mb)
     with contextlib.ExitStack() as after, contextlib.ExitStack() as failed:
         wrapped = await _wrapped(

@@ -83,4 +83,4 @@ def dialect() -> Dialect:
             bound=Ends(_BASH_BYTES, 256),
         ),
     )
-    return Dialect(name="ah", faces=faces, protects="AH_PROTECT_DIRS")
+    return Dialect(name="ah", faces=faces, protects="AH_PROTECT_DIRS", asks_programs=True)

@@ -1,6 +1,7 @@
 """Rows of git's sub-commands that look at a repository.
 
-That git runs what the repository's settings choose is not told by arguments: whoever runs it hardens it.
+That git runs what the repository's settings choose is not told by arguments: whoever runs it hardens it
+(`support/git_environment.py`). Flags with which that would not hold are among the dangers.
 """
 
 import re
@@ -14,12 +15,13 @@ DANGERS = (
     " --output= writes a file; --ext-diff --textconv= runs a program; -O --order-file= loads a file; --no-index="
     " compares any files; --open-files-in-pager= runs a program; --upload-pack --receive-pack --exec -x"
     " --strategy-option= runs a program; --show-signature= runs a program; --contents= reads another file;"
-    " --template= loads a file; --separate-git-dir= writes elsewhere"
+    " --template= loads a file; --separate-git-dir= writes elsewhere; --submodule= runs git in folders that the history"
+    " names"
 )
 LOOK = (
     " -p -u -s -w -b -a -z -R -# -U:n -M? -C? -D -B? -S:x -G:x -l:n -I:x --patch --no-patch --unified:n --raw"
     " --minimal --patience --histogram --diff-algorithm:x --anchored:x --stat? --numstat --shortstat --dirstat?"
-    " --summary --compact-summary --name-only --name-status --submodule? --color? --no-color --color-words?"
+    " --summary --compact-summary --name-only --name-status --color? --no-color --color-words?"
     " --word-diff? --word-diff-regex:x --color-moved? --no-renames --rename-empty --check --full-index --binary"
     " --abbrev? --find-renames? --find-copies? --find-copies-harder --diff-filter:x --pickaxe-all --pickaxe-regex"
     " --relative? --no-relative --text --ignore-cr-at-eol --ignore-space-at-eol --ignore-space-change"
