@@ -10,7 +10,8 @@ from ferrule.core.errors import ToolFailure
 from ferrule.support.sandbox.profile import Profile, Sandbox, Wrapped
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail
-from ferrule.workspace.precious import MOST_ENTRIES, Precious, kept
+from ferrule.workspace.precious import Precious, kept
+from ferrule.workspace.secrets import HOME as MASKED
 
 if TYPE_CHECKING:
     from ferrule.support.sandbox.proxy import Proxy
@@ -38,32 +39,6 @@ KEPT = (
     ".devcontainer",
 )
 """Below every writable folder: what git, agents and editors obey. It is kept also where it does not exist yet."""
-MASKED = (
-    ".ssh",
-    ".aws",
-    ".azure",
-    ".gnupg",
-    ".kube",
-    ".docker/config.json",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".pgpass",
-    ".git-credentials",
-    ".config/gh",
-    ".config/gcloud",
-    ".config/git/credentials",
-    ".config/op",
-    ".password-store",
-    ".vault-token",
-    ".claude/.credentials.json",
-    ".codex/auth.json",
-    ".gemini/oauth_creds.json",
-    ".local/share/keyrings",
-    ".mozilla",
-    ".config/google-chrome",
-)
-"""In the user's home: what no command needs and every thief wants."""
 
 
 class Wishes(NamedTuple):
@@ -192,8 +167,8 @@ class Confinement:
             return ""
         self._told = True
         return (
-            f"The workspace has more than {MOST_ENTRIES:,} entries: secret files among the rest of them are not "
-            "hidden from commands. Name them in sandbox.masked."
+            "Not all of the workspace could be looked at: secret files in the rest of it are not hidden from commands. "
+            "Name them in sandbox.masked."
         )
 
     def denied(self, output: str, exit_code: int) -> str:
