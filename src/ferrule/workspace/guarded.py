@@ -209,6 +209,14 @@ class Guard:
         is_plain = not self._allow and self.denied is None
         return [f"**/{pattern}" for pattern in (*ENVIRONMENTS, *NAMED)] if is_plain else []
 
+    def search_names(self) -> list[str]:
+        """Globs of names, without folders, that a file which is secret may have; where a rule denies, any name."""
+        return ["*"] if self.denied is not None else [pattern for pattern in SECRET if "/" not in pattern]
+
+    def has_home_place(self, folder: str) -> bool:
+        """Are there places of credentials of the home folder in this folder, or is it in one?"""
+        return secrets.meets_home(folder, os.path.expanduser("~"))
+
     def check_read(self, path: str) -> None:
         """Raise for a secret file."""
         if self.denied is not None and self.denied(path, "read"):

@@ -153,7 +153,7 @@ def at_home(path: str, home: str, roots: Iterable[str] = ()) -> str:
     """
     roots = tuple(roots)
     for root in roots:
-        if within(path, root) and not _meets_home(root, home):
+        if within(path, root) and not meets_home(root, home):
             return ""
     whole = normal(path) + "/"
     for place, shown in _places(home):
@@ -165,7 +165,7 @@ def at_home(path: str, home: str, roots: Iterable[str] = ()) -> str:
 
 
 @functools.lru_cache(maxsize=32)
-def _meets_home(root: str, home: str) -> bool:
+def meets_home(root: str, home: str) -> bool:
     """Is one of the places in this folder, or this folder in one of them?"""
     whole = normal(root).rstrip("/") + "/"
     return any(place.startswith(whole) or whole.startswith(place) for place, _ in _places(home))

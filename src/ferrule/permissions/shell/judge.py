@@ -157,6 +157,9 @@ def _weighed(
         for path in (*part.paths, *named):
             if why := scene.off_limits(path):
                 return Decision("ask", f"{part.shown}: {why}.", fixed=True)
+        for path in part.paths if part.finding.searches else ():
+            if found := scene.uncovered(path.real, part.finding.searches):
+                return Decision("ask", f"{part.shown}: {found} is a secret file.", fixed=True)
     if whole is not None:
         return Decision("allow", f"The whole command line is allowed by {whole.text}.", whole.text)
     if line.doubts:
