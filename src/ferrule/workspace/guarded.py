@@ -226,12 +226,16 @@ class Guard:
                 path=path,
             )
         if self.secret(path):
-            raise ToolFailure(
-                "Refusing to read env file. Reading secrets is not permitted.",
-                code="reading-secret-file",
-                path=path,
-                note=self._help(path),
-            )
+            raise self.refusal(path)
+
+    def refusal(self, path: str) -> ToolFailure:
+        """What is said of a secret file that somebody wants to read: the contract's sentence, and the true reason."""
+        return ToolFailure(
+            "Refusing to read env file. Reading secrets is not permitted.",
+            code="reading-secret-file",
+            path=path,
+            note=self._help(path),
+        )
 
     def _help(self, path: str) -> str:
         return f"{self.reason(path)} The user can open it in files.guarded_allow of the settings."

@@ -3,7 +3,7 @@
 import functools
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ferrule.permissions.shell.form import Given, Judged, is_single
 from ferrule.permissions.shell.line import Word
@@ -106,11 +106,11 @@ def secrets_named(globs: Iterable[str]) -> tuple[str, ...]:
     return tuple(itertools.islice((name for name in (*plain, *fitting) if kind_of(name)), 1))
 
 
-def _alternatives(glob: str) -> list[str]:
+def _alternatives(glob: str) -> Sequence[str]:
     try:
         return expand(glob)
     except BadGlob:  # the program says so
-        return [glob]
+        return (glob,)
 
 
 @functools.lru_cache(maxsize=1)
