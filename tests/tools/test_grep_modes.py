@@ -119,7 +119,10 @@ async def test_no_mode_reads_or_names_a_secret_file(root, mode, values, more, al
     try:
         found = await direct(Grep(), pattern="needle", mode=mode, per_file=0, limit=0, **values, **more)
         assert found == (Hits((), 0) if mode == "lines" else Matching((), 0))
-        assert direct.notes == []
+        notes = list(direct.notes)
+        await direct(Grep(), pattern="nowhere", mode=mode, per_file=0, limit=0, **values, **more)
+        assert re.fullmatch(r"\d+ secret files? w(as|ere) not searched\.", notes[0])
+        assert direct.notes == notes
     finally:
         direct.close()
 
