@@ -379,3 +379,18 @@ async def test_all_modes_agree_with_a_plain_model(tmp_path_factory, tree, mode, 
         if any((name, number + step) in shown for step in range(-after, before + 1))
     ]
     assert found == Hits(tuple(lines), len(hits))
+
+
+@pytest.mark.parametrize("mode", ["lines", "files", "count"])
+async def test_source_code_with_a_secret_name_is_searched(root, direct, mode):
+    plant(
+        root,
+        {"pkg/credentials.py": "only here\n", "credentials/store.py": "only here\n", "credentials.json": "only here\n"},
+    )
+
+    found = await direct(Grep(), pattern="only here", mode=mode)
+    paths = [hit.path for hit in found.lines] if mode == "lines" else [path for path, _ in found.files]
+    assert paths == ["credentials/store.py", "pkg/credentials.py"]
+    assert direct.notes == ["1 secret file was not searched."]
+    below = await direct(Grep(), pattern="only here", mode="files", path="credentials")
+    assert [path for path, _ in below.files] == ["credentials/store.py"]

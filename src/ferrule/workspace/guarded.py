@@ -158,6 +158,9 @@ class Guard:
             return None
         if is_told and kind == "key" and self._committed(path, kind) is None:
             return None
+        # A package may well be called `credentials`: what is in it is told by its own names.
+        if is_told and kind in {"named", "environment"} and os.path.isdir(path) and not self.is_folder_hidden(path):
+            return None
         return kind
 
     def _holds(self, path: str, kind: str) -> bool:
@@ -206,8 +209,10 @@ class Guard:
     def search_exclusions(self) -> list[str]:
         """Globs of files that are secret by name, for a search program; `secret` decides about all others."""
         # What rules open or deny cannot be said in these globs; then that decides alone.
-        is_plain = not self._allow and self.denied is None
-        return [f"**/{pattern}" for pattern in (*ENVIRONMENTS, *NAMED)] if is_plain else []
+        if self._allow or self.denied is not None:
+            return []
+        # A glob would keep the search out of folders of source code with that name, too.
+        return [f"**/{pattern}" for pattern in (*ENVIRONMENTS, *NAMED) if pattern != "credentials"]
 
     def search_names(self) -> list[str]:
         """Globs of names, without folders, that a file which is secret may have; where a rule denies, any name."""

@@ -30,7 +30,7 @@ _FEW = 200
 _MOST_SECONDS = 60.0
 _MOST_PATH_BYTES = 4_000
 """What has a longer path can be neither masked nor kept by it; the folder above is masked."""
-_ROUNDS = 4
+_ROUNDS = 6
 """So often it is looked again, where something moved meanwhile."""
 
 

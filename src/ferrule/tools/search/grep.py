@@ -25,7 +25,7 @@ MOST = 20_000
 """Lines or files, where no limit is wanted and where more are."""
 _MANY = 2_000
 """So many paths are looked at once more on a thread: it takes a while."""
-_ODD = re.compile(r"[^ -~]|:|[. ](?:/|\Z)|\.(?:pem|key|npmrc)\Z|(?:\A|/)credentials\.[^/]*\Z", re.IGNORECASE)
+_ODD = re.compile(r"[^ -~]|:|[. ](?:/|\Z)|\.(?:pem|key|npmrc)\Z|(?:\A|/)credentials(?:\.[^/]*)?\Z", re.IGNORECASE)
 """In paths that a lax file system may take for others, where the globs that ripgrep gets compare only what is written;
 and in those whose content, or ending, decides."""
 
