@@ -67,6 +67,8 @@ def _clean(failure: Failure) -> Failure:
 def refusal(call: Call, ctx: CallContext, face: Face | None, error: BaseException, now: float) -> Reply:
     """A reply for a call that did not end well."""
     status: Status
+    if isinstance(error, Denied | ToolFailure) and error.note:
+        ctx.note(error.note)
     if isinstance(error, asyncio.CancelledError):
         status, failure = "cancelled", Failure("The call was cancelled.")
     elif isinstance(error, Denied):

@@ -184,7 +184,7 @@ class Flow:
                 ctx.note(note)
             args = self.arguments.understand(face, ctx.spoken, tool, came._replace(values=values), ctx)
             touches = ctx.touches = self.gate.settle(declared(tool.access(args, ctx)))
-            self.gate.forbid(touches, ctx.spelled)
+            self.gate.forbid(touches, ctx.spelled, tool=tool.name if _is_ours(tool) else "")
         except UnknownTool as error:
             why = self.why_not(call.name) if self.why_not is not None else ""
             return Unready(ctx, face, UnknownTool(f"There is no {call.name} now. {why}") if why else error)
@@ -257,7 +257,7 @@ class Flow:
         named = (call.id, face.name, tool.name, touches, tool.subagent_types)
         said = (ctx.input, ctx.spelled, ctx.hooked, self.context_kind)
         # Tools from elsewhere may bear the names of ours, and do something else.
-        return Case(*named, *said, ctx.need(Jail).lent, type(tool).__module__.startswith(_OURS))
+        return Case(*named, *said, ctx.need(Jail).lent, _is_ours(tool))
 
     async def _approve(self, ready: Ready, sentence: str) -> bool:
         """Ask about something that has come up while the call runs."""
@@ -287,6 +287,10 @@ class Flow:
         if ctx.watch is None or not ctx.watch.holds(done):
             self.emit(done)
         return reply
+
+
+def _is_ours(tool: AnyTool) -> bool:
+    return type(tool).__module__.startswith(_OURS)
 
 
 def _watched(prepared: Sequence[Ready | Reply]) -> list[CallContext]:

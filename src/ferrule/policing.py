@@ -82,6 +82,7 @@ class Policing:
         )
         if sets:
             guard.denied = policy.denied
+            guard.rules = lambda: len(policy.sets)
             self._open(policy, services, [one for one in sets if one.layer != "project" or trusted])
         return policy
 

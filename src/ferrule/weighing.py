@@ -19,7 +19,11 @@ async def weigh(flow: Flow, call: Call, names: "Names") -> Decision:
     """Allow, ask or deny, and why in one sentence."""
     ready = flow.look(call)
     if isinstance(ready, Ready):
-        return await _decided(flow, flow.case(ready))
+        case = flow.case(ready)
+        decision = await _decided(flow, case)
+        if decision.verdict == "allow" and (secret := flow.gate.secrets(case)):
+            return Decision("ask", f"{secret[0]} is a secret file: only a person can let it be read.", fixed=True)
+        return decision
     error = ready.error
     if isinstance(error, UnknownTool):
         # Rules may be about tools that this session does not have: those of servers, and those that are to come.

@@ -28,9 +28,10 @@ from ferrule.support.sandbox.choose import NAMES as SANDBOXES
 from ferrule.tools import BUILTIN
 from ferrule.wire.wire import WIRES
 from ferrule.workspace import formatters
-from ferrule.workspace.confinement import KEPT, MASKED
+from ferrule.workspace.confinement import KEPT
 from ferrule.workspace.guarded import PROTECTED, READABLE, SECRET
 from ferrule.workspace.guidance import NAMES
+from ferrule.workspace.secrets import HOME
 
 from .project import PACKAGE, ROOT, links, modules, pages, python, shown
 
@@ -381,4 +382,4 @@ def test_every_way_to_confine_commands_is_documented():
 def test_everything_that_the_sandbox_keeps_or_masks_is_documented():
     page = text("sandbox")
 
-    assert [path for path in (*KEPT, *MASKED) if f"`{path}`" not in page] == []
+    assert [path for path in (*KEPT, *HOME) if f"`{path}`" not in page] == []

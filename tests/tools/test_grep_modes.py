@@ -119,7 +119,10 @@ async def test_no_mode_reads_or_names_a_secret_file(root, mode, values, more, al
     try:
         found = await direct(Grep(), pattern="needle", mode=mode, per_file=0, limit=0, **values, **more)
         assert found == (Hits((), 0) if mode == "lines" else Matching((), 0))
-        assert direct.notes == []
+        notes = list(direct.notes)
+        await direct(Grep(), pattern="nowhere", mode=mode, per_file=0, limit=0, **values, **more)
+        assert re.fullmatch(r"\d+ secret files? w(as|ere) not searched\.", notes[0])
+        assert direct.notes == notes
     finally:
         direct.close()
 
@@ -376,3 +379,18 @@ async def test_all_modes_agree_with_a_plain_model(tmp_path_factory, tree, mode, 
         if any((name, number + step) in shown for step in range(-after, before + 1))
     ]
     assert found == Hits(tuple(lines), len(hits))
+
+
+@pytest.mark.parametrize("mode", ["lines", "files", "count"])
+async def test_source_code_with_a_secret_name_is_searched(root, direct, mode):
+    plant(
+        root,
+        {"pkg/credentials.py": "only here\n", "credentials/store.py": "only here\n", "credentials.json": "only here\n"},
+    )
+
+    found = await direct(Grep(), pattern="only here", mode=mode)
+    paths = [hit.path for hit in found.lines] if mode == "lines" else [path for path, _ in found.files]
+    assert paths == ["credentials/store.py", "pkg/credentials.py"]
+    assert direct.notes == ["1 secret file was not searched."]
+    below = await direct(Grep(), pattern="only here", mode="files", path="credentials")
+    assert [path for path, _ in below.files] == ["credentials/store.py"]

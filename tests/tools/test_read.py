@@ -108,7 +108,9 @@ async def test_secret_files_are_refused_with_the_sentence_and_the_code(engine, r
 
     reply = await engine.call("Read", path=name)
 
-    assert reply.as_dict() == {
+    told = reply.as_dict()
+    (note,) = told.pop("notes")
+    assert told == {
         "status": "error",
         "error": {
             "message": "Refusing to read env file. Reading secrets is not permitted.",
@@ -116,6 +118,8 @@ async def test_secret_files_are_refused_with_the_sentence_and_the_code(engine, r
             "absolutePath": os.path.realpath(root / name),
         },
     }
+    assert note.startswith(name)
+    assert "files.guarded_allow" in note
 
 
 @pytest.mark.parametrize("name", [".env.example", ".env.sample", ".env.template"])

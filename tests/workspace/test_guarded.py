@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ferrule.core.errors import ToolFailure
 from ferrule.workspace.guarded import PROTECTED, READABLE, SECRET, Guard
 from ferrule.workspace.paths import Jail
+from ferrule.workspace.secrets import ENVIRONMENTS, NAMED
 
 SECRETS = [
     ".env",
@@ -241,8 +242,10 @@ def test_the_user_can_open_guarded_files_by_name(allow, opened, closed):
             guard.check_write(path)
 
 
-def test_a_search_leaves_out_every_secret_pattern():
-    assert Guard().search_exclusions() == [f"**/{pattern}" for pattern in SECRET]
+def test_a_search_leaves_out_every_pattern_whose_name_is_enough():
+    assert Guard().search_exclusions() == [
+        f"**/{pattern}" for pattern in (*ENVIRONMENTS, *NAMED) if pattern != "credentials"
+    ]
     assert Guard(["*.pem"]).search_exclusions() == []
 
 

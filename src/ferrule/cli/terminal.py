@@ -20,6 +20,7 @@ _OFFERS = {
     "outside": "Run it outside the sandbox? ",
     "server": "Approve it, from now on? ",
     "plan": "Approve the plan? ",
+    "secret": "Let this file be read? ",
 }
 _MOST_TOUCHES = 6
 

@@ -25,7 +25,14 @@ class _Answered(FerruleError):  # noqa: N818 - the reader is a model: the state,
     """A stable word for programs, for example `reading-secret-file`; a face may have its own sentence for it."""
 
     def __init__(
-        self, message: str, *, code: str | None = None, path: str | None = None, count: int = 0, hint: str = ""
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        path: str | None = None,
+        count: int = 0,
+        hint: str = "",
+        note: str = "",
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -37,6 +44,8 @@ class _Answered(FerruleError):  # noqa: N818 - the reader is a model: the state,
         """How many of whatever it is about."""
         self.hint = hint
         """What may help, after a full stop; for faces that have their own sentence."""
+        self.note = note
+        """What is told beside the sentence, whichever that is."""
 
 
 class ToolFailure(_Answered):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What a person is asked."""
 
-    kind: Literal["call", "folder", "outside", "server", "values", "choose", "plan"]
+    kind: Literal["call", "folder", "outside", "server", "values", "choose", "plan", "secret"]
     """`call`: may this call run? `folder`: may the session go into this folder outside the workspace?
 
     `outside`: may what the sandbox seems to have stopped run again outside of it?
@@ -22,6 +22,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     `values`: what does the user answer to a server that asks for something?
     `choose`: what does the user answer to the model, which asks them to choose?
     `plan`: does the user approve the plan in `input`, and with it what `effects` say?
+    `secret`: may this secret file be read? Only a person answers it.
     """
     call_id: str
     name: str
@@ -118,7 +119,10 @@ class Listener:
         said = self._function(question)
         if isinstance(said, Awaitable):
             said = await said
-        return said if isinstance(said, Answer) else Answer(allow=said is True)
+        if isinstance(said, Answer):
+            return said
+        # Who says yes to whatever is asked has not said so about a secret: that takes an `Answer`.
+        return Answer(allow=said is True and question.kind != "secret")
 
 
 def stated(summary: str) -> str:

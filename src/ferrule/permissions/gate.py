@@ -15,6 +15,7 @@ from ferrule.permissions.case import Case
 from ferrule.permissions.decision import Decision, hooked, strictest
 from ferrule.permissions.modes import ModeConfig, includes
 from ferrule.permissions.policy import Policy
+from ferrule.support.stamp import stamp
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail, Outside
 
@@ -70,10 +71,13 @@ class Gate:
         """The accesses with what is known of their command lines: one that only reads may run beside other reads."""
         return tuple(self.policy.settled(access) if access.kind == "command" else access for access in touches)
 
-    def forbid(self, touches: Sequence[Access], spelled: Mapping[str, str] = MappingProxyType({})) -> None:
+    def forbid(
+        self, touches: Sequence[Access], spelled: Mapping[str, str] = MappingProxyType({}), *, tool: str = ""
+    ) -> None:
         """Raise for what no answer can allow: secret and protected files, and the engine's own.
 
-        `spelled` gives the paths as they were written: a guarded name counts also where it is only a link.
+        `spelled` gives the paths as they were written: a guarded name counts also where it is only a link. Where `tool`
+        is our own that reads a file, a person may be asked about some secret ones: `admit` does.
         """
         for access in touches:
             if access.kind != "path":
@@ -85,7 +89,10 @@ class Gate:
                     path=access.key,
                 )
             for path in {access.key, spelled.get(access.key, access.key)}:
-                (self._guard.check_read if access.mode == "read" else self._guard.check_write)(path)
+                if access.mode != "read":
+                    self._guard.check_write(path)
+                elif tool != "read" or not self._guard.is_askable(path):
+                    self._guard.check_read(path)
             if access.mode == "read":
                 continue
             if any(within(access.key, one) for one in self._own) and not self._jail.in_own_tmp(access.key):
@@ -114,8 +121,9 @@ class Gate:
                 else:
                     await self._widen(case, folder, path, blocked)
             decision = await self._let(case)
+        said_yes = await self._uncover(case, blocked)
         if decision.verdict == "allow":
-            return False
+            return said_yes
         from ferrule.permissions import always  # for whoever is asked
 
         keys = always.granted(case, self.policy.decide)
@@ -145,6 +153,40 @@ class Gate:
             raise Denied(said.rstrip(), code="not-allowed")
         self.hold(case)
         return True
+
+    def secrets(self, case: Case) -> list[str]:
+        """The secret files that a call would read, and that a person has not let it read."""
+        if case.tool != "read" or not case.builtin:
+            return []
+        read = [access.key for access in case.touches if access.kind == "path" and access.mode == "read"]
+        paths = dict.fromkeys(path for key in read for path in (key, case.spelled.get(key, key)))
+        return [path for path in paths if self._guard.secret(path) and _uncovered(path) not in self._granted]
+
+    async def _uncover(self, case: Case, blocked: Blocked) -> bool:
+        """Ask about every secret file, and tell whether a person was asked. Raises for one that stays secret."""
+        paths = self.secrets(case)
+        for path in paths:
+            refused = self._guard.refusal(path)
+            if self.policy.standing.asks == "deny" or not self._guard.is_askable(path):
+                raise refused
+            key = _uncovered(path)
+            question = Question(
+                kind="secret",
+                call_id=case.call_id,
+                name=case.name,
+                tool=case.tool,
+                summary=visible(f"{case.name} wants to read {self._jail.shown(path)}, a secret file"),
+                touches=case.touches,
+                why=visible(self._guard.reason(path)),
+            )
+            answer = await self._ask(question, blocked, key)
+            if not answer.allow:
+                refused.note = f"{answer.message} {refused.note}".strip()
+                raise refused
+            if key != _uncovered(path):  # another file than the one that was asked about
+                self._granted.discard(key)
+                raise refused
+        return bool(paths)
 
     def hold(self, case: Case) -> None:
         """Raise for a call that the session has begun to plan before: what was let in meanwhile is decided on anew."""
@@ -232,7 +274,7 @@ class Gate:
                 return Answer(allow=False, message=answer.message)
             if answer.always and question.proposals and self._save is not None:
                 self._save(question.proposals)
-            if question.kind == "folder" or (answer.always and question.kind == "call"):
+            if question.kind in {"folder", "secret"} or (answer.always and question.kind == "call"):
                 self._granted.update(keys)
             return answer
 
@@ -266,6 +308,14 @@ class Gate:
             raise Denied(f"{answer.message} {outside.message}".strip(), code=outside.code, path=path)
         self._jail.add(folder)
         self.policy.open(folder)
+
+
+def _uncovered(path: str) -> str:
+    """What a yes is a yes to: this file as it is now."""
+    try:
+        return f"secret\0{path}\0{stamp(os.stat(path))}"
+    except OSError:
+        return f"secret\0{path}\0"
 
 
 class _Behalf:

@@ -109,8 +109,8 @@ class Policy:
 
     def denied(self, path: str, mode: str) -> bool:
         """Does a rule deny reading or writing this path? Searches and confined commands leave such paths out."""
-        if not self._sets:
-            return False
+        if not any(rule.action == "deny" for rules in self._sets for rule in rules.rules):
+            return False  # everything in the workspace is asked about here
         touched = Touched("read" if mode == "read" else "write", path, path)
         return any(rule.action == "deny" for rule in self.bound(touched))
 

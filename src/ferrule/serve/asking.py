@@ -31,7 +31,7 @@ _ASK_SECONDS = 600.0
 """A client that never answers must not keep the questions of others waiting for ever."""
 _FORMS = ("values", "choose")
 """Questions that bring a form of their own."""
-_RERUN = ("call", "folder", "choose", "plan")
+_RERUN = ("call", "folder", "choose", "plan", "secret")
 """Questions that come before anything of the call has run, so that it can be made again with the answer."""
 
 
@@ -133,7 +133,7 @@ class Clients:
 
 
 def _cannot(question: Question, why: str) -> Answer:
-    if question.kind in {"outside", "values"}:
+    if question.kind in {"outside", "values", "secret"}:
         return NO
     if question.kind in {"choose", "plan"}:
         return Answer(allow=False, message=f"Nobody can be asked, because {why}.")

@@ -122,6 +122,24 @@ async def matching(rg: str, root: str, query: Query, *, counted: bool) -> dict[s
     return {name: number for name, number in names.items() if wanted(name)}
 
 
+async def among(rg: str, root: str, query: Query, names: Sequence[str]) -> list[str]:
+    """The files that would be searched, were it not for `exclude` and `allowed`, and that have one of these names.
+
+    Names are globs without a slash. Not all of them hold where a glob or a type is asked for: then it is every file.
+    """
+    argv, wanted = _command(rg, root, query._replace(exclude=(), allowed=None), ["--files"])
+    end = argv.index("-e")
+    if not (query.glob or query.kind):
+        # A file type does not bring back what is ignored, as a glob would, but it does bring hidden files.
+        kinds = [f"--type-add=named:{one}" for name in names for one in expand(name)]
+        argv[end:end] = [*kinds, "--type=named"]
+        end += len(kinds) + 1
+    listed = await capture([*argv[:end], *argv[end + 2 :]], cwd=root, limit_bytes=LIST_BYTES)
+    found = (os.fsdecode(one.removeprefix(b"./")) for one in listed.stdout.split(b"\0")[:-1])
+    is_open = query.hidden or query.glob or query.kind
+    return [name for name in found if (is_open or not f"/{name}".count("/.")) and wanted(name)]
+
+
 async def kinds(rg: str) -> dict[str, list[str]]:
     """ripgrep's types of files, each with its globs."""
     listed = await capture([rg, "--no-config", "--type-list"], cwd=os.sep, limit_bytes=1 << 20)
@@ -164,7 +182,7 @@ def _wanted(query: Query, anchored: str, *, turned: bool) -> Callable[[str], boo
         tests.append(lambda path: not left_out(path))
     if query.allowed is not None:
         tests.append(query.allowed)
-    return tests[0] if len(tests) == 1 else lambda path: all(test(path) for test in tests)
+    return tests[0] if len(tests) == 1 else (lambda path: all(test(path) for test in tests))
 
 
 async def _run(

@@ -14,6 +14,7 @@ from ferrule.workspace.guarded import Guard
 from ferrule.workspace.home import HomeView, environments, home_view, missed
 from ferrule.workspace.paths import Jail
 from ferrule.workspace.precious import Found, Precious, kept
+from ferrule.workspace.secrets import HOME as MASKED
 from ferrule.workspace.temporary import Temporary
 from ferrule.workspace.tripwire import Tripwire
 
@@ -50,32 +51,6 @@ KEPT = (
     ".devcontainer",
 )
 """Below every writable folder: what git, agents and editors obey. It is kept also where it does not exist yet."""
-MASKED = (
-    ".ssh",
-    ".aws",
-    ".azure",
-    ".gnupg",
-    ".kube",
-    ".docker/config.json",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".pgpass",
-    ".git-credentials",
-    ".config/gh",
-    ".config/gcloud",
-    ".config/git/credentials",
-    ".config/op",
-    ".password-store",
-    ".vault-token",
-    ".claude/.credentials.json",
-    ".codex/auth.json",
-    ".gemini/oauth_creds.json",
-    ".local/share/keyrings",
-    ".mozilla",
-    ".config/google-chrome",
-)
-"""In the user's home: what no command needs and every thief wants."""
 
 
 class Wishes(NamedTuple):
@@ -121,7 +96,7 @@ class Confinement:
         self._proxy: Proxy | None = None
         self._machine: Machine | None = None
         self._temporary: Temporary | None = None
-        self._precious = Precious(guard)
+        self._precious = Precious(guard, os.path.join(state, "committed"))
         self._tripwire = Tripwire(guard, os.path.join(state, "aside"))
         self._view: HomeView | None = None
         self._shown: tuple[str, ...] = ()
@@ -201,6 +176,7 @@ class Confinement:
         Whoever takes it calls its `done` when the command has ended. Raises `ToolFailure`: nothing runs then.
         """
         if outside or self.sandbox is None:
+            self._guard.committed.seal(())  # what is committed from now on unmasks nothing
             return Wrapped(tuple(argv))
         try:
             await self._precious.look_ahead(self._writable())
@@ -293,6 +269,7 @@ class Confinement:
     async def close(self) -> None:
         """Let nothing out any more."""
         self._tripwire.close()
+        self._precious.close()
         if self._proxy is not None:
             await self._proxy.close()
         if self._machine is not None:
@@ -360,6 +337,7 @@ class Confinement:
             shown=(*_programs(os.environ.get("PATH", "")), *(root.path for root in self._jail.roots)),
             loopback=True,  # a test may well talk to a server of its own
             layers=((_TMP, self.temporary()),),
+            replaced=found.replaced,
         )
         if self.name not in _OF_MOUNTS:
             return profile

@@ -1,50 +1,30 @@
 """Paths that are off limits inside the workspace too: secret files and protected files.
 
-Secret files are never read, searched or edited. Protected files (what programs obey or run by themselves) are never
-written. Both lists hold for the real path behind a link, in any letter case, with trailing dots or blanks, and
-whether or not the file exists yet. Names compare by whole components.
+Secret files are never read, searched or edited; what is one, `secrets.py` says. Protected files (what programs obey or
+run by themselves) are never written. Both lists hold for the real path behind a link, in any letter case, with trailing
+dots or blanks, and whether or not the file exists yet. Names compare by whole components.
+
+Two questions about secrets have different answers. `secret`: may a tool tell its content, or a command line name it?
+`hidden`: may a command that runs see it? What is committed is in everybody's hands, and git has to find it, so that
+commands see it; an environment file is told by no tool all the same, for that is the contract.
 """
 
-import functools
 import os
-import re
 from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 from ferrule.core.access import within
 from ferrule.core.errors import ToolFailure
+from ferrule.support.stamp import Stamp, is_settled, read_regular, stamp
+from ferrule.workspace import secrets
+from ferrule.workspace.committed import ABSENT, Committed, State
 from ferrule.workspace.paths import Jail
+from ferrule.workspace.patterns import in_folder, listed
+from ferrule.workspace.secrets import ENVIRONMENTS, NAMED, READABLE, SECRET
 
-READABLE = (".env.example", ".env.sample", ".env.template")
-"""Names that look secret and are meant to be shared."""
+__all__ = ["PROTECTED", "READABLE", "SECRET", "Guard"]
 
-SECRET = (
-    ".env",
-    ".env.*",
-    ".env{-,_}*",
-    ".env~",
-    ".envrc",
-    ".flaskenv",
-    "*.env",
-    "credentials",
-    "credentials.*",
-    ".credentials",
-    ".credentials.*",
-    "secrets.{json,yaml,yml,toml,ini,env}",
-    "client_secret*.json",
-    "service-account*.json",
-    "id_{rsa,dsa,ecdsa,ed25519,ecdsa_sk,ed25519_sk}",
-    "id_{rsa,dsa,ecdsa,ed25519}.{bak,old,orig,key}",
-    ".vault-token",
-    "*.tfvars",
-    ".aws/**",
-    "*.{pem,key,p12,pfx,jks,keystore,kdbx,ppk}",
-    ".{netrc,npmrc,pypirc,pgpass,htpasswd,git-credentials,dockercfg}",
-    "_netrc",
-    ".docker/config.json",
-    ".kube/config",
-    ".gnupg/**",
-    ".ssh/**",
-)
+_Why = Literal["environment", "key", "npmrc", "named", "home", "rule"]
 
 PROTECTED = (
     ".git",
@@ -70,10 +50,6 @@ PROTECTED = (
     "{sitecustomize,usercustomize}.py",
 )
 
-_TRAILING = ". \t\n\v\f\r"
-# HFS+ drops these from names before it compares them.
-_INVISIBLE = re.compile("[\u200c-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
-
 
 class Guard:
     """Decides whether a real path is secret or protected. `allow` lists globs that the user has opened."""
@@ -90,6 +66,14 @@ class Guard:
         """Protected files that the session itself wrote, with the user's leave."""
         self.denied: Callable[[str, str], bool] | None = None
         """Does a rule deny a path, for reading or for writing? Such a file counts as secret or as protected."""
+        self.rules: Callable[[], int] = int
+        """How many sets of rules there are: what was denied is asked again when there are more."""
+        self.committed = Committed()
+        """What was committed when the session began; HEADs are noted here and now, before any command can run."""
+        if jail is not None:
+            self.committed.begin([root.path for root in jail.roots])
+        self._contents: dict[str, tuple[Stamp, bool]] = {}
+        """Path → what the file was like, and whether its content was secret then."""
 
     def open(self, allow: Sequence[str]) -> None:
         """More globs of guarded files that the user has opened."""
@@ -109,9 +93,101 @@ class Guard:
         return tuple(path for path in self._run.values() if not self._open(path))
 
     def secret(self, path: str) -> bool:
-        if self.denied is not None and self.denied(path, "read"):
+        """Is its content to be told by no tool, and its name to be asked about in a command line?"""
+        return self._why(path) is not None
+
+    def hidden(self, path: str) -> State | None:
+        """What commands are to see in the place of a file, by its real path: None for the file itself.
+
+        For a state `different` it is the committed bytes, for `absent` nothing.
+        """
+        return None if (why := self._why(path, is_told=False)) is None else self._committed(path, why)
+
+    def veiled(self, path: str) -> State | None:
+        """The same for a file that a secret name leads to, whatever its own name is."""
+        return self._committed(path, self._why(path, is_told=False) or "named")
+
+    def is_folder_hidden(self, path: str) -> bool:
+        """Is all of a folder hidden because of its name? Not where it is one of source code, or an environment."""
+        why = self._why(path, is_told=False)
+        if why is None or why in {"home", "rule"}:
+            return why is not None
+        try:
+            names = os.listdir(path)
+        except OSError:
             return True
-        return self._listed(path, SECRET) and _plain(os.path.basename(path)) not in READABLE and not self._open(path)
+        if "pyvenv.cfg" in names or any(map(secrets.is_source, names)):
+            return False
+        return not self.committed.holds_folder(path)
+
+    def marks(self, folder: str) -> Callable[[str], bool]:
+        """May a name in this folder be secret or protected by its name? It errs on the side of yes."""
+        home = os.path.expanduser("~")
+        if self._home_place(os.path.join(folder, "x")) or secrets.is_above_place(folder, home):
+            return lambda _: True
+        return in_folder(self._inside(folder), (*SECRET, *PROTECTED))
+
+    def is_askable(self, path: str) -> bool:
+        """May a person let this secret file of the workspace be read? Environment files open by the setting only."""
+        is_here = self._jail is not None and self._jail.holds(path) and os.path.isfile(path)
+        return is_here and self._why(path) in {"key", "npmrc", "named"}
+
+    def reason(self, path: str) -> str:
+        """Why a file is secret, as a sentence."""
+        name = os.path.basename(path)
+        why = self._why(path)
+        if why == "key":
+            return f"{name} holds a private key, or cannot be told from one."
+        return {
+            None: "",
+            "environment": f"{name} is an environment file.",
+            "npmrc": f"{name} holds a token, or cannot be told from one that does.",
+            "named": f"{name} has a name that files of credentials have.",
+            "home": f"{self._home_place(path)} is a place of credentials.",
+            "rule": f"A rule denies {name}.",
+        }[why]
+
+    def _why(self, path: str, *, is_told: bool = True) -> _Why | None:
+        """Why a path is secret; None where it is not. `is_told`: what is committed counts, for what is told of keys."""
+        if self.denied is not None and self.denied(path, "read"):
+            return "rule"
+        kind = secrets.kind_of(self._inside(path))
+        if kind in {"key", "npmrc"} and not self._holds(path, kind):
+            kind = None
+        if kind is None and self._home_place(path):
+            kind = "home"
+        if kind is None or self._open(path):
+            return None
+        if is_told and kind == "key" and self._committed(path, kind) is None:
+            return None
+        # A package may well be called `credentials`: what is in it is told by its own names.
+        if is_told and kind in {"named", "environment"} and os.path.isdir(path) and not self.is_folder_hidden(path):
+            return None
+        return kind
+
+    def _holds(self, path: str, kind: str) -> bool:
+        """Is there something secret in the file? What cannot be looked into counts as secret."""
+        try:
+            known = self._contents.get(path)
+            if known is None or known[0] != stamp(os.stat(path)):
+                raw, status = read_regular(path, secrets.MOST_BYTES, follow=True)
+                known = (stamp(status), (secrets.holds_key if kind == "key" else secrets.holds_token)(raw))
+                self._contents.pop(path, None)
+                if is_settled(status):
+                    self._contents[path] = known
+        except (OSError, ValueError):
+            return True
+        return known[1]
+
+    def _committed(self, path: str, why: _Why) -> State | None:
+        if why in {"home", "rule"}:
+            return ABSENT
+        state = self.committed.state(os.path.realpath(path))
+        return None if state.verdict == "equal" else state
+
+    def _home_place(self, path: str) -> str:
+        roots = () if self._jail is None else [root.path for root in self._jail.roots]
+        return secrets.at_home(path, os.path.expanduser("~"), roots)
 
     def protected(self, path: str) -> bool:
         if self.denied is not None and self.denied(path, "write"):
@@ -126,14 +202,27 @@ class Guard:
         return bool(self._allow) and self._listed(path, self._allow)
 
     def _listed(self, path: str, patterns: tuple[str, ...]) -> bool:
+        return listed(self._inside(path), patterns)
+
+    def _inside(self, path: str) -> str:
         """Names above the workspace do not count: a project may well lie in a folder like `.claude/worktrees`."""
-        inside = self._jail.from_root(path) if self._jail is not None else path
-        return _listed(inside, patterns)
+        return self._jail.from_root(path) if self._jail is not None else path
 
     def search_exclusions(self) -> list[str]:
-        """Globs of secret files for a search program; the paths it finds are checked again with `secret`."""
-        # What rules open or deny cannot be said in these globs; then the second check decides alone.
-        return [] if self._allow or self.denied is not None else [f"**/{pattern}" for pattern in SECRET]
+        """Globs of files that are secret by name, for a search program; `secret` decides about all others."""
+        # What rules open or deny cannot be said in these globs; then that decides alone.
+        if self._allow or self.denied is not None:
+            return []
+        # A glob would keep the search out of folders of source code with that name, too.
+        return [f"**/{pattern}" for pattern in (*ENVIRONMENTS, *NAMED) if pattern != "credentials"]
+
+    def search_names(self) -> list[str]:
+        """Globs of names, without folders, that a file which is secret may have; where a rule denies, any name."""
+        return ["*"] if self.denied is not None else [pattern for pattern in SECRET if "/" not in pattern]
+
+    def has_home_place(self, folder: str) -> bool:
+        """Are there places of credentials of the home folder in this folder, or is it in one?"""
+        return secrets.meets_home(folder, os.path.expanduser("~"))
 
     def check_read(self, path: str) -> None:
         """Raise for a secret file."""
@@ -144,9 +233,19 @@ class Guard:
                 path=path,
             )
         if self.secret(path):
-            raise ToolFailure(
-                "Refusing to read env file. Reading secrets is not permitted.", code="reading-secret-file", path=path
-            )
+            raise self.refusal(path)
+
+    def refusal(self, path: str) -> ToolFailure:
+        """What is said of a secret file that somebody wants to read: the contract's sentence, and the true reason."""
+        return ToolFailure(
+            "Refusing to read env file. Reading secrets is not permitted.",
+            code="reading-secret-file",
+            path=path,
+            note=self._help(path),
+        )
+
+    def _help(self, path: str) -> str:
+        return f"{self.reason(path)} The user can open it in files.guarded_allow of the settings."
 
     def check_write(self, path: str) -> None:
         """Raise for a secret or a protected file."""
@@ -167,6 +266,7 @@ class Guard:
                 f"Refusing to write {os.path.basename(path)}, a secret file. Ask the user to change it by hand.",
                 code="writing-secret-file",
                 path=path,
+                note=self._help(path),
             )
         if self.protected(path):
             raise ToolFailure(
@@ -187,40 +287,3 @@ def _steers_git(path: str) -> bool:
             return False
         folder = os.path.dirname(folder)
     return all(os.path.lexists(os.path.join(folder, part)) for part in ("HEAD", "objects", "refs"))
-
-
-def _plain(name: str) -> str:
-    """A name as lax file systems see it: any case, no trailing dots or blanks, no stream, no invisible characters."""
-    if not name.isascii():
-        name = _INVISIBLE.sub("", name).casefold()
-    return name.split(":", 1)[0].rstrip(_TRAILING).lower() or name
-
-
-def _listed(path: str, patterns: tuple[str, ...]) -> bool:
-    parts = [_plain(part) for part in path.split(os.sep) if part]
-    return bool(_joined(patterns).search("/" + "/".join(parts)))
-
-
-@functools.lru_cache(maxsize=8)
-def _joined(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """One expression for all patterns, each anchored at a component boundary and at the end of the path."""
-    return re.compile("|".join(rf"(?:/{_expression(pattern)}\Z)" for pattern in patterns), re.DOTALL)
-
-
-def _expression(pattern: str) -> str:
-    """The notation of the lists above: `*` within a component, `**` for all below, `{a,b}` for a choice."""
-    pattern, out, at = pattern.lower(), [], 0
-    while at < len(pattern):
-        char = pattern[at]
-        if pattern.startswith("**", at):
-            out.append(".+")
-            at += 1
-        elif char == "*":
-            out.append("[^/]*")
-        elif char == "{" and (end := pattern.find("}", at)) > 0:
-            out.append("(?:" + "|".join(map(re.escape, pattern[at + 1 : end].split(","))) + ")")
-            at = end
-        else:
-            out.append(re.escape(char))
-        at += 1
-    return "".join(out)

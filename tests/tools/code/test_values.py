@@ -34,13 +34,15 @@ async def test_no_hover_tells_what_stands_in_a_file_that_may_not_be_read(tmp_pat
     monkeypatch.setenv("PATH", path_with_servers())
     folder = tmp_path / "workspace"
     folder.mkdir()
-    for name in ("credentials.py", "denied.py"):
+    for name in ("hidden.py", "denied.py"):
         (folder / name).write_text('KEY = "TOP SECRET"\n\n\ndef told() -> None:\n    """TOP SECRET"""\n')
-    main = "import credentials\nimport denied\n\none = credentials.KEY\ntwo = denied.KEY\ndenied.told()\n"
+    main = "import hidden\nimport denied\n\none = hidden.KEY\ntwo = denied.KEY\ndenied.told()\n"
     (folder / "main.py").write_text(main)
-    ask = Asking(folder, one_server(server, confined=is_confined), state=tmp_path / "state", denied=("denied.py",))
+    ask = Asking(
+        folder, one_server(server, confined=is_confined), state=tmp_path / "state", denied=("hidden.py", "denied.py")
+    )
     said = []
-    for line, character in ((1, 8), (2, 8), (4, 1), (4, 7), (4, 19), (5, 1), (5, 7), (5, 14), (6, 8)):
+    for line, character in ((1, 8), (2, 8), (4, 1), (4, 7), (4, 14), (5, 1), (5, 7), (5, 14), (6, 8)):
         try:
             said.append((await ask("hover", "main.py", line, character)).text)
         except ToolFailure as failure:

@@ -26,7 +26,7 @@ class ByPeer:
         self.change_mode: Callable[[str], object] = lambda _: None
 
     async def ask(self, question: Question) -> Answer:
-        if question.kind in {"server", "values"}:
+        if question.kind in {"server", "values", "secret"}:
             return NO
         given = self._given(question)
         suggested = _suggested(question)

@@ -21,6 +21,7 @@ _OFFERS = {
     "outside": "Run it outside the sandbox?",
     "server": "Approve it, from now on?",
     "plan": "Go ahead with this plan?",
+    "secret": "Let this file be read?",
 }
 _SAID = {"y": "yes", "a": "always", "n": "no", "e": "yes, and edits in the workspace need no question"}
 

@@ -33,5 +33,7 @@ class Finding(NamedTuple):
     """What it copies or moves into its last write, where that is a folder; with `/.` at the end, all that is in it."""
     unhides: tuple[str, ...] = ()
     """Globs of hidden files that it looks into all the same."""
+    searches: tuple[str, ...] = ()
+    """Globs of the files that it is told to look into."""
     unlisted: str = ""
     """The sub-command without a row, with its program, or the program that is named by a path."""

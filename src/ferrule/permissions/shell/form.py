@@ -41,6 +41,7 @@ class Judged(NamedTuple):
     writes: tuple[str, ...] = ()
     into: tuple[str, ...] = ()
     unhides: tuple[str, ...] = ()
+    searches: tuple[str, ...] = ()
 
 
 class Form(NamedTuple):

@@ -170,10 +170,8 @@ def _weighed(
     line: Line, every: Sequence[Part], covers: Sequence[Covered], whole: Rule | None, scene: Scene
 ) -> Decision:
     for part in every:
-        named = [path._replace(mode="read") for path, whole in loose(part.simple, part.finding) if whole]
-        for path in (*part.paths, *named):
-            if why := scene.off_limits(path):
-                return Decision("ask", f"{part.shown}: {why}.", fixed=True)
+        if why := _off_limits(part, scene):
+            return Decision("ask", f"{part.shown}: {why}.", fixed=True)
     if whole is not None:
         return Decision("allow", f"The whole command line is allowed by {whole.text}.", whole.text)
     if line.doubts:
@@ -186,3 +184,15 @@ def _weighed(
     by = dict.fromkeys(covered.by for covered in covers)
     rule = next((covered.rule for covered in covers if covered.rule), "")
     return Decision("allow", f"Every command in it is covered: {', '.join(by)}.", rule)
+
+
+def _off_limits(part: Part, scene: Scene) -> str:
+    """Why no rule opens a path that the command names, or that its globs name; empty where none is off limits."""
+    named = [path._replace(mode="read") for path, whole in loose(part.simple, part.finding) if whole]
+    for path in (*part.paths, *named):
+        if why := scene.off_limits(path):
+            return why
+    for path in part.paths if part.finding.searches else ():
+        if found := scene.uncovered(path.real, part.finding.searches):
+            return f"{found} is a secret file"
+    return ""

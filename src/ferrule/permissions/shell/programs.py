@@ -112,7 +112,7 @@ def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> 
     doubt = doubt or judged.doubt
     reads += judged.reads
     writes += judged.writes
-    if here and not judged.reads:
+    if here and "." not in judged.reads:
         reads.append(".")
     if cwd is None and not doubt and any(not os.path.isabs(path) for path in (*reads, *writes)):
         doubt = f"the folder in which {name} runs is not certain"
@@ -135,6 +135,7 @@ def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> 
         folder=folder,
         into=tuple(below(folder, path) for path in judged.into),
         unhides=judged.unhides,
+        searches=judged.searches,
     )
 
 

@@ -83,6 +83,27 @@ class Scene(NamedTuple):
                 return True
         return False
 
+    def uncovered(self, folder: str, globs: Sequence[str]) -> str:
+        """A secret file below a folder that one of these globs fits; empty where there is none.
+
+        Where there is too much to look at, only the names that globs tell outright count, see `secrets_named`.
+        """
+        folders, seen, fits = [folder] if os.path.isdir(folder) and globs else [], 0, _ends(globs)
+        for one in folders:  # grows on the way
+            try:
+                with os.scandir(one) as entries:
+                    for entry in entries:
+                        seen += 1
+                        if seen > _MANY:
+                            return ""
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(entry.path)
+                        elif _any(fits, entry.path) and self.secret(entry.path):
+                            return entry.path
+            except OSError:
+                continue
+        return ""
+
     def impostor(self, program: str, cwd: str | None) -> bool:
         """Would the shell find this program inside the workspace, where an agent may have put it?"""
         if "/" in program:

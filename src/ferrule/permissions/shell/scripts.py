@@ -1,11 +1,15 @@
 """A closer look at the little programs that commands carry in their words: sed, awk, jq, test, printf."""
 
+import functools
 import itertools
 import re
+from collections.abc import Iterable, Sequence
 
 from ferrule.permissions.shell.form import Given, Judged, is_single
 from ferrule.permissions.shell.line import Word
 from ferrule.permissions.shell.sed import refusal
+from ferrule.support.globs import BadGlob, expand
+from ferrule.workspace.secrets import SECRET, kind_of
 
 _AWK = (
     r"system|getline|ENVIRON|PROCINFO|SYMTAB|FUNCTAB|ARGV|ARGC|close|fflush|func|extension|include|load|@|::|\\\n|\\$"
@@ -19,6 +23,8 @@ _ENDINGS = (
     " svelte:svelte elixir:e* haskell:*hs zig:zig cs:cs proto:proto graphql:g* xml:x* svg:svg"
 )
 """The types of ripgrep that are told by endings alone, as globs of these."""
+_COMMON = frozenset({"", ".", *(f".{one}" for one in ("json", "yaml", "yml", "toml", "ini", "old", "orig", "bak"))})
+"""What is left of a glob that fits far more than secret files."""
 _YQ = r"(?i)\$ENV|\$__|\b(?:load\w*|env|strenv|envsubst|eval|import|include|input_filename|split_doc|system)\b"
 
 
@@ -68,7 +74,9 @@ def grep(given: Given) -> Judged:
     """With a search through folders and no folder named it takes the one where it runs."""
     walks = given.has("-r", "-R", "--recursive", "--dereference-recursive", "-d", "--directories")
     named = len(given.operands) - (0 if given.has("-e", "--regexp") else 1)
-    return Judged(reads=(".",) if walks and named < 1 else ())
+    globs = [value.text if value.known else "*" for value in given.values("--include")]
+    reads = (".",) if walks and named < 1 else ()
+    return Judged(reads=(*reads, *secrets_named(globs)), searches=tuple(globs))
 
 
 def rg(given: Given) -> Judged:
@@ -77,7 +85,47 @@ def rg(given: Given) -> Judged:
     endings = dict(pair.split(":") for pair in _ENDINGS.split())
     types = [value.text if value.known else "" for value in given.values("-t", "--type")]
     unhides = [value.text if value.known else "*" for value in globs]
-    return Judged(unhides=(*unhides, *(f"*.{endings[name]}" if name in endings else "*" for name in types)))
+    return Judged(
+        unhides=(*unhides, *(f"*.{endings[name]}" if name in endings else "*" for name in types)),
+        reads=secrets_named(unhides),
+        searches=tuple(unhides),
+    )
+
+
+def secrets_named(globs: Iterable[str]) -> tuple[str, ...]:
+    """Names of secret files that a search is told to look into: by a glob that fits such a name, and few others.
+
+    One such as `*.json` names none; whether there are secret files that it fits, the folder tells.
+    """
+    from fnmatch import fnmatchcase  # for searches alone
+
+    ends = [one.lower().rstrip("/").rpartition("/")[2] for glob in globs for one in _alternatives(glob)]
+    telling = [end for end in ends if re.sub(r"[*?]|\[[^]]*\]", "", end) not in _COMMON]
+    plain = (re.sub(r"[*?]+|\[[^]]*\]", "x", end) for end in telling)
+    fitting = (name for name in _samples() if any(fnmatchcase(name, end) for end in telling))
+    return tuple(itertools.islice((name for name in (*plain, *fitting) if kind_of(name)), 1))
+
+
+def _alternatives(glob: str) -> Sequence[str]:
+    try:
+        return expand(glob)
+    except BadGlob:  # the program says so
+        return (glob,)
+
+
+@functools.lru_cache(maxsize=1)
+def _samples() -> tuple[str, ...]:
+    """One name of each kind that secret files have."""
+    found: dict[str, None] = {}
+    for pattern in SECRET:
+        if "/" in pattern:
+            continue
+        head, _, rest = pattern.partition("{")
+        choices, _, tail = rest.partition("}")
+        for choice in choices.split(","):
+            found.setdefault((head + choice + tail).replace("*", "x"))
+    found.setdefault("credentials.json")
+    return tuple(name for name in found if name != "credentials.x")
 
 
 def plus(given: Given) -> Judged:

@@ -51,7 +51,12 @@ class Glob(Tool[GlobArgs, Found]):
             names = await ctx.need(Threads).run(newest_first, root, names)
         denied = ctx.need(Guard).denied
         if denied is not None:
-            names = [name for name in names if not denied(os.path.join(root, name), "read")]
+            told = [name for name in names if not denied(os.path.join(root, name), "read")]
+            if left_out := len(names) - len(told):
+                ctx.note(
+                    f"{left_out} file{' that a rule denies is' if left_out == 1 else 's that rules deny are'} left out."
+                )
+            names = told
         page = names[args.offset : args.offset + args.limit]
         head = root.rstrip(os.sep) + os.sep
         paths = [head + name for name in page]

@@ -1,5 +1,6 @@
 """Search the contents of files."""
 
+import asyncio
 import functools
 import os
 import re
@@ -24,8 +25,9 @@ MOST = 20_000
 """Lines or files, where no limit is wanted and where more are."""
 _MANY = 2_000
 """So many paths are looked at once more on a thread: it takes a while."""
-_ODD = re.compile(r"[^ -~]|:|[. ](?:/|\Z)")
-"""In paths that a lax file system may take for others; the globs that ripgrep gets compare only what is written."""
+_ODD = re.compile(r"[^ -~]|:|[. ](?:/|\Z)|\.(?:pem|key|npmrc)\Z|(?:\A|/)credentials(?:\.[^/]*)?\Z", re.IGNORECASE)
+"""In paths that a lax file system may take for others, where the globs that ripgrep gets compare only what is written;
+and in those whose content, or ending, decides."""
 
 
 class GrepArgs(Args, frozen=True, kw_only=True):
@@ -93,7 +95,7 @@ class Grep(Tool[GrepArgs, Hits | Matching]):
             allowed=_allowed(ctx, root),
         )
         try:
-            return await (_lines if args.mode == "lines" else _files)(args, ctx, root, query)
+            return await _both(args, ctx, root, query)
         except contents.BadPattern as error:
             raise ToolFailure(f"{error}", code="bad-pattern") from error
         except contents.UnknownKind as error:
@@ -177,11 +179,38 @@ def _tell(args: GrepArgs, ctx: Context, shown: int, total: int, things: str) -> 
         ctx.note(f"Showing {shown} of {total} {things} found. Narrow the pattern or the search.")
 
 
+async def _both(args: GrepArgs, ctx: Context, root: str, query: contents.Query) -> Hits | Matching:
+    """What is found, with a note on what was not searched; both are looked for at the same time."""
+    found: Hits | Matching
+    counting = asyncio.create_task(_left_out(ctx, root, query))
+    try:
+        found = await (_lines if args.mode == "lines" else _files)(args, ctx, root, query)
+        left_out = await counting
+    finally:
+        counting.cancel()
+    if left_out:
+        ctx.note(f"{left_out} secret file{' was' if left_out == 1 else 's were'} not searched.")
+    return found
+
+
+async def _left_out(ctx: Context, root: str, query: contents.Query) -> int:
+    """How many secret files would have been searched. Whether the pattern is in them is nobody's business."""
+    if query.path is not None:
+        return 0
+    guard = ctx.need(Guard)
+    try:
+        named = await contents.among(rg(ctx), root, query, guard.search_names())
+    except (BadGlob, OSError):  # the search itself says so
+        return 0
+    count = functools.partial(sum, (guard.secret(os.path.join(root, name)) for name in named))
+    return await ctx.need(Threads).run(count) if len(named) > _MANY else count()
+
+
 def _allowed(ctx: Context, root: str) -> Callable[[str], bool]:
     """May a path from the root of the search be told of?"""
     guard, jail = ctx.need(Guard), ctx.need(Jail)
-    # From the top, ripgrep has kept out of whatever has a secret name. Asking once more costs as much as reading it.
-    kept_out = bool(guard.search_exclusions()) and jail.from_root(root) == ""
+    # From the top, ripgrep has kept out of whatever is secret by name. Asking once more costs as much as reading it.
+    kept_out = bool(guard.search_exclusions()) and jail.from_root(root) == "" and not guard.has_home_place(root)
     return lambda path: (kept_out and not _ODD.search(path)) or not guard.secret(os.path.join(root, path))
 
 

@@ -149,13 +149,14 @@ def _absolute(path: str, ctx: Context) -> str:
 
 
 async def _choose(
-    args: ReadManyArgs, left_out: tuple[_Fits, _Fits], ctx: Context
+    args: ReadManyArgs, is_left_out: tuple[_Fits, _Fits], ctx: Context
 ) -> tuple[list[_Chosen], list[tuple[str, str]]]:
     """The files to read, each once, in the order of the includes; and those that were named but are not read."""
     jail, guard = ctx.need(Jail), ctx.need(Guard)
-    excluded, unwanted = left_out
+    excluded, unwanted = is_left_out
     chosen: dict[str, _Chosen] = {}
     skipped: dict[str, str] = {}
+    left_out: set[str] = set()
     for include in filter(None, args.include):
         pattern = _pattern(include, args, ctx)
         if pattern is None:
@@ -173,9 +174,14 @@ async def _choose(
         for name in names:
             path = head + name
             # Judged from where the search began: a workspace may well lie in a folder called `build`.
-            if guard.secret(path) or excluded(jail.shown(path)) or unwanted(os.path.relpath(path, begin.folder)):
+            if excluded(jail.shown(path)) or unwanted(os.path.relpath(path, begin.folder)):
                 continue
-            chosen.setdefault(path, _Chosen(path, named=False))
+            if guard.secret(path):
+                left_out.add(path)
+            else:
+                chosen.setdefault(path, _Chosen(path, named=False))
+    if left_out:
+        ctx.note(f"{len(left_out)} secret file{' was' if len(left_out) == 1 else 's were'} not read.")
     return list(chosen.values()), list(skipped.items())
 
 
