@@ -33,5 +33,11 @@ class Finding(NamedTuple):
     """What it copies or moves into its last write, where that is a folder; with `/.` at the end, all that is in it."""
     unhides: tuple[str, ...] = ()
     """Globs of hidden files that it looks into all the same."""
+    only: tuple[str, ...] = ()
+    """Globs of file names, one of which everything has that it reads below its folders; none where it reads all."""
+    names_only: bool = False
+    """Does it tell nothing of what is in the files that it reads?"""
+    handed: bool = False
+    """Does `xargs` hand it the names of files? Whether these are harmless is another question."""
     unlisted: str = ""
     """The sub-command without a row, with its program, or the program that is named by a path."""

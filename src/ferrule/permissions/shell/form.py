@@ -10,6 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from ferrule.permissions.shell.line import Word
+from ferrule.permissions.shell.unwrap import GIVEN
 
 
 class Given(NamedTuple):
@@ -41,6 +42,10 @@ class Judged(NamedTuple):
     writes: tuple[str, ...] = ()
     into: tuple[str, ...] = ()
     unhides: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    deep: bool = False
+    unruled: str = ""
+    """Why a pattern of the user's does not cover it, though it may be harmless."""
 
 
 class Form(NamedTuple):
@@ -60,6 +65,10 @@ class Form(NamedTuple):
     deep: bool = False
     globs: bool = False
     """May a glob that cannot become a flag stand for the files that it reads?"""
+    tame: bool = False
+    """Does no flag at all, listed or not, make it do more than read and print? Then also one that can."""
+    names_only: bool = False
+    """Does it tell names, sizes and dates of what it reads, and nothing of what is in it?"""
     ends: bool = False
     """Does the first operand end the flags?"""
     plain: bool = False
@@ -136,7 +145,7 @@ class Reader:
     def read(self, words: Sequence[Word]) -> Given:
         """The words after the program's name."""
         if self.form.plain:
-            return Given(operands=tuple(words), certain=all(word.known or says_numbers(word) for word in words))
+            return Given(operands=tuple(words), certain=all(word.known or word.told or says_numbers(word) for word in words))
         rest, skipped, ended = list(words), self.form.skipped.split(), False
         ends = self.form.ends or self.form.subs or self.form.leads
         while rest and not self.doubt:
@@ -164,7 +173,7 @@ class Reader:
             touched=tuple(self.touched),
             doubt=self.doubt,
             mild=self.mild,
-            certain=all(word.known for word in words),
+            certain=all(word.known or word.told for word in words),
         )
 
     def _unknown(self, word: Word) -> None:
@@ -173,6 +182,8 @@ class Reader:
         flag = self.table.get(name)
         if is_single(word) and name.startswith("--") and equals and flag is not None and flag.value:
             self._value(name, flag, word._replace(start=start))
+        elif self.form.tame and (word == GIVEN or (is_glob(word) and not word.start)):
+            self.operands.append(word)
         elif not word.start or word.start.startswith("-"):
             self.doubt = f"{what(word)} could become a flag of {self.name}"
         elif not is_single(word) and not is_glob(word):

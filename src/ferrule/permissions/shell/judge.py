@@ -155,7 +155,7 @@ def _weighed(
     for part in every:
         named = [path._replace(mode="read") for path, whole in loose(part.simple, part.finding) if whole]
         for path in (*part.paths, *named):
-            if why := scene.off_limits(path):
+            if why := scene.off_limits(path, names_only=part.finding.names_only):
                 return Decision("ask", f"{part.shown}: {why}.", fixed=True)
     if whole is not None:
         return Decision("allow", f"The whole command line is allowed by {whole.text}.", whole.text)

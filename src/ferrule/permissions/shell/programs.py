@@ -14,6 +14,7 @@ from ferrule.permissions.shell.finding import Finding
 from ferrule.permissions.shell.form import Form, Given, Judged, Reader, is_glob, is_single, what
 from ferrule.permissions.shell.line import Word
 from ferrule.permissions.shell.paths import below, named, odd_address, program
+from ferrule.permissions.shell.unwrap import GIVEN
 
 _PYTHONS = ("python", "python3")
 _MODULES = frozenset({"pytest", "mypy", "ruff", "black", "isort", "flake8", "pip", "tox", "pyright", "coverage"})
@@ -90,7 +91,7 @@ def _known(name: str, words: Sequence[Word], cwd: str | None, folder: str = "") 
 
 
 def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> Finding:
-    doubt, globs = given.doubt, []
+    doubt, globs, handed = given.doubt, [], False
     reads = [value.text for kind, value in given.touched if kind == "read"]
     writes = [value.text for kind, value in given.touched if kind == "write"]
     placed = _placed(form, given)
@@ -106,6 +107,10 @@ def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> 
         elif is_glob(word) and form.globs and kind == "read" and repeated:
             globs.append(word.text)
             reads.append(word.text)  # which bash hands over as it is where it finds nothing
+        elif word == GIVEN and kind == "read" and repeated:
+            handed = True
+        elif word.stream and kind == "read" and form.harmless:
+            continue  # the commands that it comes from are decided on by themselves
         elif kind != "text" or not is_single(word):
             doubt = doubt or f"{what(word)} among the words of {name} is not certain"
     judged = form.check(given) if form.check and not doubt else Judged(harmless=not doubt)
@@ -118,23 +123,29 @@ def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> 
         doubt = f"the folder in which {name} runs is not certain"
     if folder:
         reads, writes = [below(folder, path) for path in (*reads, ".")], [below(folder, path) for path in writes]
-    unknown = sum(not word.known for word in given.operands) - len(globs)
-    certain = given.certain or (bool(globs) and not unknown and all(v is None or v.known for _, v in given.flags))
+    unknown = [word for word in given.operands if not (word.known or word.told or word == GIVEN or is_glob(word))]
+    certain = given.certain or (
+        bool(globs or handed) and not unknown and all(v is None or v.known or v.told for _, v in given.flags)
+    )
     return Finding(
         known=True,
         harmless=form.harmless and judged.harmless and certain and not given.mild and not doubt,
-        doubt=doubt,
+        # What `xargs` adds is never certain: no rule that names a pattern covers it.
+        doubt=doubt or judged.unruled or (f"{what(GIVEN)} could become a flag of {name}" if handed else ""),
         reads=tuple(reads),
         writes=tuple(writes),
         unsure=bool(doubt) or form.unsure or form.project or not certain or cwd is None,
         runs_project_code=form.project,
         program=name,
         globs=tuple(globs),
-        deep=form.deep,
+        deep=form.deep or judged.deep,
         covers_inside=form.elsewhere,
         folder=folder,
         into=tuple(below(folder, path) for path in judged.into),
         unhides=judged.unhides,
+        only=judged.only,
+        names_only=form.names_only and not judged.deep,
+        handed=handed,
     )
 
 

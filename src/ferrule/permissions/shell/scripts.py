@@ -68,7 +68,9 @@ def grep(given: Given) -> Judged:
     """With a search through folders and no folder named it takes the one where it runs."""
     walks = given.has("-r", "-R", "--recursive", "--dereference-recursive", "-d", "--directories")
     named = len(given.operands) - (0 if given.has("-e", "--regexp") else 1)
-    return Judged(reads=(".",) if walks and named < 1 else ())
+    # With `--exclude` before them, files that fit none of these are searched as well.
+    only = () if given.has("--exclude") else tuple(value.text for value in given.values("--include"))
+    return Judged(reads=(".",) if walks and named < 1 else (), only=only)
 
 
 def rg(given: Given) -> Judged:
