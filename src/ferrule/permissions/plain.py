@@ -391,7 +391,9 @@ def is_missing(program: str, roots: Sequence[str], path: str | None) -> bool:
     return "/" not in program and all(shutil.which(program, path=folder) is None for folder in folders)
 
 
-def is_harmless_setting(name: str, value: str, cwd: str, roots: Sequence[str], off_limits: Callable[[str], bool]) -> bool:
+def is_harmless_setting(
+    name: str, value: str, cwd: str, roots: Sequence[str], off_limits: Callable[[str], bool]
+) -> bool:
     """Does a variable before such a command only say how it speaks, or where in the workspace its modules are?
 
     The value goes to the project's own code and to the recipes of its build, which may hand it to a shell.

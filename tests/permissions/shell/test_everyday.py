@@ -46,3 +46,60 @@ def test_what_only_looks_like_an_everyday_command_is_never_allowed(workshop: Wor
 
 def test_there_are_many_lookalikes() -> None:
     assert len(set(LOOKALIKES)) == len(LOOKALIKES) >= 80
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("--color=always", "ls *"),
+        ("-n.md", "cat *.md"),
+        ("--files0-from=list.py", "wc -l *.py"),
+        ("-f.md", "grep x *.md"),
+        ("two words.py", "find . -name '*.py' | xargs wc -l"),
+        ("src/it's.py", "find src -name '*.py' | xargs grep x"),
+        ("src/.env.local", "find src -type f | xargs grep x"),
+        ("src/.env.local", "find src -type f -exec grep x {} +"),
+    ],
+)
+def test_a_file_with_an_odd_name_makes_it_ask(tmp_path: Path, name: str, command: str) -> None:
+    workshop = Workshop(tmp_path.resolve())
+    assert workshop.say(command).decision.verdict == "allow"
+
+    (Path(workshop.top) / name).write_text("x")
+
+    assert workshop.say(command).decision.verdict == "ask"
+    assert workshop.say(command, allow=[f"Bash({command.split()[0]} *)"]).decision.verdict == "ask"
+
+
+@pytest.mark.parametrize("command", ["find src | xargs cat", "find src -exec cat {} +", "cat src/*.py"])
+def test_a_link_that_leads_out_makes_it_ask(tmp_path: Path, command: str) -> None:
+    workshop = Workshop(tmp_path.resolve())
+    assert workshop.say(command).decision.verdict == "allow"
+
+    (Path(workshop.top) / "src" / "l.py").symlink_to("/etc/passwd")
+
+    assert workshop.say(command).decision.verdict == "ask"
+
+
+@pytest.mark.parametrize("command", ["basedpyright src", "isort --check src", "jest", "uv run pytest"])
+def test_a_development_program_that_is_not_installed_is_not_asked_about(tmp_path: Path, command: str) -> None:
+    workshop = Workshop(tmp_path.resolve())
+
+    assert workshop.say(command).decision.verdict == "allow"
+    workshop.programs = f"{workshop.programs}:{workshop.top}/fake/bin"  # where it could come to be
+    asks = command.split()[0] not in {"uv"}
+    assert (workshop.say(command).decision.verdict == "ask") == asks
+
+
+@pytest.mark.parametrize("wrapper", ["timeout 5", "nice", "env CI=1", "uv run"])
+def test_what_leads_to_a_command_has_to_lie_outside_the_workspace(tmp_path: Path, wrapper: str) -> None:
+    workshop = Workshop(tmp_path.resolve())
+    assert workshop.say(f"{wrapper} pytest -q").decision.verdict == "allow"
+    fake = Path(workshop.top) / "fake" / "bin" / wrapper.split()[0]
+    fake.write_text("#!/bin/sh\n")
+    fake.chmod(0o755)
+
+    workshop.programs = f"{fake.parent}:{workshop.programs}"
+    (fake.parent / "pytest").unlink()
+
+    assert workshop.say(f"{wrapper} pytest -q").decision.verdict == "ask"

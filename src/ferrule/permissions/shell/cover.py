@@ -44,7 +44,7 @@ def cover(
         return Covered(lacks=lacks)
     if not simple.words:
         return Covered("nothing runs")
-    if part.spoken_for or _only_sets(simple):
+    if part.spoken_for or (_only_sets(simple) and not scene.impostor("env", simple.cwd)):
         return Covered("what it runs by itself")
     if not part.program:
         return Covered(lacks="which program it runs is not certain")
@@ -77,8 +77,8 @@ def _known(simple: Simple) -> bool:
 
 def _only_sets(simple: Simple) -> bool:
     """Is it `env` with nothing but variables before a command, which is decided on with these by itself?"""
-    words = simple.words
-    if len(simple.inside) < 1 or not words[0].known or words[0].text != "env" or not all(word.known for word in words):
+    words = simple.stripped or simple.words
+    if not simple.inside or words[0].text != "env" or not all(word.known for word in (*words, *simple.words)):
         return False
     rest = [word.text for word in words[1:]]
     sets = next((at for at, text in enumerate(rest) if not re.match(r"[A-Za-z_]\w*=", text)), len(rest))
@@ -164,6 +164,8 @@ def _development(part: Part, scene: Scene) -> bool:
     simple = part.simple
     words = tuple(word.text for word in simple.stripped or simple.words)
     if simple.cwd is None or not words or not all(word.known for word in simple.words):
+        return False
+    if scene.impostor(simple.words[0].text, simple.cwd) and simple.stripped != simple.words:
         return False
     if not all(_is_setting(name, value, simple.cwd, scene) for name, value in simple.assigns):
         return False

@@ -67,6 +67,8 @@ class Form(NamedTuple):
     """May a glob that cannot become a flag stand for the files that it reads?"""
     tame: bool = False
     """Does no flag at all, listed or not, make it do more than read and print? Then also one that can."""
+    prints: bool = False
+    """Does it only print its words? Then it matters what these may tell, and not what they are."""
     names_only: bool = False
     """Does it tell names, sizes and dates of what it reads, and nothing of what is in it?"""
     ends: bool = False
@@ -145,7 +147,9 @@ class Reader:
     def read(self, words: Sequence[Word]) -> Given:
         """The words after the program's name."""
         if self.form.plain:
-            return Given(operands=tuple(words), certain=all(word.known or word.told or says_numbers(word) for word in words))
+            return Given(
+                operands=tuple(words), certain=all(word.known or word.told or says_numbers(word) for word in words)
+            )
         rest, skipped, ended = list(words), self.form.skipped.split(), False
         ends = self.form.ends or self.form.subs or self.form.leads
         while rest and not self.doubt:
@@ -173,7 +177,7 @@ class Reader:
             touched=tuple(self.touched),
             doubt=self.doubt,
             mild=self.mild,
-            certain=all(word.known or word.told for word in words),
+            certain=all(word.known or word.stream or (self.form.prints and word.told) for word in words),
         )
 
     def _unknown(self, word: Word) -> None:
@@ -265,8 +269,8 @@ def is_single(word: Word) -> bool:
 
 
 def is_glob(word: Word) -> bool:
-    """Is it a pattern of file names, and nothing else that the shell expands?"""
-    return not word.known and bool(getattr(word, "glob", False)) and not re.search(r"[$`{~]", word.text)
+    """Is it a pattern of file names, and nothing else that the shell expands? Without quotes: it is looked up as it is."""
+    return not word.known and word.glob and not re.search(r"[$`{~'\"\\]", word.text)
 
 
 def says_numbers(word: Word) -> bool:

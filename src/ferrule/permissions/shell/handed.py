@@ -1,6 +1,7 @@
 """Whether `xargs` hands its command nothing but files of the workspace, with nothing secret in what is told of them."""
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 from ferrule.permissions.shell.line import Simple
@@ -19,10 +20,16 @@ _FILTERS = {
 }
 """Programs that leave out some of the lines that they are given, and change none; with these flags."""
 _NAMES = {
-    "rg": frozenset("-l --files-with-matches --files-without-match --files".split()),
-    "grep": frozenset("-l -L --files-with-matches --files-without-match -rl -rlE -lr -rln -rli -ril".split()),
+    "rg": (
+        r"-[iwFS]*l[iwFS]*|--files(-with-matches|-without-match)?",
+        r"-[ilwFSue]+|-[gt].*|--files.*|--hidden|--ignore-case|--fixed-strings|--word-regexp|--type=.*|--glob=.*",
+    ),
+    "grep": (
+        r"-[riwEFInsP]*[lL][riwEFInsP]*|--files-(with-matches|without-match)",
+        r"-[rlLiwEFInsPe]+|--files-.*|--include=.*|--exclude(-dir)?=.*|--recursive|--ignore-case",
+    ),
 }
-"""With one of these flags they print names of files and nothing else."""
+"""With a flag like the first they print names of files and nothing else; only flags like the second may be there."""
 _COUNTS = frozenset({"wc", "ls", "stat", "du", "md5sum", "sha1sum", "sha256sum", "cksum"})
 """Programs that tell nothing of a file but what can be counted."""
 
@@ -54,7 +61,9 @@ def _prints_names(words: list[str], *, counts: bool) -> bool:
     """Does it print names of files that are there, from where it runs? Git may also know of files that are not."""
     name = words[0]
     if name in _NAMES:
-        return bool(_NAMES[name] & set(words))
+        wanted, allowed = _NAMES[name]
+        flags = [word for word in words[1:] if word.startswith("-")]
+        return any(re.fullmatch(wanted, flag) for flag in flags) and all(re.fullmatch(allowed, flag) for flag in flags)
     if name == "find":
         return not {"-printf", "-ls", "-L", "-follow"} & set(words) and not any("-exec" in word for word in words)
     return counts and words[:2] == ["git", "ls-files"] and not any(word.startswith("-") for word in words[2:])

@@ -12,7 +12,10 @@ from typing import NamedTuple
 from ferrule.permissions.shell.scene import Scene
 
 _FLAGS = {
-    ("uv", "run"): r"-q|-v|--quiet|--verbose|--frozen|--locked|--no-sync|--offline|--all-extras|--all-groups|--no-dev|--dev",
+    (
+        "uv",
+        "run",
+    ): r"-q|-v|--quiet|--verbose|--frozen|--locked|--no-sync|--offline|--all-extras|--all-groups|--no-dev|--dev",
     ("poetry", "run"): r"",
     ("pdm", "run"): r"",
     ("pipenv", "run"): r"",
@@ -60,7 +63,10 @@ def _of_environment(program: str, cwd: str, scene: Scene) -> str:
     """The plain name of a program that is named by its path in an environment of the project; empty for any other."""
     path = os.path.normpath(os.path.join(cwd, program))
     folder, name = os.path.split(path)
-    if ".." in program.split("/") or not scene.inside(os.path.realpath(folder)) or not _is_program(path):
+    straight = os.path.normpath(os.path.join(os.path.realpath(cwd), os.path.dirname(program)))
+    if ".." in program.split("/") or os.path.realpath(folder) != straight or not scene.inside(straight):
+        return ""
+    if not _is_program(path):
         return ""
     above, last = os.path.split(folder)
     virtual = last == "bin" and os.path.isfile(os.path.join(above, "pyvenv.cfg"))

@@ -112,6 +112,7 @@ def reads_only(part: Part, scene: Scene) -> bool:
         not finding.unsure
         and _is_calm(simple)
         and not scene.impostor(part.program, simple.cwd)
+        and not (simple.stripped != simple.words and scene.impostor(simple.words[0].text, simple.cwd))
         and (part.program != "git" or part.is_known_repository)
         and scene.inside(os.path.realpath(simple.cwd))
         and all(_may_be_read(path, part, scene) for path in part.paths)

@@ -123,9 +123,9 @@ def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> 
         doubt = f"the folder in which {name} runs is not certain"
     if folder:
         reads, writes = [below(folder, path) for path in (*reads, ".")], [below(folder, path) for path in writes]
-    unknown = [word for word in given.operands if not (word.known or word.told or word == GIVEN or is_glob(word))]
+    unknown = [word for word in given.operands if not (word.known or word.stream or word == GIVEN or is_glob(word))]
     certain = given.certain or (
-        bool(globs or handed) and not unknown and all(v is None or v.known or v.told for _, v in given.flags)
+        bool(globs or handed) and not unknown and all(v is None or v.known for _, v in given.flags)
     )
     return Finding(
         known=True,

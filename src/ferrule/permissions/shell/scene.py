@@ -235,6 +235,8 @@ def found(cwd: str | None, pattern: str, *, hidden: bool = True) -> list[str]:
 
     if cwd is None:
         return []
+    # Bash has more kinds of brackets; anything may stand from there on, so that nothing is overlooked.
+    pattern = re.sub(r"\[[^/]*", "*", pattern)
     return list(itertools.islice(glob.iglob(pattern, root_dir=cwd, include_hidden=hidden), FEW + 1))
 
 

@@ -57,6 +57,7 @@ def closed(source: bytes) -> bool:
     names = {name.decode() for name in re.findall(rb"\$\{?[#!]?([A-Za-z_]\w*)", source)}
     return any(name not in _OPEN and not harmless_name(name) for name in names)
 
+
 _SIMPLE_ESCAPES = dict(zip("ntrabeEfv\\'\"?", "\n\t\r\a\b\x1b\x1b\f\v\\'\"?", strict=True))
 
 
@@ -81,9 +82,7 @@ def home() -> str | None:
     return os.path.normpath(folder) if os.path.isabs(folder) else None
 
 
-def word(
-    node: "Node", source: bytes, *, assigned: bool = False, variables: Variables = NO_VARIABLES
-) -> Word:
+def word(node: "Node", source: bytes, *, assigned: bool = False, variables: Variables = NO_VARIABLES) -> Word:
     """The word of a node; `assigned` where it is the value of an assignment."""
     raw = source[node.start_byte : node.end_byte]
     if node.type in {"word", "number"} and _plain().fullmatch(raw):

@@ -30,7 +30,9 @@ _RG = (
 
 ROWS: Mapping[str, Form] = {
     "echo": Form(plain=True, harmless=True),
-    "printf": Form("", "text*", harmless=True, ends=True, check=printf, dangers="-v= changes a variable"),
+    "printf": Form(
+        "", "text*", harmless=True, prints=True, ends=True, check=printf, dangers="-v= changes a variable",
+    ),
     "test": Form(plain=True, harmless=True, names_only=True, check=brackets),
     "[": Form(plain=True, harmless=True, names_only=True, check=brackets),
     "head": Form(
