@@ -11,7 +11,6 @@ from ferrule.permissions.shell.leads import led
 from ferrule.permissions.shell.line import Simple, Word
 from ferrule.permissions.shell.part import Part, finds_flag
 from ferrule.permissions.shell.scene import Scene, harmless_assignment, harmless_redirect
-from ferrule.permissions.standing import EDIT_PROGRAMS
 
 Weigh = Callable[[Subject], Sequence[Rule]]
 """The rules of all layers that speak about a call, or about one simple command."""
@@ -39,7 +38,7 @@ def cover(
     blanket = next((rule for rule in allowing if isinstance(rule.condition, Always)), None)
     if blanket is not None:
         return Covered(blanket.text, blanket.text)
-    plain = development and _development(part, scene)
+    plain = development and is_common(part, scene)
     if lacks := _around(part, bound, scene, development=plain):
         return Covered(lacks=lacks)
     if not simple.words:
@@ -159,7 +158,7 @@ def _names(rule: Rule, words: str) -> bool:
     return rule.text.startswith(f"Bash({words} ") or f" '{words} " in rule.text
 
 
-def _development(part: Part, scene: Scene) -> bool:
+def is_common(part: Part, scene: Scene) -> bool:
     """Is it one of the short table of tests, builds and linters?"""
     simple = part.simple
     words = tuple(word.text for word in simple.stripped or simple.words)
@@ -190,15 +189,3 @@ def _is_setting(name: str, value: Word, cwd: str, scene: Scene) -> bool:
     if not value.known or not (name == "PYTHONPATH" or harmless_assignment(name, value)):
         return False
     return is_harmless_setting(name, value.text, cwd, scene.roots, scene.suspect)
-
-
-def edits_inside(part: Part, covered: Covered, scene: Scene) -> bool:
-    """Is it covered, or one of the programs that plainly change files, with every file inside the workspace?"""
-    if not covered.lacks:
-        return True
-    plain = part.program in EDIT_PROGRAMS and not part.simple.assigns and not part.simple.inside
-    sure = plain and part.finding.known and not part.finding.doubt and not part.finding.unsure
-    redirected = any(not harmless_redirect(redirect) for redirect in part.simple.redirects)
-    return (
-        sure and not redirected and all(scene.inside(path.real) and not scene.off_limits(path) for path in part.paths)
-    )

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from ferrule.permissions.decision import Decision, strictest
 from ferrule.permissions.refusal import refusal
 from ferrule.permissions.rules.rule import Always, Rule, Subject, Touched
-from ferrule.permissions.shell.cover import Bound, Covered, Weigh, cover, edits_inside, exact
+from ferrule.permissions.shell.cover import Bound, Covered, Weigh, cover, exact
+from ferrule.permissions.shell.edits import edits_inside
 from ferrule.permissions.shell.line import Line
 from ferrule.permissions.shell.loose import loose
 from ferrule.permissions.shell.parse import parse
@@ -84,7 +85,10 @@ def judge(
         decisions.append(_weighed(line, every, covers, exact(allowing, (command,), known=_known(line)), scene))
     decision = strictest(decisions)
     edits = decision.verdict == "ask" and not line.doubts
-    edits = edits and all(edits_inside(part, covered, scene) for part, covered in zip(every, covers, strict=True))
+    edits = edits and all(
+        edits_inside(part, covered, scene, development=development)
+        for part, covered in zip(every, covers, strict=True)
+    )
     return Judged(decision._replace(edits_inside=edits), not line.doubts and all(calm))
 
 

@@ -204,9 +204,9 @@ class Walker:
         self._sequence([child for child in node.children if child != body], here)
         first, end, held = len(self.found.commands), here, dict(self.found.bound)
         self._rounds *= len(values)
-        for value in values if body is not None else ():
+        for value in values:
             self.found.bound[self.found.text(name).decode()] = value
-            end = union(end, self._sequence([body], here).either)
+            end = union(end, self._sequence([] if body is None else [body], here).either)
         self._rounds //= len(values)
         self.found.bound = held
         # A command without the variable is the same in every round.
