@@ -122,6 +122,18 @@ class Policy:
         values = self._names.values(tool, {"path": touched.spelled})
         return self.weigh(Subject(tool, self._names.of(tool), values, paths=(touched,), workspace=self._jail.folder))
 
+    def allows_with(self, case: Case, texts: Sequence[str]) -> bool:
+        """Would the call need no question, if these rules were saved?"""
+        from ferrule.permissions.layers import Origin, said_before  # for whoever is asked
+
+        names = {case.name: case.tool, "Bash": "shell"}
+        added = said_before(texts, Origin(self._jail.folder, names.get))
+        self._sets.append(added)
+        try:
+            return not added.warnings and self.decide(case).verdict == "allow"
+        finally:
+            self._sets.remove(added)
+
     def reads_only(self, access: Access) -> bool:
         """Does a command line only read, inside the workspace?"""
         from ferrule.permissions.shell.judge import look  # only commands need it

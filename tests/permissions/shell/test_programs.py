@@ -56,7 +56,8 @@ COVERED = (
 
 DOUBTED = (
     "sort -t -o a", "cut -d -x a", "ls --unlisted", "sort -o x a", "sort -uo x a", "sort --output=x a",
-    "sort --outp=x a", "sort --comp=sh a", "sort a -o x", "find . -delete", "find . -exec touch {} ;", "find . -okdir id ;",
+    "sort --outp=x a", "sort --comp=sh a", "sort a -o x", "find . -delete", "find . -exec rm {} ;",
+    "find . -okdir id ;",
     "find . -fprintf x %p", "rg --pre sh x", "rg -nz x", "rg --pr=sh x", "grep -f p a", "fd -x rm", "uniq a b",
     "xxd a b", "tree -o x", "file -C", "date -s x", "date 0101", "hostname x", "printf -v x y", "printf %n x",
     "jq -f p a", "jq env a", "jq '$ENV.X' a", "sed -i p a", "sed -ni p a", "sed w a", "sed 's/a/b/e' a",

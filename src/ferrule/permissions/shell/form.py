@@ -269,7 +269,7 @@ def is_single(word: Word) -> bool:
 
 
 def is_glob(word: Word) -> bool:
-    """Is it a pattern of file names, and nothing else that the shell expands? Without quotes: it is looked up as it is."""
+    """Is it a pattern of file names, and nothing else that the shell expands? It is looked up as it is: no quotes."""
     return not word.known and word.glob and not re.search(r"[$`{~'\"\\]", word.text)
 
 

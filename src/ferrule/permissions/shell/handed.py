@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from ferrule.permissions.shell.part import Part
 
 _FILTERS = {
-    "grep": frozenset("-v -i -E -F -w -e -vE -iE -Ev -vi -iv".split()),
-    "sort": frozenset("-u -r".split()),
+    "grep": frozenset(["-v", "-i", "-E", "-F", "-w", "-e", "-vE", "-iE", "-Ev", "-vi", "-iv"]),
+    "sort": frozenset(["-u", "-r"]),
     "uniq": frozenset[str](),
-    "head": frozenset("-n".split()),
-    "tail": frozenset("-n".split()),
+    "head": frozenset(["-n"]),
+    "tail": frozenset(["-n"]),
 }
 """Programs that leave out some of the lines that they are given, and change none; with these flags."""
 _NAMES = {

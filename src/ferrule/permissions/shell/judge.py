@@ -86,8 +86,7 @@ def judge(
     decision = strictest(decisions)
     edits = decision.verdict == "ask" and not line.doubts
     edits = edits and all(
-        edits_inside(part, covered, scene, development=development)
-        for part, covered in zip(every, covers, strict=True)
+        edits_inside(part, covered, scene, development=development) for part, covered in zip(every, covers, strict=True)
     )
     return Judged(decision._replace(edits_inside=edits), not line.doubts and all(calm))
 

@@ -91,28 +91,19 @@ def _known(name: str, words: Sequence[Word], cwd: str | None, folder: str = "") 
 
 
 def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> Finding:
-    doubt, globs, handed = given.doubt, [], False
     reads = [value.text for kind, value in given.touched if kind == "read"]
     writes = [value.text for kind, value in given.touched if kind == "write"]
     placed = _placed(form, given)
-    if placed is None:
-        doubt, placed = doubt or f"{name} takes no more words than it is known for", []
-    here = form.here and not any(kind == "read" for kind, _, _ in placed)
-    for kind, word, repeated in placed:
-        if form.plain:
-            break
+    doubt = given.doubt or ("" if placed is not None else f"{name} takes no more words than it is known for")
+    here = form.here and not any(kind == "read" for kind, _, _ in placed or ())
+    for kind, word, repeated in placed or ():
         if word.known:
-            doubt = doubt or _misshapen(name, form, kind, word)
             (writes if kind == "write" else reads).extend(named(kind, word.text))
-        elif is_glob(word) and form.globs and kind == "read" and repeated:
-            globs.append(word.text)
-            reads.append(word.text)  # which bash hands over as it is where it finds nothing
-        elif word == GIVEN and kind == "read" and repeated:
-            handed = True
-        elif word.stream and kind == "read" and form.harmless:
-            continue  # the commands that it comes from are decided on by themselves
-        elif kind != "text" or not is_single(word):
-            doubt = doubt or f"{what(word)} among the words of {name} is not certain"
+        doubt = doubt or _uncertain(name, form, kind, word, repeated=repeated)
+    # Bash hands a glob over as it is where it finds nothing.
+    globs = [word.text for _, word, _ in placed or () if is_glob(word)]
+    reads += globs
+    handed = GIVEN in given.operands
     judged = form.check(given) if form.check and not doubt else Judged(harmless=not doubt)
     doubt = doubt or judged.doubt
     reads += judged.reads
@@ -147,6 +138,18 @@ def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> 
         names_only=form.names_only and not judged.deep,
         handed=handed,
     )
+
+
+def _uncertain(name: str, form: Form, kind: str, word: Word, *, repeated: bool) -> str:
+    """The doubt about one operand."""
+    if word.known:
+        return _misshapen(name, form, kind, word)
+    files = kind == "read" and repeated and ((is_glob(word) and form.globs) or word == GIVEN)
+    # The commands that a stream comes from are decided on by themselves.
+    stream = kind == "read" and word.stream and form.harmless
+    if files or stream or (kind == "text" and is_single(word)):
+        return ""
+    return f"{what(word)} among the words of {name} is not certain"
 
 
 def _placed(form: Form, given: Given) -> list[tuple[str, Word, bool]] | None:

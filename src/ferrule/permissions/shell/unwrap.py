@@ -85,12 +85,14 @@ def _inner(words: tuple[Word, ...]) -> tuple[Word, ...] | None:
     # What follows must be the command and nothing that could be another flag.
     if at >= len(words) or not words[at].known or words[at].text.startswith("-"):
         return None
-    if name != "xargs":
-        return words[at:]
-    if any(word.known and word.text.startswith("-I") for word in words[:at]):
-        # Each line of its input takes the place of the mark, wherever that stands.
-        return tuple(GIVEN if word.text == "{}" else _marked(word) for word in words[at:])
-    return (*words[at:], GIVEN)
+    return words[at:] if name != "xargs" else _given(words[:at], words[at:])
+
+
+def _given(before: tuple[Word, ...], words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """The command of `xargs` with what it adds: at the end, or with `-I` wherever the mark stands."""
+    if any(word.known and word.text.startswith("-I") for word in before):
+        return tuple(GIVEN if word.text == "{}" else _marked(word) for word in words)
+    return (*words, GIVEN)
 
 
 def _marked(word: Word) -> Word:

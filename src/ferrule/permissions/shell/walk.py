@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from ferrule.permissions.shell.folders import Exits, Folders, stays, union
-from ferrule.permissions.shell.line import Simple, Word
 from ferrule.permissions.shell.looped import looped
 from ferrule.permissions.shell.redirects import HERE, REDIRECTS, redirect
 from ferrule.permissions.shell.simple import NOTHING, Simples, Tail
@@ -12,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tree_sitter import Node
+
+    from ferrule.permissions.shell.line import Simple, Word
 
 DEPTH = 50
 TOO_DEEP = "it is nested too deeply"

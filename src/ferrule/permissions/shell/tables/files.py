@@ -160,7 +160,8 @@ ROWS: Mapping[str, Form] = {
         " -anewer:r -cnewer:r -newermt:x -perm:x -user:x -group:x -uid:x -gid:x -nouser -nogroup -links:x -inum:x"
         " -samefile:r -lname:x -ilname:x -maxdepth:n -mindepth:n -depth -mount -xdev -daystart !-follow -noleaf"
         " -print -print0 -printf:x -ls -prune -quit -true -false -readable -writable -executable -used:x -fstype:x"
-        " -a -o -and -or -not -ignore_readdir_race -warn -nowarn --version " + f"{READING} {READING}-named {READING}-names",
+        " -a -o -and -or -not -ignore_readdir_race -warn -nowarn --version "
+        f"{READING} {READING}-named {READING}-names",
         "read*", harmless=True, here=True, whole=True, skipped="( ) ! ,", names_only=True, check=_find,
         prepare=_without_reading, dangers=_FIND_DANGERS,
     ),

@@ -45,8 +45,8 @@ ROWS: Mapping[str, Form] = {
         "read*", harmless=True, globs=True, tame=True,
     ),
     "wc": Form(
-        "-clmwL --bytes --chars --lines --words --max-line-length --total:x", "read*", harmless=True, globs=True, tame=True,
-        dangers="--files0-from= takes its files from a file",
+        "-clmwL --bytes --chars --lines --words --max-line-length --total:x", "read*", harmless=True, globs=True,
+        tame=True, dangers="--files0-from= takes its files from a file",
     ),
     "grep, egrep, fgrep": Form(
         _GREP, "text read*", harmless=True, globs=True, tame=True, deep=True, instead="-e --regexp", check=grep,
