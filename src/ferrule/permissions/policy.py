@@ -156,6 +156,8 @@ class Policy:
 
             # A rule about a skill is none about the commands in its text: those are the shell's. So are checks.
             spoken = self._subject(case._replace(tool="shell", name="shell")) if case.tool in SPOKEN else subject
+            rules = (rule for one in self._sets for rule in one.rules)
+            refused = [rule.text for rule in rules if rule.action != "allow" and rule.tool in spoken.names]
             for access in commands:
                 judged = judge(
                     access.key,
@@ -164,7 +166,8 @@ class Policy:
                     weigh=self.weigh,
                     bound=self.bound,
                     ruled=bool(self._sets),
-                    refuses=any(r.action != "allow" and r.tool in spoken.names for s in self._sets for r in s.rules),
+                    refuses=bool(refused),
+                    refused=refused,
                     scene=self._scene(),
                     development=self._development,
                     looked=self._looked.pop((access.key, access.folder), None),

@@ -9,6 +9,7 @@ from ferrule.permissions.refusal import refusal
 from ferrule.permissions.rules.rule import Always, Rule, Subject, Touched
 from ferrule.permissions.shell.cover import Bound, Covered, Weigh, cover, exact
 from ferrule.permissions.shell.edits import edits_inside
+from ferrule.permissions.shell.evaded import could_be
 from ferrule.permissions.shell.line import Line
 from ferrule.permissions.shell.loose import loose
 from ferrule.permissions.shell.parse import parse
@@ -57,12 +58,14 @@ def judge(
     bound: Bound = lambda _: (),
     ruled: bool = True,
     refuses: bool = False,
+    refused: Sequence[str] = (),
     development: bool = True,
     looked: Looked | None = None,
 ) -> Judged:
     """Decide on a command line. `ruled`: are there any rules? `development`: common development commands need none.
 
     `refuses`: do rules refuse commands? Then even one for all commands does not cover a program that nobody knows.
+    `refused`: the texts of these rules. What could turn out to be what they are about asks in every mode.
     `looked`: what `look` has just found, if it was asked.
     """
     line, every, calm = look(command, cwd, scene) if looked is None else looked
@@ -84,6 +87,12 @@ def judge(
         allowing = [rule for rule in whole if rule.action == "allow"]
         decisions.append(_weighed(line, every, covers, exact(allowing, (command,), known=_known(line)), scene))
     decision = strictest(decisions)
+    if (
+        decision.verdict == "ask"
+        and refused
+        and (rule := next(filter(None, (could_be(p, refused) for p in every)), ""))
+    ):
+        decision = decision._replace(why=f"{decision.why} It could be what {rule} is about.", fixed=True)
     edits = decision.verdict == "ask" and not line.doubts
     edits = edits and all(
         edits_inside(part, covered, scene, development=development) for part, covered in zip(every, covers, strict=True)
