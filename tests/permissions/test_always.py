@@ -94,7 +94,12 @@ def test_of_several_commands_that_ask_one_that_edits_speaks_for_no_other(tool: s
 )
 async def test_what_is_offered_is_enough_when_it_is_saved(tmp_path: Path, command: str, rules: tuple[str, ...]) -> None:
     asked: list[Question] = []
-    place = Place(tmp_path, Listener(lambda question: asked.append(question) or True))  # type: ignore[func-returns-value]
+
+    def yes(question: Question) -> bool:
+        asked.append(question)
+        return True
+
+    place = Place(tmp_path, Listener(yes))
     policy = place.gate.policy
 
     await place.admit(place.command(command))
