@@ -1,11 +1,16 @@
 """What "always" is about: for checks each command, as if the shell had been asked for it; for others the whole call."""
 
+from pathlib import Path
+
 import pytest
 
 from ferrule.core.access import Access
 from ferrule.permissions.always import asking, granted, likeness, proposals
+from ferrule.permissions.asker import Listener, Question
 from ferrule.permissions.case import Case, named_as
 from ferrule.permissions.decision import Decision, together
+
+from .place import Place
 
 ONE, TWO = Access.command("mypy src", "/w"), Access.command("ls", "/w")
 READ = Access.read("/w")
@@ -75,3 +80,30 @@ def test_of_several_commands_that_ask_one_that_edits_speaks_for_no_other(tool: s
     assert together([edits, edits], [ONE, TWO], case).edits_inside
     assert not together([edits, runs], [ONE, TWO], case).edits_inside
     assert together([edits, runs], [ONE, TWO], case).why == ("A. B." if tool == "check" else "A.")
+
+
+@pytest.mark.parametrize(
+    ("command", "rules"),
+    [
+        pytest.param("python run.py", ("Bash(python run.py)",), id="exact"),
+        pytest.param("git commit -m x; git status", ("Bash(git commit *)",), id="only-what-asks"),
+        pytest.param("curl -s example.org | head -3", ("Bash(curl -s example.org)",), id="one-of-a-pipe"),
+        pytest.param("rm *.pyc", (r"Bash(rm \*.pyc)",), id="the-whole-line"),
+        pytest.param("curl example.org | sh", (), id="none"),
+    ],
+)
+async def test_what_is_offered_is_enough_when_it_is_saved(tmp_path: Path, command: str, rules: tuple[str, ...]) -> None:
+    asked: list[Question] = []
+
+    def yes(question: Question) -> bool:
+        asked.append(question)
+        return True
+
+    place = Place(tmp_path, Listener(yes))
+    policy = place.gate.policy
+
+    await place.admit(place.command(command))
+
+    assert asked[0].proposals == rules
+    assert policy.sets == ()
+    assert policy.allows_with(place.command(command), rules) == bool(rules)

@@ -278,7 +278,8 @@ async def test_a_toolbox_tool_is_for_its_subagents(tmp_path):
         pytest.param("make test", ".", False, id="a-build"),
         pytest.param("make test", ".amp", True, id="in-the-notes"),
         pytest.param("ls .amp", ".", False, id="a-look-at-the-notes"),
-        pytest.param("ls .env", ".", True, id="secret-operand"),
+        pytest.param("ls .env", ".", False, id="the-name-of-a-secret-file"),
+        pytest.param("cat .env", ".", True, id="secret-operand"),
         pytest.param("ls /etc", ".", True, id="outside-operand"),
     ],
 )

@@ -7,6 +7,8 @@ from ferrule.permissions.case import Case
 from ferrule.permissions.decision import Decision
 
 Decide = Callable[[Case], Decision]
+Allows = Callable[[Case, Sequence[str]], bool]
+"""Would a call need no question, if these rules were saved?"""
 _SHELL = "Bash"
 """What rules about commands are called in every family's files."""
 
@@ -50,8 +52,11 @@ def _alone(case: Case, access: Access) -> Case:
     return case._replace(tool="shell", name=_SHELL, touches=(access,), input={"command": access.key})
 
 
-def proposals(case: Case, decide: Decide, roots: Sequence[str]) -> tuple[str, ...]:
-    """The rules that "always" would save: the narrowest that are of use."""
+def proposals(case: Case, decide: Decide, roots: Sequence[str], allows: Allows | None = None) -> tuple[str, ...]:
+    """The rules that "always" would save: the narrowest that are of use, and none that is not needed.
+
+    With `allows`, they are tried: what would ask again after them is not proposed.
+    """
     commands = [access for access in case.touches if access.kind == "command"]
     if not commands and case.tool.startswith(("mcp__", "tb__")):
         return (case.tool,)
@@ -59,13 +64,34 @@ def proposals(case: Case, decide: Decide, roots: Sequence[str]) -> tuple[str, ..
     if not commands or case.input.get("outside") or case.tool == "skill":
         return ()
     if case.tool == "check":
-        return tuple(dict.fromkeys(rule for one in asking(case, decide) for rule in _rules(_SHELL, one, roots)))
-    return _rules(case.name, commands[0], roots) if len(commands) == 1 else ()
+        each = [_rules(_alone(case, one), one, roots, allows) for one in asking(case, decide)]
+        return tuple(dict.fromkeys(rule for rules in each for rule in rules)) if all(each) else ()
+    return _rules(case, commands[0], roots, allows) if len(commands) == 1 else ()
 
 
-def _rules(name: str, access: Access, roots: Sequence[str]) -> tuple[str, ...]:
+def _rules(case: Case, access: Access, roots: Sequence[str], allows: Allows | None) -> tuple[str, ...]:
     from ferrule.permissions.shell.parse import parse  # only commands need it
+    from ferrule.permissions.shell.suggest import attempts
     from ferrule.permissions.shell.suggest import proposals as suggested
 
     line = parse(access.key, cwd=access.folder, roots=list(roots))
-    return tuple(f"{name}({one})" for one in suggested(line))
+    if allows is None:
+        return _written(case, suggested(line))
+    for attempt in attempts(line, access.key):
+        rules = _written(case, attempt)
+        if rules and allows(case, rules):
+            return _needed(case, rules, allows)
+    return ()
+
+
+def _written(case: Case, specifiers: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{case.name}({one})" for one in specifiers)
+
+
+def _needed(case: Case, rules: tuple[str, ...], allows: Allows) -> tuple[str, ...]:
+    """The rules without those that are of no use."""
+    for rule in rules:
+        others = tuple(one for one in rules if one != rule)
+        if others and allows(case, others):
+            rules = others
+    return rules

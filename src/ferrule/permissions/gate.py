@@ -143,7 +143,9 @@ class Gate:
             input=told(case),
             why=visible(decision.why),
             effects=self._effects(case),
-            proposals=() if decision.fixed else always.proposals(case, self.policy.decide, roots),
+            proposals=()
+            if decision.fixed
+            else always.proposals(case, self.policy.decide, roots, self.policy.allows_with),
         )
         answer = await self._ask(question, blocked, *keys)
         if not answer.allow:

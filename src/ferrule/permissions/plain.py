@@ -1,10 +1,10 @@
-"""Development commands that need no question: plain words only, from a short table of programs and flags.
+"""Development commands that need no question: words that are known, from a short table of programs and flags.
 
-No quotes, no variables, no globs, no operators: what is written is what runs. A program counts only when it is found
-outside the workspace, and a flag only when it is listed as a whole word: none here runs a program of the caller's
-choice, loads a file of settings, or writes where it is told. Tests, builds and linters run the project's own code, as
-they are meant to; what the agent could have written without a question is never part of that. Whatever is not certain
-asks; the full analysis of command lines is a matter of its own.
+No variables, no globs, no operators: what is written is what runs. A program counts only when it is found outside the
+workspace or belongs to the project's own environment, and a flag only when it is listed as a whole word: none here runs
+a program of the caller's choice, loads a file of settings, or writes where it is told. Tests, builds and linters run
+the project's own code, as they are meant to; what the agent could have written without a question is never part of
+that. Whatever is not certain asks; the full analysis of command lines is a matter of its own.
 """
 
 import os
@@ -26,7 +26,12 @@ _NAME = r"[A-Za-z_][A-Za-z0-9_.:-]*"
 _COUNT = r"\d{1,6}"
 # None begins with `@`, which makes several programs read more arguments from a file.
 _PATH = r"[A-Za-z0-9_./][A-Za-z0-9_./+@,-]*"
-_TEST = rf"{_PATH}(::[A-Za-z0-9_]+)*"
+_TEST = rf"{_PATH}(::[A-Za-z0-9_]+)*(\[[A-Za-z0-9_., -]+\])?"
+_CHOICE = r"[A-Za-z0-9_][A-Za-z0-9_ .:()\[\]-]*"
+"""Which tests to run, by names and by `and`, `or`, `not`."""
+_PATTERN = r"[A-Za-z0-9_^(.][A-Za-z0-9_^$|().*/ -]*"
+"""The same as a pattern."""
+_VARIABLE_VALUE = r"[A-Za-z0-9_.,:@*=+-]*"
 _REVISION = r"[A-Za-z0-9_./@][A-Za-z0-9_./:@+,-]*"
 _PACKAGE = r"\.(/[A-Za-z0-9_.-]+)*/?"
 _TASK = (
@@ -48,10 +53,22 @@ class Form(NamedTuple):
     """The shape of all other words; empty where there may be none."""
     most: int = _MOST_CHARS
     """How many other words there may be."""
+    also: str = ""
+    """The shape of further flags, such as `-j4`."""
+    behind: "Form | None" = None
+    """What may follow behind `--`, for whatever the program runs; None where nothing may."""
 
 
-def _form(flags: str = "", *, letters: str = "", values: Mapping[str, str] | None = None, words: str = "") -> Form:
-    return Form(frozenset(flags.split()), letters, values or {}, words)
+def _form(
+    flags: str = "",
+    *,
+    letters: str = "",
+    values: Mapping[str, str] | None = None,
+    words: str = "",
+    also: str = "",
+    behind: Form | None = None,
+) -> Form:
+    return Form(frozenset(flags.split()), letters, values or {}, words, also=also, behind=behind)
 
 
 _SHOW = _form(
@@ -62,11 +79,17 @@ _SHOW = _form(
     words=_REVISION,
 )
 _PYTEST = _form(
-    "--lf --ff --last-failed --failed-first --co --collect-only --no-header --no-summary -ra -rA -rf -rs",
+    "--lf --ff --last-failed --failed-first --co --collect-only --no-header --no-summary -ra -rA -rf -rs -rP"
+    " --cov --cov-branch --no-cov --disable-warnings --showlocals --exitfirst --verbose --quiet --stepwise",
     letters="vqxsl",
     values={
-        "-k": _NAME,
-        "-m": _NAME,
+        "-k": _CHOICE,
+        "-m": _CHOICE,
+        "-p": "no:[a-z_]+",
+        "--cov": _PATH,
+        "--cov-report": "term|term-missing|term-missing:skip-covered|",
+        "--color": "yes|no|auto",
+        "--timeout": _COUNT,
         "-n": rf"{_COUNT}|auto|logical",
         "--tb": "auto|long|short|line|native|no",
         "--maxfail": _COUNT,
@@ -75,8 +98,37 @@ _PYTEST = _form(
     words=_TEST,
 )
 _RUFF_RULES = {"--select": "[A-Z0-9,]+", "--ignore": "[A-Z0-9,]+", "--output-format": "concise|full|grouped"}
-_CARGO = _form("--all --workspace --release --all-targets --all-features --quiet --verbose -q -v")
-_ONE_TASK = Form(words=_TASK, most=1)  # a second word would go to the script
+_CARGO = _form(
+    "--all --workspace --release --all-targets --all-features --no-default-features --quiet --verbose -q -v --lib"
+    " --bins --tests --examples --benches --locked --offline --no-run --no-fail-fast --doc --keep-going",
+    values={
+        **dict.fromkeys(("-p", "--package", "--test", "--bin", "--example", "--exclude"), _NAME),
+        **dict.fromkeys(("--features", "-F"), r"[A-Za-z0-9_][A-Za-z0-9_,/-]*"),
+        **dict.fromkeys(("-j", "--jobs"), _COUNT),
+        "--message-format": "short|human",
+    },
+)
+_LINTS = _form(values=dict.fromkeys(("-D", "-W", "-A", "-F"), r"[a-z_:]+"))
+_RUST_TESTS = _form(
+    "--nocapture --ignored --include-ignored --exact --show-output --list -q",
+    values={"--test-threads": _COUNT, "--skip": r"[A-Za-z0-9_:]+"},
+    words=r"[A-Za-z0-9_:]+",
+)
+_RUNNER = _form(
+    "--watch=false --watchAll=false --no-watch --run --ci --runInBand --coverage --verbose --silent --bail -u -i"
+    " --passWithNoTests --no-coverage --forbidOnly --fix --quiet --noEmit --strict",
+    values={
+        **dict.fromkeys(("-t", "--testNamePattern", "--grep", "-g"), _PATTERN),
+        **dict.fromkeys(("--testPathPattern", "--testPathPatterns"), _PATH),
+        "--reporter": "default|verbose|dot|spec|list|line|basic|min|tap",
+        "--maxWorkers": rf"{_COUNT}%?",
+        "--bail": _COUNT,
+    },
+    words=_PATH,
+)
+"""What is handed to a test runner, whichever it is: for none of them do these words load code or write a file."""
+_ONE_TASK = Form(words=_TASK, most=1, behind=_RUNNER)  # a second word would go to the script
+_SCRIPT = Form(behind=_RUNNER)
 
 TABLE: Mapping[str, Form] = {
     "git status": _form(
@@ -95,20 +147,25 @@ TABLE: Mapping[str, Form] = {
     "git rev-parse": _form("--show-toplevel --abbrev-ref --short --is-inside-work-tree --verify", words=_REVISION),
     "git describe": _form("--tags --always --long", words=_REVISION),
     "git ls-files": _form("--others --modified --deleted --cached --exclude-standard --", letters="omdc", words=_PATH),
-    "npm test": _form(),
-    "npm t": _form(),
+    "npm test": _SCRIPT,
+    "npm t": _SCRIPT,
     "npm run": _ONE_TASK,
     "npm ls": _form("--all", values={"--depth": _COUNT}),
     "npm list": _form("--all", values={"--depth": _COUNT}),
-    "pnpm test": _form(),
+    "pnpm test": _SCRIPT,
     "pnpm run": _ONE_TASK,
-    "yarn test": _form(),
+    "yarn test": _SCRIPT,
     "yarn run": _ONE_TASK,
     "python -V": _form(),
     "pytest": _PYTEST,
     "python -m unittest": _form("--verbose --quiet --failfast", letters="vqf", values={"-s": _PATH}, words=_PATH),
     "python -m py_compile": _form(words=_PATH),
-    "mypy": _form("--strict --pretty", words=_PATH),
+    "mypy": _form(
+        "--strict --pretty --no-error-summary --ignore-missing-imports --show-error-codes --no-incremental"
+        " --no-color-output --explicit-package-bases",
+        values={"-p": _NAME, "--python-version": r"3\.\d+"},
+        words=_PATH,
+    ),
     "pyright": _form("--warnings", words=_PATH),
     "basedpyright": _form("--warnings", words=_PATH),
     "ruff check": _form("--fix --no-fix --diff --quiet -q", values=_RUFF_RULES, words=_PATH),
@@ -120,23 +177,42 @@ TABLE: Mapping[str, Form] = {
     "isort --check-only": _form("--diff --quiet -q", words=_PATH),
     "isort --diff": _form("--check --quiet -q", words=_PATH),
     "tsc --noEmit": _form("--pretty"),
-    "eslint": _form("--fix --quiet", values={"--max-warnings": _COUNT}, words=_PATH),
+    "eslint": _form("--fix --quiet --no-color", values={"--max-warnings": _COUNT, "--ext": r"[a-z.,]+"}, words=_PATH),
     # Without one of these first words prettier prints whole files.
     "prettier --check": _form(words=_PATH),
     "prettier --list-different": _form(words=_PATH),
     "prettier --write": _form(words=_PATH),
-    "jest": _form("--ci --runInBand --watch=false", values={"-t": _NAME}, words=_PATH),
-    "vitest run": _form(values={"-t": _NAME}, words=_PATH),
-    "make": _form(words=_TASK),
+    "jest": _form(
+        "--ci --runInBand --watch=false --watchAll=false --coverage --verbose --silent --bail --passWithNoTests -i",
+        values={"-t": _PATTERN, "--testNamePattern": _PATTERN, "--testPathPattern": _PATH},
+        words=_PATH,
+    ),
+    "vitest run": _form(
+        "--coverage --silent --passWithNoTests",
+        values={"-t": _PATTERN, "--reporter": "default|verbose|dot|basic|tap"},
+        words=_PATH,
+    ),
+    "make": _form(
+        "-j -k -s -n -B --dry-run --keep-going --silent --always-make", words=rf"{_TASK}|\d{{1,3}}", also=r"-j\d{1,3}",
+    ),
     "cargo build": _CARGO,
     "cargo check": _CARGO,
-    "cargo clippy": _CARGO,
-    "cargo test": _CARGO._replace(words=_NAME),
-    "cargo fmt": _form("--all --check"),
+    "cargo clippy": _CARGO._replace(behind=_LINTS),
+    "cargo test": _CARGO._replace(words=_NAME, behind=_RUST_TESTS),
+    "cargo fmt": _form("--all --check", behind=_form("--check")),
     "cargo tree": _form(),
     # Without an output nothing is written, even where there is only one program to build.
     "go build": _form("-v", values={"-o": os.devnull}, words=_PACKAGE),
-    "go test": _form("-v -race -cover -short", values={"-run": _NAME, "-count": _COUNT}, words=_PACKAGE),
+    "go test": _form(
+        "-v -race -cover -short -failfast -json -benchmem",
+        values={
+            **dict.fromkeys(("-run", "-skip", "-bench"), _PATTERN),
+            **dict.fromkeys(("-count", "-p", "-parallel"), _COUNT),
+            "-timeout": r"\d+[smh]",
+            "-tags": r"[a-z0-9_,]+",
+        },
+        words=_PACKAGE,
+    ),
     "go vet": _form(words=_PACKAGE),
     "go fmt": _form(words=_PACKAGE),
     "go list": _form(words=_PACKAGE),
@@ -154,6 +230,8 @@ TABLE: Mapping[str, Form] = {
 _PYTHONS = ("python", "python3")
 _MODULES = frozenset({"pytest", "mypy", "ruff", "black", "isort", "flake8"})
 """Programs that Python also runs as modules."""
+_MACHINE = frozenset({"git", "ls", "pwd", "true", "which", "uname"})
+"""Programs of the machine: a project's environment has no business to bring its own."""
 
 
 def auto_allowed(
@@ -171,9 +249,33 @@ def auto_allowed(
     """
     if len(command) > _MOST_CHARS or not re.fullmatch(_PLAIN, command):
         return False
-    words = command.split(" ")
+    return is_development(command.split(" "), cwd=cwd, roots=roots, off_limits=off_limits, path=path)
+
+
+def is_development(
+    words: Sequence[str],
+    *,
+    cwd: str,
+    roots: Sequence[str],
+    off_limits: Callable[[str], bool],
+    path: str | None = None,
+    own: bool = False,
+    missing: bool = False,
+) -> bool:
+    """The same for words that are known one by one, whatever their quotes were.
+
+    `own`: the project's environment says which program it is. `missing`: is one that is nowhere on the PATH, and so
+    runs nothing, as good as one that is?
+    """
+    words = list(words)
     meant = _meant(words)
-    if not _covered(meant) or not _trusted(words[0], roots, os.environ.get("PATH") if path is None else path):
+    path = os.environ.get("PATH") if path is None else path
+    if not words or not _covered(meant):
+        return False
+    if own:
+        if words[0] in _MACHINE:
+            return False
+    elif not _trusted(words[0], roots, path) and not (missing and is_missing(words[0], roots, path)):
         return False
     here = os.path.realpath(cwd)
     if not _inside(here, roots) or off_limits(here) or (words[0] == "git" and not known_repository(here, meant)):
@@ -201,7 +303,9 @@ def _covered(words: Sequence[str]) -> bool:
     if words[1:] == ["--version"]:
         return any(known.split(" ")[0] == words[0] for known in TABLE)
     for count in (3, 2, 1):
-        form = TABLE.get(" ".join(words[:count])) if len(words) >= count else None
+        # One word with a blank in it is not two.
+        whole = len(words) >= count and not any(" " in word for word in words[:count])
+        form = TABLE.get(" ".join(words[:count])) if whole else None
         if form is not None:
             return _fits(words[count:], form)
     return False
@@ -246,12 +350,17 @@ def _operands(words: Sequence[str]) -> list[str]:
 
 
 def _fits(words: Sequence[str], form: Form) -> bool:
+    if "--" in words and form.behind is not None:
+        at = list(words).index("--")
+        return _fits(words[:at], form) and _fits(words[at + 1 :], form.behind)
     rest, others = iter(words), 0
     for word in rest:
         flag, equals, value = word.partition("=")
         if word in form.flags or (form.letters and re.fullmatch(rf"-[{form.letters}]+", word)):
             continue
-        if flag in form.values and (not equals or flag.startswith("--")):
+        if form.also and re.fullmatch(form.also, word):
+            continue
+        if flag in form.values and (not equals or len(flag) > 2):
             value = value if equals else next(rest, "")
             if not re.fullmatch(form.values[flag], value):
                 return False
@@ -272,6 +381,28 @@ def _trusted(program: str, roots: Sequence[str], path: str | None) -> bool:
             places = (found, os.path.dirname(found))
             return os.path.isabs(found) and not any(_inside(os.path.realpath(place), roots) for place in places)
     return False
+
+
+def is_missing(program: str, roots: Sequence[str], path: str | None) -> bool:
+    """Is the program nowhere on the PATH, and no folder of the PATH in the workspace, where it could come to be?"""
+    folders = (path or "").split(os.pathsep)
+    if not all(os.path.isabs(folder) and not _inside(os.path.realpath(folder), roots) for folder in folders):
+        return False
+    return "/" not in program and all(shutil.which(program, path=folder) is None for folder in folders)
+
+
+def is_harmless_setting(
+    name: str, value: str, cwd: str, roots: Sequence[str], off_limits: Callable[[str], bool]
+) -> bool:
+    """Does a variable before such a command only say how it speaks, or where in the workspace its modules are?
+
+    The value goes to the project's own code and to the recipes of its build, which may hand it to a shell.
+    """
+    if not re.fullmatch(_VARIABLE_VALUE if name != "PYTHONPATH" else r"[A-Za-z0-9_./:-]+", value):
+        return False
+    return name != "PYTHONPATH" or all(
+        piece != "" and _harmless(piece, os.path.realpath(cwd), roots, off_limits) for piece in value.split(":")
+    )
 
 
 def _inside(real: str, roots: Sequence[str]) -> bool:

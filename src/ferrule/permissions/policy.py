@@ -122,6 +122,18 @@ class Policy:
         values = self._names.values(tool, {"path": touched.spelled})
         return self.weigh(Subject(tool, self._names.of(tool), values, paths=(touched,), workspace=self._jail.folder))
 
+    def allows_with(self, case: Case, texts: Sequence[str]) -> bool:
+        """Would the call need no question, if these rules were saved?"""
+        from ferrule.permissions.layers import Origin, said_before  # for whoever is asked
+
+        names = {case.name: case.tool, "Bash": "shell"}
+        added = said_before(texts, Origin(self._jail.folder, names.get))
+        self._sets.append(added)
+        try:
+            return not added.warnings and self.decide(case).verdict == "allow"
+        finally:
+            self._sets.remove(added)
+
     def settled(self, access: Access) -> Access:
         """A command line with what is known of it: does it only read, and where does git do nothing but that in it?"""
         from ferrule.permissions.shell.judge import look  # only commands need it
@@ -144,6 +156,8 @@ class Policy:
 
             # A rule about a skill is none about the commands in its text: those are the shell's. So are checks.
             spoken = self._subject(case._replace(tool="shell", name="shell")) if case.tool in SPOKEN else subject
+            rules = (rule for one in self._sets for rule in one.rules)
+            refused = [rule.text for rule in rules if rule.action != "allow" and rule.tool in spoken.names]
             for access in commands:
                 judged = judge(
                     access.key,
@@ -152,7 +166,8 @@ class Policy:
                     weigh=self.weigh,
                     bound=self.bound,
                     ruled=bool(self._sets),
-                    refuses=any(r.action != "allow" and r.tool in spoken.names for s in self._sets for r in s.rules),
+                    refuses=bool(refused),
+                    refused=refused,
                     scene=self._scene(),
                     development=self._development,
                     looked=self._looked.pop((access.key, access.folder), None),

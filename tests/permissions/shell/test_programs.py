@@ -56,7 +56,8 @@ COVERED = (
 
 DOUBTED = (
     "sort -t -o a", "cut -d -x a", "ls --unlisted", "sort -o x a", "sort -uo x a", "sort --output=x a",
-    "sort --outp=x a", "sort --comp=sh a", "sort a -o x", "find . -delete", "find . -exec id ;", "find . -okdir id ;",
+    "sort --outp=x a", "sort --comp=sh a", "sort a -o x", "find . -delete", "find . -exec rm {} ;",
+    "find . -okdir id ;",
     "find . -fprintf x %p", "rg --pre sh x", "rg -nz x", "rg --pr=sh x", "grep -f p a", "fd -x rm", "uniq a b",
     "xxd a b", "tree -o x", "file -C", "date -s x", "date 0101", "hostname x", "printf -v x y", "printf %n x",
     "jq -f p a", "jq env a", "jq '$ENV.X' a", "sed -i p a", "sed -ni p a", "sed w a", "sed 's/a/b/e' a",
@@ -199,13 +200,15 @@ def test_a_program_without_a_row_is_not_known_and_not_doubted() -> None:
         pytest.param(
             [Word("ls"), Word("--"), unknown('"$x"', single=True)], True, False, id="unknown-path-behind-dashes"
         ),
-        pytest.param([Word("ls"), unknown("*", glob=True)], True, False, id="glob-that-may-be-a-flag"),
+        pytest.param([Word("ls"), unknown("*", glob=True)], False, True, id="glob-for-a-tame-program"),
+        pytest.param([Word("rg"), Word("x"), unknown("*", glob=True)], True, False, id="glob-that-may-be-a-flag"),
         pytest.param([Word("ls"), unknown("src/*", "src/", glob=True)], False, True, id="glob-below-a-folder"),
         pytest.param([Word("cat"), Word("--"), unknown("*", glob=True)], False, True, id="glob-behind-dashes"),
         pytest.param([Word("ls"), unknown("-*", "-", glob=True)], True, False, id="glob-of-flags"),
         pytest.param([Word("grep"), unknown("a*", "a", glob=True)], True, False, id="glob-as-pattern"),
         pytest.param([Word("grep"), Word("x"), unknown("a*", "a", glob=True)], False, True, id="glob-of-files"),
-        pytest.param([Word("sort"), unknown("a*", "a", glob=True)], True, False, id="glob-for-sort"),
+        pytest.param([Word("sort"), unknown("a*", "a", glob=True)], False, True, id="glob-for-sort"),
+        pytest.param([Word("sort"), unknown("*", glob=True)], True, False, id="glob-that-may-write"),
         pytest.param([Word("git"), Word("log"), unknown("a*", "a", glob=True)], True, False, id="glob-for-git"),
         pytest.param([Word("rm"), unknown("a*", "a", glob=True)], True, False, id="glob-for-rm"),
         pytest.param(
@@ -237,7 +240,8 @@ def test_a_program_without_a_row_is_not_known_and_not_doubted() -> None:
             [Word("git"), Word("log"), unknown('--out="$x"', "--out=", single=True)], True, False, id="long-unlisted"
         ),
         pytest.param([Word("mytool"), unknown("$x")], True, False, id="program-without-a-row"),
-        pytest.param([Word("grep"), Word("x"), unknown("…")], True, False, id="words-of-xargs"),
+        pytest.param([Word("grep"), Word("x"), unknown("…")], True, True, id="words-of-xargs"),
+        pytest.param([Word("rg"), Word("x"), unknown("…")], True, False, id="words-of-xargs-that-may-be-flags"),
         pytest.param([Word("sed"), unknown('"$x"', "s/", single=True), Word("a")], True, False, id="sed-script"),
         pytest.param([Word("awk"), unknown('"$x"', "{", single=True), Word("a")], True, False, id="awk-program"),
         pytest.param([Word("curl"), unknown('"https://$x"', "https://", single=True)], True, False, id="address"),

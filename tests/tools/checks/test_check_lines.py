@@ -99,7 +99,9 @@ async def test_the_lines_of_well_known_programs_need_no_question(root: Path, pro
                 passing |= {check.command} if decided.verdict == "allow" else set()
 
     assert set(_PASSES) <= passing
-    assert not any("/bin/" in line.split()[0] or line.split()[0] in {"uv", "npx"} for line in passing)
+    # What the project's own environment runs has the standing of the same program on the PATH; no other file has.
+    by_path = [line.split()[0] for line in passing if "/" in line.split()[0]]
+    assert all("/node_modules/.bin/" in f"/{program}" or "venv/bin/" in program for program in by_path), by_path
 
 
 async def test_a_program_of_the_workspace_asks_wherever_it_leads(root: Path, programs: Path, tmp_path: Path) -> None:

@@ -1,15 +1,16 @@
 """Whether a simple command is covered: by a rule, because it only reads, or as a common development command."""
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ferrule.permissions.plain import auto_allowed
+from ferrule.permissions.plain import is_development, is_harmless_setting
 from ferrule.permissions.rules.rule import Always, Rule, Subject, Touched
-from ferrule.permissions.shell.line import Simple
-from ferrule.permissions.shell.part import Part
+from ferrule.permissions.shell.leads import led
+from ferrule.permissions.shell.line import Simple, Word
+from ferrule.permissions.shell.part import Part, finds_flag
 from ferrule.permissions.shell.scene import Scene, harmless_assignment, harmless_redirect
-from ferrule.permissions.standing import EDIT_PROGRAMS
 
 Weigh = Callable[[Subject], Sequence[Rule]]
 """The rules of all layers that speak about a call, or about one simple command."""
@@ -37,11 +38,12 @@ def cover(
     blanket = next((rule for rule in allowing if isinstance(rule.condition, Always)), None)
     if blanket is not None:
         return Covered(blanket.text, blanket.text)
-    if lacks := _around(part, bound, scene):
+    plain = development and is_common(part, scene)
+    if lacks := _around(part, bound, scene, development=plain):
         return Covered(lacks=lacks)
     if not simple.words:
         return Covered("nothing runs")
-    if part.spoken_for:
+    if part.spoken_for or (_only_sets(simple) and not scene.impostor("env", simple.cwd)):
         return Covered("what it runs by itself")
     if not part.program:
         return Covered(lacks="which program it runs is not certain")
@@ -52,7 +54,7 @@ def cover(
         return Covered(allowing[0].text, allowing[0].text)
     if reads_only:
         return Covered("it only reads")
-    if development and _development(part, scene):
+    if plain:
         return Covered("a common development command")
     return Covered(lacks=lacks)
 
@@ -72,13 +74,23 @@ def _known(simple: Simple) -> bool:
     return all(word.known for word in simple.words)
 
 
-def _around(part: Part, bound: Bound, scene: Scene) -> str:
+def _only_sets(simple: Simple) -> bool:
+    """Is it `env` with nothing but variables before a command, which is decided on with these by itself?"""
+    words = simple.stripped or simple.words
+    if not simple.inside or words[0].text != "env" or not all(word.known for word in (*words, *simple.words)):
+        return False
+    rest = [word.text for word in words[1:]]
+    sets = next((at for at, text in enumerate(rest) if not re.match(r"[A-Za-z_]\w*=", text)), len(rest))
+    return bool(sets) and sets < len(rest) and not rest[sets].startswith("-")
+
+
+def _around(part: Part, bound: Bound, scene: Scene, *, development: bool) -> str:
     """What stands around a command and keeps every rule from covering it: assignments, redirections, the folder."""
     simple = part.simple
     for name, value in simple.assigns:
         if not simple.words:
             return f"it sets {name}, which changes how later commands run"
-        if not harmless_assignment(name, value):
+        if not harmless_assignment(name, value) and not development:
             return f"it runs with {name} set"
     for redirect in simple.redirects:
         if harmless_redirect(redirect):
@@ -126,6 +138,8 @@ def _beyond(part: Part, rule: Rule, scene: Scene) -> str:
         return f"{part.program} runs another program, which only an exact rule covers"
     if simple.cwd is None:
         return "the folder that it runs in is not certain"
+    if flag := finds_flag(part):
+        return f"{part.program} would take the file {flag} for a flag"
     if scene.impostor(part.program, simple.cwd) and not ("/" in part.program and _names(rule, part.program)):
         return "its program lies inside the workspace"
     if part.program == "git" and not part.is_known_repository:
@@ -144,22 +158,34 @@ def _names(rule: Rule, words: str) -> bool:
     return rule.text.startswith(f"Bash({words} ") or f" '{words} " in rule.text
 
 
-def _development(part: Part, scene: Scene) -> bool:
+def is_common(part: Part, scene: Scene) -> bool:
     """Is it one of the short table of tests, builds and linters?"""
     simple = part.simple
-    if simple.cwd is None or simple.inside or simple.assigns or not all(word.known for word in simple.words):
+    words = tuple(word.text for word in simple.stripped or simple.words)
+    if simple.cwd is None or not words or not all(word.known for word in simple.words):
         return False
-    command = " ".join(word.text for word in simple.stripped or simple.words)
-    return auto_allowed(command, cwd=simple.cwd, roots=scene.roots, off_limits=scene.suspect, path=scene.path or None)
-
-
-def edits_inside(part: Part, covered: Covered, scene: Scene) -> bool:
-    """Is it covered, or one of the programs that plainly change files, with every file inside the workspace?"""
-    if not covered.lacks:
-        return True
-    plain = part.program in EDIT_PROGRAMS and not part.simple.assigns and not part.simple.inside
-    sure = plain and part.finding.known and not part.finding.doubt and not part.finding.unsure
-    redirected = any(not harmless_redirect(redirect) for redirect in part.simple.redirects)
-    return (
-        sure and not redirected and all(scene.inside(path.real) and not scene.off_limits(path) for path in part.paths)
+    if scene.impostor(simple.words[0].text, simple.cwd) and simple.stripped != simple.words:
+        return False
+    if not all(_is_setting(name, value, simple.cwd, scene) for name, value in simple.assigns):
+        return False
+    found = led(words, simple.cwd, scene)
+    # What else it runs by itself is not looked at here.
+    if found is None and simple.inside and simple.stripped == simple.words:
+        return False
+    if found is not None and found.leader and scene.impostor(found.leader, simple.cwd):
+        return False
+    return is_development(
+        words if found is None else found.words,
+        cwd=simple.cwd,
+        roots=scene.roots,
+        off_limits=scene.suspect,
+        path=scene.path or None,
+        own=found is not None,
+        missing=True,
     )
+
+
+def _is_setting(name: str, value: Word, cwd: str, scene: Scene) -> bool:
+    if not value.known or not (name == "PYTHONPATH" or harmless_assignment(name, value)):
+        return False
+    return is_harmless_setting(name, value.text, cwd, scene.roots, scene.suspect)

@@ -35,5 +35,11 @@ class Finding(NamedTuple):
     """Globs of hidden files that it looks into all the same."""
     searches: tuple[str, ...] = ()
     """Globs of the files that it is told to look into."""
+    only: tuple[str, ...] = ()
+    """Globs of file names, one of which everything has that it reads below its folders; none where it reads all."""
+    names_only: bool = False
+    """Does it tell nothing of what is in the files that it reads?"""
+    handed: bool = False
+    """Does `xargs` hand it the names of files? Whether these are harmless is another question."""
     unlisted: str = ""
     """The sub-command without a row, with its program, or the program that is named by a path."""

@@ -10,6 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from ferrule.permissions.shell.line import Word
+from ferrule.permissions.shell.unwrap import GIVEN
 
 
 class Given(NamedTuple):
@@ -42,6 +43,10 @@ class Judged(NamedTuple):
     into: tuple[str, ...] = ()
     unhides: tuple[str, ...] = ()
     searches: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    deep: bool = False
+    unruled: str = ""
+    """Why a pattern of the user's does not cover it, though it may be harmless."""
 
 
 class Form(NamedTuple):
@@ -61,6 +66,12 @@ class Form(NamedTuple):
     deep: bool = False
     globs: bool = False
     """May a glob that cannot become a flag stand for the files that it reads?"""
+    tame: bool = False
+    """Does no flag at all, listed or not, make it do more than read and print? Then also one that can."""
+    prints: bool = False
+    """Does it only print its words? Then it matters what these may tell, and not what they are."""
+    names_only: bool = False
+    """Does it tell names, sizes and dates of what it reads, and nothing of what is in it?"""
     ends: bool = False
     """Does the first operand end the flags?"""
     plain: bool = False
@@ -137,7 +148,9 @@ class Reader:
     def read(self, words: Sequence[Word]) -> Given:
         """The words after the program's name."""
         if self.form.plain:
-            return Given(operands=tuple(words), certain=all(word.known or says_numbers(word) for word in words))
+            return Given(
+                operands=tuple(words), certain=all(word.known or word.told or says_numbers(word) for word in words)
+            )
         rest, skipped, ended = list(words), self.form.skipped.split(), False
         ends = self.form.ends or self.form.subs or self.form.leads
         while rest and not self.doubt:
@@ -165,7 +178,7 @@ class Reader:
             touched=tuple(self.touched),
             doubt=self.doubt,
             mild=self.mild,
-            certain=all(word.known for word in words),
+            certain=all(word.known or word.stream or (self.form.prints and word.told) for word in words),
         )
 
     def _unknown(self, word: Word) -> None:
@@ -174,6 +187,8 @@ class Reader:
         flag = self.table.get(name)
         if is_single(word) and name.startswith("--") and equals and flag is not None and flag.value:
             self._value(name, flag, word._replace(start=start))
+        elif self.form.tame and (word == GIVEN or (is_glob(word) and not word.start)):
+            self.operands.append(word)
         elif not word.start or word.start.startswith("-"):
             self.doubt = f"{what(word)} could become a flag of {self.name}"
         elif not is_single(word) and not is_glob(word):
@@ -255,8 +270,8 @@ def is_single(word: Word) -> bool:
 
 
 def is_glob(word: Word) -> bool:
-    """Is it a pattern of file names, and nothing else that the shell expands?"""
-    return not word.known and bool(getattr(word, "glob", False)) and not re.search(r"[$`{~]", word.text)
+    """Is it a pattern of file names, and nothing else that the shell expands? It is looked up as it is: no quotes."""
+    return not word.known and word.glob and not re.search(r"[$`{~'\"\\]", word.text)
 
 
 def says_numbers(word: Word) -> bool:

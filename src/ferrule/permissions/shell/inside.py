@@ -234,6 +234,8 @@ def _after(rest: tuple[Word, ...], flags: set[str]) -> Iterator[Argv]:
 
 def _flagged(name: str, rest: Sequence[Word]) -> Iterator[Script]:
     flags = _SCRIPT_FLAGS.get(name, ())
+    if name == "rg":
+        rest = _searching(rest)
     for index, word in enumerate(rest):
         for flag in flags:
             joint = "=" if flag.startswith("--") else ""
@@ -242,6 +244,13 @@ def _flagged(name: str, rest: Sequence[Word]) -> Iterator[Script]:
                 yield Script(rest[index + 1].text, sure=False)
             elif word.known and word.text.startswith(flag + joint) and word.text != flag:
                 yield Script(word.text[len(flag + joint) :], sure=False)
+
+
+def _searching(rest: Sequence[Word]) -> list[Word]:
+    """The words of ripgrep without those that are patterns or files whatever they look like."""
+    texts = [word.text for word in rest]
+    end = texts.index("--") if "--" in texts else len(texts)
+    return [word for at, word in enumerate(rest[:end]) if not at or texts[at - 1] not in {"-e", "--regexp"}]
 
 
 def _behind(rest: Sequence[Word], shape: _Shape) -> Iterator[Argv]:

@@ -8,7 +8,9 @@ from typing import NamedTuple
 from ferrule.permissions.decision import Decision, strictest
 from ferrule.permissions.refusal import refusal
 from ferrule.permissions.rules.rule import Always, Rule, Subject, Touched
-from ferrule.permissions.shell.cover import Bound, Covered, Weigh, cover, edits_inside, exact
+from ferrule.permissions.shell.cover import Bound, Covered, Weigh, cover, exact
+from ferrule.permissions.shell.edits import edits_inside
+from ferrule.permissions.shell.evaded import could_be
 from ferrule.permissions.shell.line import Line
 from ferrule.permissions.shell.loose import loose
 from ferrule.permissions.shell.parse import parse
@@ -73,12 +75,14 @@ def judge(
     bound: Bound = lambda _: (),
     ruled: bool = True,
     refuses: bool = False,
+    refused: Sequence[str] = (),
     development: bool = True,
     looked: Looked | None = None,
 ) -> Judged:
     """Decide on a command line. `ruled`: are there any rules? `development`: common development commands need none.
 
     `refuses`: do rules refuse commands? Then even one for all commands does not cover a program that nobody knows.
+    `refused`: the texts of these rules. What could turn out to be what they are about asks in every mode.
     `looked`: what `look` has just found, if it was asked.
     """
     line, every, calm = look(command, cwd, scene) if looked is None else looked
@@ -100,8 +104,16 @@ def judge(
         allowing = [rule for rule in whole if rule.action == "allow"]
         decisions.append(_weighed(line, every, covers, exact(allowing, (command,), known=_known(line)), scene))
     decision = strictest(decisions)
+    if (
+        decision.verdict == "ask"
+        and refused
+        and (rule := next(filter(None, (could_be(p, refused) for p in every)), ""))
+    ):
+        decision = decision._replace(why=f"{decision.why} It could be what {rule} is about.", fixed=True)
     edits = decision.verdict == "ask" and not line.doubts
-    edits = edits and all(edits_inside(part, covered, scene) for part, covered in zip(every, covers, strict=True))
+    edits = edits and all(
+        edits_inside(part, covered, scene, development=development) for part, covered in zip(every, covers, strict=True)
+    )
     return Judged(decision._replace(edits_inside=edits), not line.doubts and all(calm))
 
 
@@ -190,7 +202,7 @@ def _off_limits(part: Part, scene: Scene) -> str:
     """Why no rule opens a path that the command names, or that its globs name; empty where none is off limits."""
     named = [path._replace(mode="read") for path, whole in loose(part.simple, part.finding) if whole]
     for path in (*part.paths, *named):
-        if why := scene.off_limits(path):
+        if why := scene.off_limits(path, names_only=part.finding.names_only):
             return why
     for path in part.paths if part.finding.searches else ():
         if found := scene.uncovered(path.real, part.finding.searches):

@@ -16,6 +16,11 @@ class Word(NamedTuple):
     """Where it is not known: does it stay one word all the same, as `"$name.txt"` does? Always so where it is known."""
     glob: bool = False
     """Is it a pattern of file names, and nothing else about it unknown, as in `src/*.py`?"""
+    told: bool = False
+    """Where it is not known: does all that the shell puts in come from the line itself or from variables that anybody
+    may see? Then it tells nothing that the line's own commands do not."""
+    stream: bool = False
+    """Is it the output of commands of the line under the name of a file, as in `<(sort a)`?"""
 
 
 class Redirect(NamedTuple):
@@ -48,6 +53,8 @@ class Simple(NamedTuple):
     """The commands that it runs by itself: of `env`, `sudo`, `xargs`, `sh -c`, `find -exec`, outermost first."""
     stripped: tuple[Word, ...] = ()
     """The words without what only changes how it runs (`timeout 5`, `nice`, `nohup`, `time`); else the same words."""
+    fed: tuple["Simple", ...] = ()
+    """For `xargs`: the simple commands before it in its pipe, where there are no others."""
 
     @property
     def literal(self) -> bool:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from ferrule.permissions.repository import known_repository
 from ferrule.permissions.rules.rule import Touched
 from ferrule.permissions.shell.finding import Finding
+from ferrule.permissions.shell.handed import hands_files
 from ferrule.permissions.shell.line import Simple, Word
 from ferrule.permissions.shell.programs import examine, table
 from ferrule.permissions.shell.scene import (
@@ -100,7 +101,9 @@ def reads_only(part: Part, scene: Scene) -> bool:
     simple, finding = part.simple, part.finding
     if not simple.words:
         return bool(simple.redirects) and all(map(harmless_redirect, simple.redirects)) and not simple.assigns
-    runs_others = bool(simple.inside) and simple.stripped == simple.words
+    # Of `find` the tables have looked at every program that it runs.
+    looked_at = simple.stripped != simple.words or part.program == "find"
+    runs_others = bool(simple.inside) and not looked_at
     if not part.program or simple.cwd is None or runs_others or not finding.harmless:
         return False
     if part.program == "cd":
@@ -109,10 +112,13 @@ def reads_only(part: Part, scene: Scene) -> bool:
         not finding.unsure
         and _is_calm(simple)
         and not scene.impostor(part.program, simple.cwd)
+        and not (simple.stripped != simple.words and scene.impostor(simple.words[0].text, simple.cwd))
         and (part.program != "git" or part.is_known_repository)
         and scene.inside(os.path.realpath(simple.cwd))
         and all(_may_be_read(path, part, scene) for path in part.paths)
-        and not any(len(found(simple.cwd, pattern)) > FEW for pattern in finding.globs)
+        and not any(len(found(simple.cwd, pattern, hidden=False)) > FEW for pattern in finding.globs)
+        and not finds_flag(part)
+        and (not finding.handed or hands_files(part, scene))
     )
 
 
@@ -130,6 +136,12 @@ def is_reading_git(part: Part) -> bool:
     return examine(words, cwd=os.path.join(simple.cwd or "", part.finding.folder)).harmless
 
 
+def finds_flag(part: Part) -> str:
+    """A file that a glob finds now and that the program would take for a flag; empty where there is none."""
+    names = (name for pattern in part.finding.globs for name in found(part.simple.cwd, pattern, hidden=False))
+    return next((name for name in names if name.startswith("-")), "")
+
+
 def _is_calm(simple: Simple) -> bool:
     """Does nothing around it write, or change how it runs?"""
     for redirect in simple.redirects:
@@ -143,11 +155,18 @@ def _is_calm(simple: Simple) -> bool:
 def _may_be_read(path: Touched, part: Part, scene: Scene) -> bool:
     if path.real in _STREAMS:
         return True
-    if not scene.inside(path.real) or scene.off_limits(path):
+    finding = part.finding
+    if not scene.inside(path.real) or scene.off_limits(path, names_only=finding.names_only):
         return False
     # The sandbox would mask a secret file below it, and may not be there.
     # Git shows what was committed, whatever lies there now; ripgrep leaves hidden files out unless it is told.
-    if not part.finding.deep or part.program == "git":
+    if not finding.deep or part.program == "git":
         return True
     told = any(word.text.startswith(("-u", "-.", "--hidden", "--no-ignore")) for word in part.simple.words)
-    return not scene.buries_secret(path.real, hidden=part.program != "rg" or told, unhides=part.finding.unhides)
+    return not scene.buries_secret(
+        path.real,
+        hidden=part.program != "rg" or told,
+        unhides=finding.unhides,
+        only=finding.only,
+        opens=part.program == "find",
+    )

@@ -14,6 +14,7 @@ from ferrule.permissions.shell.finding import Finding
 from ferrule.permissions.shell.form import Form, Given, Judged, Reader, is_glob, is_single, what
 from ferrule.permissions.shell.line import Word
 from ferrule.permissions.shell.paths import below, named, odd_address, program
+from ferrule.permissions.shell.unwrap import GIVEN
 
 _PYTHONS = ("python", "python3")
 _MODULES = frozenset({"pytest", "mypy", "ruff", "black", "isort", "flake8", "pip", "tox", "pyright", "coverage"})
@@ -90,24 +91,19 @@ def _known(name: str, words: Sequence[Word], cwd: str | None, folder: str = "") 
 
 
 def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> Finding:
-    doubt, globs = given.doubt, []
     reads = [value.text for kind, value in given.touched if kind == "read"]
     writes = [value.text for kind, value in given.touched if kind == "write"]
     placed = _placed(form, given)
-    if placed is None:
-        doubt, placed = doubt or f"{name} takes no more words than it is known for", []
-    here = form.here and not any(kind == "read" for kind, _, _ in placed)
-    for kind, word, repeated in placed:
-        if form.plain:
-            break
+    doubt = given.doubt or ("" if placed is not None else f"{name} takes no more words than it is known for")
+    here = form.here and not any(kind == "read" for kind, _, _ in placed or ())
+    for kind, word, repeated in placed or ():
         if word.known:
-            doubt = doubt or _misshapen(name, form, kind, word)
             (writes if kind == "write" else reads).extend(named(kind, word.text))
-        elif is_glob(word) and form.globs and kind == "read" and repeated:
-            globs.append(word.text)
-            reads.append(word.text)  # which bash hands over as it is where it finds nothing
-        elif kind != "text" or not is_single(word):
-            doubt = doubt or f"{what(word)} among the words of {name} is not certain"
+        doubt = doubt or _uncertain(name, form, kind, word, repeated=repeated)
+    # Bash hands a glob over as it is where it finds nothing.
+    globs = [word.text for _, word, _ in placed or () if is_glob(word)]
+    reads += globs
+    handed = GIVEN in given.operands
     judged = form.check(given) if form.check and not doubt else Judged(harmless=not doubt)
     doubt = doubt or judged.doubt
     reads += judged.reads
@@ -118,25 +114,43 @@ def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> 
         doubt = f"the folder in which {name} runs is not certain"
     if folder:
         reads, writes = [below(folder, path) for path in (*reads, ".")], [below(folder, path) for path in writes]
-    unknown = sum(not word.known for word in given.operands) - len(globs)
-    certain = given.certain or (bool(globs) and not unknown and all(v is None or v.known for _, v in given.flags))
+    unknown = [word for word in given.operands if not (word.known or word.stream or word == GIVEN or is_glob(word))]
+    certain = given.certain or (
+        bool(globs or handed) and not unknown and all(v is None or v.known for _, v in given.flags)
+    )
     return Finding(
         known=True,
         harmless=form.harmless and judged.harmless and certain and not given.mild and not doubt,
-        doubt=doubt,
+        # What `xargs` adds is never certain: no rule that names a pattern covers it.
+        doubt=doubt or judged.unruled or (f"{what(GIVEN)} could become a flag of {name}" if handed else ""),
         reads=tuple(reads),
         writes=tuple(writes),
         unsure=bool(doubt) or form.unsure or form.project or not certain or cwd is None,
         runs_project_code=form.project,
         program=name,
         globs=tuple(globs),
-        deep=form.deep,
+        deep=form.deep or judged.deep,
         covers_inside=form.elsewhere,
         folder=folder,
         into=tuple(below(folder, path) for path in judged.into),
         unhides=judged.unhides,
         searches=judged.searches,
+        only=judged.only,
+        names_only=form.names_only and not judged.deep,
+        handed=handed,
     )
+
+
+def _uncertain(name: str, form: Form, kind: str, word: Word, *, repeated: bool) -> str:
+    """The doubt about one operand."""
+    if word.known:
+        return _misshapen(name, form, kind, word)
+    files = kind == "read" and repeated and ((is_glob(word) and form.globs) or word == GIVEN)
+    # The commands that a stream comes from are decided on by themselves.
+    stream = kind == "read" and word.stream and form.harmless
+    if files or stream or (kind == "text" and is_single(word)):
+        return ""
+    return f"{what(word)} among the words of {name} is not certain"
 
 
 def _placed(form: Form, given: Given) -> list[tuple[str, Word, bool]] | None:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ferrule.permissions.shell.line import Redirect, Word
-from ferrule.permissions.shell.words import word
+from ferrule.permissions.shell.words import Variables, word
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -13,7 +13,7 @@ REDIRECTS = frozenset({"file_redirect", HERE, "herestring_redirect"})
 _PARTS = frozenset({"heredoc_start", "heredoc_body", "heredoc_end", "file_descriptor", "comment", "ERROR"})
 
 
-def redirect(node: "Node", source: bytes) -> tuple[Redirect, tuple["Node", ...]]:
+def redirect(node: "Node", source: bytes, variables: Variables) -> tuple[Redirect, tuple["Node", ...]]:
     """The redirection of a node, and the words behind it: the tree hangs a command's further words on it."""
     operator = next((child.type for child in node.children if not child.is_named), "<")
     if node.type == HERE:
@@ -25,7 +25,7 @@ def redirect(node: "Node", source: bytes) -> tuple[Redirect, tuple["Node", ...]]
     if not words:
         # Only in a tree with errors: what it would open is not known.
         return Redirect(operator, Word("", known=False)), ()
-    return Redirect(operator, word(words[0], source)), tuple(words[1:])
+    return Redirect(operator, word(words[0], source, variables=variables)), tuple(words[1:])
 
 
 def _text(node: "Node", source: bytes) -> Word:

@@ -50,10 +50,13 @@ class Scene(NamedTuple):
         """May no test run or build have it among its words?"""
         return self.secret(path) or self.unasked(path)
 
-    def off_limits(self, touched: Touched) -> str:
-        """Why a path is one that no rule opens, as the end of a sentence; empty if it is not."""
+    def off_limits(self, touched: Touched, *, names_only: bool = False) -> str:
+        """Why a path is one that no rule opens, as the end of a sentence; empty if it is not.
+
+        `names_only`: nothing is told of what is in it, so that a secret stays one.
+        """
         for path in (touched.real, touched.spelled):
-            if self.secret(path):
+            if self.secret(path) and not (names_only and touched.mode == "read"):
                 return f"{touched.spelled} is a secret file"
             if path not in _PLAIN_DEVICES and any(within(path, folder) for folder in _KERNEL):
                 return f"{touched.spelled} belongs to the kernel"
@@ -61,10 +64,16 @@ class Scene(NamedTuple):
                 return f"{touched.spelled} is obeyed by programs and protected"
         return ""
 
-    def buries_secret(self, folder: str, *, hidden: bool, unhides: Sequence[str] = ()) -> bool:
-        """May who reads a whole folder come upon a secret file there? Also where there is too much to look at."""
+    def buries_secret(
+        self, folder: str, *, hidden: bool, unhides: Sequence[str] = (), only: Sequence[str] = (), opens: bool = False
+    ) -> bool:
+        """May who reads a whole folder come upon a secret file there? Also where there is too much to look at.
+
+        `only`: globs of names, one of which all has that is read. `opens`: what links lead to is read as well.
+        """
         if not os.path.isdir(folder):
             return False
+        wanted = [re.sub(r"\[[^]]*\]|\\.", "*", one.lower()) for one in only]
         folders, seen = [folder], 0
         shown = [] if hidden else _ends(unhides)
         for one in folders:  # grows on the way
@@ -75,7 +84,30 @@ class Scene(NamedTuple):
                         if not hidden and entry.name.startswith(".") and not _any(shown, entry.path):
                             continue
                         seen += 1
-                        if seen > _MANY or self.secret(entry.path):
+                        read = not wanted or _any(wanted, entry.name)
+                        if seen > _MANY or (read and self._is_kept(entry, opens=opens)):
+                            return True
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(entry.path)
+            except OSError:
+                return True
+        return False
+
+    def _is_kept(self, entry: "os.DirEntry[str]", *, opens: bool) -> bool:
+        if self.secret(entry.path):
+            return True
+        real = os.path.realpath(entry.path) if opens and entry.is_symlink() else ""
+        return bool(real) and (self.secret(real) or not self.inside(real))
+
+    def has_odd_names(self, folder: str) -> bool:
+        """Is there a name below it that `xargs` would take apart? Also where there is too much to look at."""
+        folders, seen = [folder], 0
+        for one in folders:  # grows on the way
+            try:
+                with os.scandir(one) as entries:
+                    for entry in entries:
+                        seen += 1
+                        if seen > _MANY or re.search(r"[\s'\"\\]", entry.name):
                             return True
                         if entry.is_dir(follow_symlinks=False):
                             folders.append(entry.path)
@@ -179,7 +211,7 @@ def _touched(simple: Simple, finding: Finding) -> Iterator[Touched]:
     for text in finding.reads:
         yield from at(here, text, write=False)
     for pattern in finding.globs:  # as written they are among what it reads: the files may come yet
-        for text in found(here, pattern):
+        for text in found(here, pattern, hidden=False):
             yield from at(here, text, write=False)
     for text in finding.writes:
         yield from at(here, text, write=True)
@@ -224,6 +256,8 @@ def found(cwd: str | None, pattern: str, *, hidden: bool = True) -> list[str]:
 
     if cwd is None:
         return []
+    # Bash has more kinds of brackets; anything may stand from there on, so that nothing is overlooked.
+    pattern = re.sub(r"\[[^/]*", "*", pattern)
     return list(itertools.islice(glob.iglob(pattern, root_dir=cwd, include_hidden=hidden), FEW + 1))
 
 

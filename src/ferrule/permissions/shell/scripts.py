@@ -76,7 +76,9 @@ def grep(given: Given) -> Judged:
     named = len(given.operands) - (0 if given.has("-e", "--regexp") else 1)
     globs = [value.text if value.known else "*" for value in given.values("--include")]
     reads = (".",) if walks and named < 1 else ()
-    return Judged(reads=(*reads, *secrets_named(globs)), searches=tuple(globs))
+    # With `--exclude` before them, files that fit none of these are searched as well.
+    only = () if given.has("--exclude") else tuple(value.text for value in given.values("--include"))
+    return Judged(reads=(*reads, *secrets_named(globs)), searches=tuple(globs), only=only)
 
 
 def rg(given: Given) -> Judged:

@@ -10,7 +10,7 @@ from ferrule.permissions.shell.grammar import RESERVED
 from ferrule.permissions.shell.line import Redirect, Simple, Word
 from ferrule.permissions.shell.redirects import REDIRECTS, redirect
 from ferrule.permissions.shell.unwrap import TOO_WRAPPED, strip
-from ferrule.permissions.shell.words import word
+from ferrule.permissions.shell.words import Variables, closed, home, word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,6 +59,15 @@ class Simples:
         self.sets = False
         """Does the line give a variable a value?"""
         self.calculates = False
+        self.bound: dict[str, Word] = {}
+        """What the variables of the loops around stand for."""
+        self._closed = closed(source)
+
+    def variables(self, here: Folders) -> Variables:
+        """What is known of variables where a command runs."""
+        places = {"HOME": home(), "PWD": certain(here)}
+        known = {name: Word(path, single=True) for name, path in places.items() if path is not None}
+        return Variables({**known, **self.bound}, self._closed)
 
     def text(self, node: "Node") -> bytes:
         return self.source[node.start_byte : node.end_byte]
@@ -70,6 +79,8 @@ class Simples:
     def calculate(self, text: bytes) -> None:
         """Take in what is evaluated as a number: a variable's value is evaluated in turn, and may run a command."""
         self.calculates |= re.search(rb"[^\W\d]", text) is not None
+        if re.search(rb"(?<![<>=!])=(?!=)|\+\+|--", text):
+            self.doubt("it sets a variable in a calculation")
         if _told_by_bash().search(text):
             self.doubt("it calculates with a text that bash keeps of the line")
 
@@ -83,19 +94,20 @@ class Simples:
         redirects: list[Redirect] = []
         assigns: list[tuple[str, Word]] = []
         declares = node.type != "command"
+        variables = self.variables(here)
         for child in node.children:
             if child.type in REDIRECTS:
-                made, extra = redirect(child, self.source)
+                made, extra = redirect(child, self.source, variables)
                 redirects.append(made)
                 nodes.extend(extra)
             elif child.type == "variable_assignment" and not declares:
-                assigns.append(self._assign(child))
+                assigns.append(self._assign(child, variables))
             elif child.type == "command_name":
                 nodes.extend(child.children)
             elif child.type not in {"comment", "ERROR"}:
                 nodes.append(child)
         nodes.extend(tail.words)
-        words = tuple(self._word(child) for child in nodes)
+        words = tuple(self._word(child, variables) for child in nodes)
         head = self.text(nodes[0]) if nodes else b""
         if words and b"$'" in head:
             # A name that is spelled in codes is never what it seems.
@@ -152,13 +164,18 @@ class Simples:
     def assignments(self, node: "Node", here: Folders, tail: Tail) -> Exits:
         """Assignments without a command: they stay."""
         parts = node.children if node.type == "variable_assignments" else [node]
-        assigns = tuple(self._assign(part) for part in parts if part.type == "variable_assignment")
+        variables = self.variables(here)
+        assigns = tuple(self._assign(part, variables) for part in parts if part.type == "variable_assignment")
         for name, _ in assigns:
             self.set(name)
         if tail.words:
             self.doubt(KEYWORD)
         return self.add(
-            tuple(self._word(child) for child in tail.words), here, self.text(node), tail.redirects, assigns
+            tuple(self._word(child, variables) for child in tail.words),
+            here,
+            self.text(node),
+            tail.redirects,
+            assigns,
         )
 
     def group(self, tail: Tail, here: Folders) -> None:
@@ -166,7 +183,8 @@ class Simples:
         if tail.words:
             self.doubt(KEYWORD)
         if tail.redirects or tail.words:
-            self.add(tuple(self._word(child) for child in tail.words), here, b"", tail.redirects)
+            words = tuple(self._word(child, self.variables(here)) for child in tail.words)
+            self.add(words, here, b"", tail.redirects)
 
     def test(self, node: "Node", here: Folders, tail: Tail) -> Exits:
         """`[[ ]]` runs nothing by itself; `[ ]` is a command like any other."""
@@ -185,7 +203,7 @@ class Simples:
         # The tree has comparisons and brackets where bash sees redirections and subshells.
         if b"\n" in self.text(node) or any(part.type in {"<", ">", "(", ")", "&&", "||", "<=", ">="} for part in parts):
             self.doubt("bash may read it in another way")
-        words = tuple(self._word(part) for part in (*parts, *tail.words))
+        words = tuple(self._word(part, self.variables(here)) for part in (*parts, *tail.words))
         if tail.words:
             self.doubt(KEYWORD)
         return self.add(words, here, self.text(node), tail.redirects)
@@ -207,14 +225,16 @@ class Simples:
         if texts[0] != b"time" or not rest or rest[0] in RESERVED or _assignment().match(rest[0]):
             self.doubt(KEYWORD)
 
-    def _assign(self, node: "Node") -> tuple[str, Word]:
+    def _assign(self, node: "Node", variables: Variables) -> tuple[str, Word]:
         name = node.child_by_field_name("name")
         value = node.child_by_field_name("value")
         named = self.text(name).decode(errors="replace") if name is not None else ""
-        return named, Word("", single=True) if value is None else word(value, self.source, assigned=True)
+        return named, Word("", single=True) if value is None else word(
+            value, self.source, assigned=True, variables=variables
+        )
 
-    def _word(self, node: "Node") -> Word:
+    def _word(self, node: "Node", variables: Variables) -> Word:
         if node.is_named:
-            return word(node, self.source)
+            return word(node, self.source, variables=variables)
         text = self.text(node).decode(errors="replace")
         return Word(text, known="$" not in text, single=True)

@@ -1,6 +1,7 @@
 """The rules that "always" would save: the narrowest prefix that is of use, or the exact command, or nothing."""
 
 import re
+from collections.abc import Iterator
 
 from ferrule.permissions.shell.inside import SHELLS, runs_another
 from ferrule.permissions.shell.line import Line, Simple
@@ -66,6 +67,16 @@ _NEVER = SHELLS | frozenset(
 # Harmless without a rule: an "always" need not name them.
 _NEEDS_NONE = frozenset({"cd", "pwd", "echo", "true", "false", ":", "test", "[", "exit", "sleep"})
 _PLAIN = r"[A-Za-z0-9_@%+=:,./][A-Za-z0-9_@%+=:,./-]*"
+_MOST_CHARS = 400
+"""A longer line is no rule that a person reads."""
+_LEADS = frozenset({"uv run", "poetry run", "pdm run", "pipenv run", "npx", "pnpm exec", "yarn exec", "bundle exec"})
+_RIGHTS = frozenset(
+    {"sudo", "doas", "su", "ssh", "eval", "source", ".", "exec", "pkexec", "runuser", "trap", "at", "batch"}
+)
+_MAKERS = frozenset({"make", "gmake", "just", "task", "npx", "uvx", "bunx", "pnpx", "pipx"})
+_INTERPRETERS = frozenset(
+    {"python", "pypy", "ipython", "node", "nodejs", "deno", "bun", "ruby", "perl", "php", "lua", "Rscript"}
+)
 
 
 def proposals(line: Line) -> tuple[str, ...]:
@@ -81,6 +92,69 @@ def proposals(line: Line) -> tuple[str, ...]:
             return ()
         found[specifier] = None
     return tuple(found) if len(found) <= MOST else ()
+
+
+def attempts(line: Line, command: str) -> Iterator[tuple[str, ...]]:
+    """Sets of specifiers that may cover the line, the most useful first; the last one names it to the letter.
+
+    Nothing where it is not certain what the line runs, or where a shell or an interpreter runs what it is handed.
+    """
+    if line.doubts or not command.isprintable() or len(command) > _MOST_CHARS or any(map(is_handed, line.commands)):
+        return
+    asked = [one for one in line.commands if not (one.words and one.words[0].text in _NEEDS_NONE and not one.redirects)]
+    chosen = [(_specifier(one) or _led(one), _to_the_letter(one)) for one in dict.fromkeys(asked)]
+    picked = [useful or letter for useful, letter in chosen]
+    for at, (_, letter) in enumerate([("", ""), *chosen]):
+        if at:
+            picked[at - 1] = letter or picked[at - 1]
+        found = tuple(dict.fromkeys(filter(None, picked)))
+        if 0 < len(found) <= MOST:
+            yield found
+    yield (_escaped(command.strip()),)
+
+
+def is_handed(simple: Simple) -> bool:
+    """Does it, or a command that it runs, run whatever comes in, or with the rights of somebody else?"""
+    for one in (simple, *simple.inside):
+        words = one.stripped or one.words
+        name = re.sub(r"[\d.]+$", "", words[0].text.rsplit("/", 1)[-1]) if words else ""
+        operands = [word.text for word in words[1:] if not word.text.startswith("-")]
+        flags = [word.text for word in words[1:] if word.text.startswith("-") and word.text != "--"]
+        reads = (not operands and not flags) or "-" in flags or "-s" in flags
+        if (words and not words[0].known) or name in _RIGHTS or (name in SHELLS | _INTERPRETERS and reads):
+            return True
+    return False
+
+
+def _led(simple: Simple) -> str:
+    """`uv run pytest *` for a program of the project's environment, which is not one that runs anything."""
+    words = [word.text for word in simple.words]
+    size = next((size for size in (2, 1) if " ".join(words[:size]) in _LEADS), 0)
+    arity = _ARITY.get(words[size], 0) if size and len(words) > size and not simple.assigns else 0
+    exact = any(" ".join(words[size : size + count]) in _EXACT for count in (1, 2))
+    head = simple.words[: size + arity]
+    plain = len(head) == size + arity and all(word.known and re.fullmatch(_PLAIN, word.text) for word in head)
+    return " ".join(words[: size + arity]) + " *" if arity and plain and not exact else ""
+
+
+def _to_the_letter(simple: Simple) -> str:
+    """The command with all its words, where these are the same wherever it stands."""
+    if not simple.words or simple.assigns or simple.redirects or not all(word.known for word in simple.words):
+        return ""
+    # What these do with what is piped to them is told by the whole line alone.
+    names = {(simple.stripped or simple.words)[0].text.rsplit("/", 1)[-1], simple.words[0].text}
+    if names & (_NEVER - SHELLS - _INTERPRETERS - _MAKERS):
+        return ""
+    source = simple.source.strip()
+    if re.search(r"[$`]", source):
+        # As a text it could mean other words elsewhere.
+        texts = [word.text for word in simple.words]
+        return _escaped(" ".join(texts)) if all(re.fullmatch(_PLAIN, text) for text in texts) else ""
+    return _escaped(source)
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\*])", r"\\\1", text)
 
 
 def _specifier(simple: Simple) -> str:

@@ -32,7 +32,11 @@ _SHAPES = {
     "command": ("--", {}, ""),
     "builtin": ("--", {}, ""),
     "noglob": ("", {}, ""),
-    "xargs": ("", {}, ""),
+    "xargs": (
+        r"-0|--null|-r|--no-run-if-empty|-t|--verbose|-[nPL]\d+|-I\{\}|-d\\n|--",
+        {"-n": r"\d+", "-P": r"\d+", "-L": r"\d+", "-I": r"\{\}", "-d": r"\\n"},
+        "",
+    ),
 }
 WRAPPERS = frozenset(_SHAPES)
 
@@ -81,7 +85,19 @@ def _inner(words: tuple[Word, ...]) -> tuple[Word, ...] | None:
     # What follows must be the command and nothing that could be another flag.
     if at >= len(words) or not words[at].known or words[at].text.startswith("-"):
         return None
-    return (*words[at:], GIVEN) if name == "xargs" else words[at:]
+    return words[at:] if name != "xargs" else _given(words[:at], words[at:])
+
+
+def _given(before: tuple[Word, ...], words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """The command of `xargs` with what it adds: at the end, or with `-I` wherever the mark stands."""
+    if any(word.known and word.text.startswith("-I") for word in before):
+        return tuple(GIVEN if word.text == "{}" else _marked(word) for word in words)
+    return (*words, GIVEN)
+
+
+def _marked(word: Word) -> Word:
+    before, mark, _ = word.text.partition("{}")
+    return Word(word.text, known=False, start=before, single=True) if word.known and mark else word
 
 
 def _is(word: Word, pattern: str) -> bool:

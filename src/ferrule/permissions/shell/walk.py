@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ferrule.permissions.shell.folders import Exits, Folders, stays, union
+from ferrule.permissions.shell.looped import looped
 from ferrule.permissions.shell.redirects import HERE, REDIRECTS, redirect
 from ferrule.permissions.shell.simple import NOTHING, Simples, Tail
 
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tree_sitter import Node
+
+    from ferrule.permissions.shell.line import Simple, Word
 
 DEPTH = 50
 TOO_DEEP = "it is nested too deeply"
@@ -35,6 +38,8 @@ class Walker:
     def __init__(self, source: bytes) -> None:
         self.found = Simples(source)
         self._depth = 0
+        self._rounds = 1
+        """How often a command would be looked at, for all the loops around it."""
 
     def walk(self, root: "Node", here: Folders) -> None:
         self._sequence(root.children, here)
@@ -106,8 +111,14 @@ class Walker:
 
     def _piped(self, node: "Node", here: Folders, tail: Tail) -> Exits:
         parts = [child for child in node.children if child.type in _STATEMENTS]
+        before: tuple[Simple, ...] | None = ()
         for part in parts:
+            first = len(self.found.commands)
             self._statement(part, here, tail if part is parts[-1] else NOTHING)
+            added = self.found.commands[first:]
+            if before and added and added[0].words and added[0].words[0].text == "xargs":
+                self.found.commands[first] = added[0]._replace(fed=before)
+            before = (*before, added[0]) if before is not None and len(added) == 1 and part.type == "command" else None
         return stays(here)
 
     def _list(self, node: "Node", here: Folders, tail: Tail) -> Exits:
@@ -179,6 +190,8 @@ class Walker:
         if node.type == "case_statement":
             for child in node.children:
                 end = union(end, self._sequence([child], here).either)
+        elif name is not None and (values := looped(node, self.found.source, self.found.variables(here), self._rounds)):
+            end = self._rounds_of(node, name, values, here)
         else:
             end = self._sequence(node.children, here).either
         if end == here:
@@ -186,10 +199,26 @@ class Walker:
         self.found.commands[first:] = [simple._replace(cwd=None) for simple in self.found.commands[first:]]
         return stays(None)
 
+    def _rounds_of(self, node: "Node", name: "Node", values: "Sequence[Word]", here: Folders) -> Folders:
+        """A loop over words that are known, round by round, each with its own word in the place of the variable."""
+        body = node.child_by_field_name("body")
+        self._sequence([child for child in node.children if child != body], here)
+        first, end, held = len(self.found.commands), here, dict(self.found.bound)
+        self._rounds *= len(values)
+        for value in values:
+            self.found.bound[self.found.text(name).decode()] = value
+            end = union(end, self._sequence([] if body is None else [body], here).either)
+        self._rounds //= len(values)
+        self.found.bound = held
+        # A command without the variable is the same in every round.
+        self.found.commands[first:] = dict.fromkeys(self.found.commands[first:])
+        return end
+
     def _behind(self, node: "Node") -> Tail:
         """The redirections below a node, and the words that the tree hangs on them."""
         children = node.children if node.type == "redirected_statement" else [node]
-        made = [redirect(child, self.found.source) for child in children if child.type in REDIRECTS]
+        variables = self.found.variables(None)
+        made = [redirect(child, self.found.source, variables) for child in children if child.type in REDIRECTS]
         return Tail(tuple(one for one, _ in made), tuple(word for _, extra in made for word in extra))
 
     def _redirected(self, node: "Node", here: Folders, tail: Tail) -> Exits:

@@ -2,9 +2,11 @@
 
 import os
 import re
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from ferrule.permissions.shell.effects import harmless_name
 from ferrule.permissions.shell.line import Word
 from ferrule.permissions.shell.tokens import begins
 
@@ -22,6 +24,39 @@ SPLIT = "$"
 
 UNKNOWN = "\0"
 """Stands for what is not known, so that characters and marks stay side by side."""
+TOLD = "\1"
+"""The same for what is not known and may be told."""
+
+_OPEN = frozenset(
+    {
+        *("HOME", "PWD", "OLDPWD", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TMPDIR", "HOSTNAME", "CI"),
+        *("HOSTTYPE", "OSTYPE", "MACHTYPE", "UID", "EUID", "PPID", "RANDOM", "SECONDS", "EPOCHSECONDS", "LINENO"),
+        *("SHLVL", "BASH_VERSION", "VIRTUAL_ENV", "NODE_ENV", "EDITOR", "PAGER", "COLUMNS", "LINES", "TZ", "LC_ALL"),
+    }
+)
+"""Variables of the environment whose values anybody may see."""
+
+
+class Variables(NamedTuple):
+    """What is known of a line's variables at one place."""
+
+    values: Mapping[str, Word] = {}
+    """What they stand for, where that is certain."""
+    closed: bool = True
+    """May a variable that the line sets hold what it should not tell?"""
+
+    def tells(self, name: str) -> bool:
+        return name in _OPEN or re.fullmatch(r"[\d?#$!]", name) is not None or (not self.closed and harmless_name(name))
+
+
+NO_VARIABLES = Variables()
+
+
+def closed(source: bytes) -> bool:
+    """Does the line use a variable that it does not set itself, and that not everybody may see?"""
+    names = {name.decode() for name in re.findall(rb"\$\{?[#!]?([A-Za-z_]\w*)", source)}
+    return any(name not in _OPEN and not harmless_name(name) for name in names)
+
 
 _SIMPLE_ESCAPES = dict(zip("ntrabeEfv\\'\"?", "\n\t\r\a\b\x1b\x1b\f\v\\'\"?", strict=True))
 
@@ -47,12 +82,19 @@ def home() -> str | None:
     return os.path.normpath(folder) if os.path.isabs(folder) else None
 
 
-def word(node: "Node", source: bytes, *, assigned: bool = False) -> Word:
+def word(node: "Node", source: bytes, *, assigned: bool = False, variables: Variables = NO_VARIABLES) -> Word:
     """The word of a node; `assigned` where it is the value of an assignment."""
     raw = source[node.start_byte : node.end_byte]
     if node.type in {"word", "number"} and _plain().fullmatch(raw):
         return Word(raw.decode(), single=True)
-    pieces = list(_pieces(node, source))
+    if node.type == "process_substitution" and raw.startswith(b"<("):
+        # Bash puts the name of an open file in its place, which never begins with a dash.
+        return Word(raw.decode(errors="replace"), known=False, start="/dev/fd/", single=True, told=True, stream=True)
+    if raw.startswith(b'"') and not assigned and (found := re.fullmatch(rb'"\$(?:(\w+)|\{(\w+)\})"', raw)):
+        value = variables.values.get((found[1] or found[2]).decode())
+        if value is not None and value.glob:  # each of the files that it finds, one at a time
+            return value
+    pieces = list(_pieces(node, source, variables))
     shape = "".join(mark for _, mark in pieces)
     text = "".join(character for character, _ in pieces)
     written = raw.decode(errors="replace")
@@ -75,6 +117,7 @@ def word(node: "Node", source: bytes, *, assigned: bool = False) -> Word:
     if re.search(r"[\s\\'\"`&|;<>()]", shape):
         unknown.append(0)
         single = False
+    told = all(text[index] == TOLD for index in unknown)
     only_glob = glob is not None and not unknown and not braces
     unknown += [found.start() for found in (glob, braces) if found]
     if not unknown:
@@ -85,10 +128,11 @@ def word(node: "Node", source: bytes, *, assigned: bool = False) -> Word:
         start=text[: min(unknown)],
         single=(single or assigned) and not glob and not braces,
         glob=only_glob,
+        told=told and not glob and not braces,
     )
 
 
-def _pieces(node: "Node", source: bytes) -> "Iterator[tuple[str, str]]":
+def _pieces(node: "Node", source: bytes, variables: Variables) -> "Iterator[tuple[str, str]]":
     for part in node.children if node.type == "concatenation" else [node]:
         raw = source[part.start_byte : part.end_byte].decode(errors="replace")
         match part.type:
@@ -100,11 +144,34 @@ def _pieces(node: "Node", source: bytes) -> "Iterator[tuple[str, str]]":
                 decoded = ansi(raw[2:-1])
                 yield from [(UNKNOWN, KEPT)] if decoded is None else [(character, QUOTED) for character in decoded]
             case "string":
-                yield from _double(part, source)
-            case "process_substitution" | "arithmetic_expansion":
+                yield from _double(part, source, variables)
+            case "arithmetic_expansion":
+                yield TOLD, KEPT
+            case "process_substitution":
                 yield UNKNOWN, KEPT
             case _:
-                yield UNKNOWN, SPLIT
+                value, mark = _expanded(part, source, variables)
+                # Unquoted, a value is split and expanded again: only plain ones stay what they are.
+                if value is not None and _plain().fullmatch(value.encode()):
+                    yield from ((character, QUOTED) for character in value)
+                else:
+                    yield mark, SPLIT
+
+
+def _expanded(node: "Node", source: bytes, variables: Variables) -> tuple[str | None, str]:
+    """The value of an expansion, where it is certain, and the mark of what is not."""
+    raw = source[begins(node, source) : node.end_byte]
+    if node.type == "command_substitution":
+        return None, TOLD  # what its commands tell is decided on by themselves
+    found = re.match(rb"\$\{?#?(\w+|[?#$!])", raw) if node.type in {"simple_expansion", "expansion"} else None
+    if found is None:
+        return None, UNKNOWN
+    name = found[1].decode()
+    value = variables.values.get(name)
+    plain = raw in {b"$" + found[1], b"${" + found[1] + b"}"}
+    if plain and value is not None and value.known:
+        return value.text, UNKNOWN
+    return None, TOLD if variables.tells(name) else UNKNOWN
 
 
 def _bare(raw: str) -> "Iterator[tuple[str, str]]":
@@ -119,14 +186,18 @@ def _bare(raw: str) -> "Iterator[tuple[str, str]]":
             yield character, QUOTED if character in "qQ" else SPLIT if character == "$" else character
 
 
-def _double(node: "Node", source: bytes) -> "Iterator[tuple[str, str]]":
+def _double(node: "Node", source: bytes, variables: Variables) -> "Iterator[tuple[str, str]]":
     at = node.start_byte + 1
     for child in node.named_children:
         if child.type == "string_content":
             continue
         yield from _in_double(source[at : begins(child, source)].decode(errors="replace"))
         many = b"@" in source[child.start_byte : child.end_byte] and child.type in {"simple_expansion", "expansion"}
-        yield UNKNOWN, SPLIT if many else KEPT
+        value, mark = (None, TOLD) if child.type == "arithmetic_expansion" else _expanded(child, source, variables)
+        if value is not None:
+            yield from ((character, QUOTED) for character in value)
+        else:
+            yield mark, SPLIT if many else KEPT
         at = child.end_byte
     yield from _in_double(source[at : node.end_byte - 1].decode(errors="replace"))
 

@@ -42,7 +42,11 @@ def _sqlite(given: Given) -> Judged:
         return Judged("sqlite3's statement is not certain")
     plain = all(re.fullmatch(r"(?is)\s*(select|explain|with|\.schema|\.tables)\b.*", word.text) for word in statements)
     odd = any(re.search(_SQL, word.text) for word in statements)
-    return Judged("" if plain and not odd else "sqlite3 may write, load or run with such a statement")
+    # Without one of these it may write a journal, or a new file where there is none.
+    return Judged(
+        "" if plain and not odd else "sqlite3 may write, load or run with such a statement",
+        harmless=given.has("-readonly", "-safe"),
+    )
 
 
 def _psql(given: Given) -> Judged:
@@ -179,7 +183,7 @@ ROWS: Mapping[str, Form] = {
     "sqlite3": Form(
         "-header -csv -json -column -line -list -table -markdown -box -batch -readonly -safe -noheader -version"
         " -separator:x -nullvalue:x",
-        "read text*", whole=True, check=_sqlite,
+        "read text*", whole=True, harmless=True, check=_sqlite,
         dangers="-cmd= may run a program; -init= runs a script; -A -archive= writes files; -unsafe-testing= opens"
         " more",
     ),

@@ -1,14 +1,22 @@
 """Rows of the programs that show, find, make, move and remove files."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ferrule.permissions.shell.form import Form, Given, Judged
+from ferrule.permissions.shell.line import Word
 
 _FIND_DANGERS = (
     "-exec -execdir -ok -okdir= runs a program; -delete= deletes files; -fprint -fprint0 -fprintf -fls= writes a"
     " file; -files0-from= takes its folders from a file"
 )
+READING = "-exec-reading"
+"""Stands for an `-exec` of a program that only reads; `find` itself knows no such flag. With `-named` behind it, a
+`-name` before it holds for all that is read; with `-names`, nothing is told of what is in the files."""
+_RUNS = "find -exec runs a program"
+_EITHER = frozenset({"!", "-not", "-o", "-or", ",", "("})
+"""With one of these, a name that is looked for need not be the name of what is found."""
+_DEEP = r"-[A-Za-z]*[rRd]|--(?:dereference-)?recursive|--directories"
 _MODE = "0?[0-7]{3}|[ugoa]*[+=-][rwxX]+(,[ugoa]*[+=-][rwxX]+)*"
 
 
@@ -43,6 +51,42 @@ def _ln(given: Given) -> Judged:
     return Judged(writes=(".",) if len(given.operands) == 1 else ())
 
 
+def _without_reading(words: Sequence[Word]) -> list[Word]:
+    """The words of `find` with one flag of our own in the place of each `-exec` of a program that only reads.
+
+    What it is given are paths that begin as the folders do that are searched, never with a dash.
+    """
+    from ferrule.permissions.shell.programs import examine  # the tables are its own
+
+    kept: list[Word] = []
+    rest = list(words)
+    while rest:
+        end = next((at for at, word in enumerate(rest) if word.known and word.text in {";", "+"}), 0)
+        command = rest[1:end]
+        if rest[0].text == "-exec" and rest[0].known and command and all(word.known for word in command):
+            finding = examine(command, cwd="/")
+            deep = finding.deep and (
+                not finding.program.endswith("grep") or any(re.match(_DEEP, word.text) for word in command)
+            )
+            if finding.harmless and not finding.unsure and not deep:
+                before = [word.text for word in kept]
+                named = "-name" in before and not _EITHER & set(before) and not finding.names_only
+                kind = "-named" if named else "-names" if finding.names_only else ""
+                kept.append(Word(READING + kind, single=True))
+                rest = rest[end + 1 :]
+                continue
+        kept.append(rest.pop(0))
+    return kept
+
+
+def _find(given: Given) -> Judged:
+    """Who reads what it finds reads the files that have the name that it looks for."""
+    if not given.has(READING, f"{READING}-named"):
+        return Judged(unruled=_RUNS if given.has(f"{READING}-names") else "")
+    names = [word.text if word.known else "*" for word in given.values("-name")]
+    return Judged(deep=True, only=() if given.has(READING) else tuple(names[:1]), unruled=_RUNS)
+
+
 def _fd(given: Given) -> Judged:
     """The first operand is a pattern, the others are folders."""
     return Judged(reads=tuple(word.text for word in given.operands[1:] if word.known) or (".",))
@@ -60,12 +104,12 @@ ROWS: Mapping[str, Form] = {
         " --group-directories-first --full-time --numeric-uid-gid --ignore:x --hide:x --format:x --si --no-group"
         " --file-type --literal --quote-name --width:n --zero --dereference --author --escape --hide-control-chars"
         " --show-control-chars",
-        "read*", harmless=True, here=True, globs=True,
+        "read*", harmless=True, here=True, globs=True, tame=True, names_only=True,
     ),
     "cat": Form(
         "-nbsAETvetu --number --number-nonblank --squeeze-blank --show-all --show-ends --show-tabs"
         " --show-nonprinting",
-        "read*", harmless=True, globs=True,
+        "read*", harmless=True, globs=True, tame=True,
     ),
     "pwd": Form("-LP", harmless=True),
     "cd": Form("-LP", "read?", harmless=True, check=_cd),
@@ -83,7 +127,7 @@ ROWS: Mapping[str, Form] = {
     "readlink": Form("-femnqsvz --canonicalize --no-newline --verbose --zero", "read*", harmless=True),
     "stat": Form(
         "-LftxlnqFsr -c:x --dereference --format:x --printf:x --terse --file-system", "read*", harmless=True,
-        globs=True,
+        globs=True, tame=True, names_only=True,
     ),
     "file": Form(
         "-bikLhNnr0p -e:x -F:x --brief --mime --mime-type --mime-encoding --keep-going --dereference"
@@ -95,7 +139,7 @@ ROWS: Mapping[str, Form] = {
     "du": Form(
         "-sahkmcbxlLDHPS0g -d:n -t:x -B:x --max-depth:n --summarize --human-readable --all --total --apparent-size"
         " --si --one-file-system --exclude:x --threshold:x --block-size:x --bytes --time? --separate-dirs --null",
-        "read*", harmless=True, here=True,
+        "read*", harmless=True, here=True, globs=True, tame=True, names_only=True,
     ),
     "df": Form(
         "-hHkmTialPg -t:x -x:x -B:x --human-readable --print-type --inodes --total --local --output? --si"
@@ -106,7 +150,7 @@ ROWS: Mapping[str, Form] = {
         "-adfisphugDFqNQCnlxcvrtUAJSX -L:n -I:x -P:x --dirsfirst --noreport --du --prune --gitignore --si --inodes"
         " --device --filelimit:n --filesfirst --matchdirs --ignore-case --sort:x --charset:x --timefmt:x"
         " --metafirst",
-        "read*", harmless=True, here=True,
+        "read*", harmless=True, here=True, names_only=True,
         dangers="-o= writes a file; -H -T -R= writes pages; --fromfile --gitfile --infofile= takes names from a"
         " file",
     ),
@@ -116,8 +160,10 @@ ROWS: Mapping[str, Form] = {
         " -anewer:r -cnewer:r -newermt:x -perm:x -user:x -group:x -uid:x -gid:x -nouser -nogroup -links:x -inum:x"
         " -samefile:r -lname:x -ilname:x -maxdepth:n -mindepth:n -depth -mount -xdev -daystart !-follow -noleaf"
         " -print -print0 -printf:x -ls -prune -quit -true -false -readable -writable -executable -used:x -fstype:x"
-        " -a -o -and -or -not -ignore_readdir_race -warn -nowarn --version",
-        "read*", harmless=True, here=True, whole=True, skipped="( ) ! ,", dangers=_FIND_DANGERS,
+        " -a -o -and -or -not -ignore_readdir_race -warn -nowarn --version "
+        f"{READING} {READING}-named {READING}-names",
+        "read*", harmless=True, here=True, whole=True, skipped="( ) ! ,", names_only=True, check=_find,
+        prepare=_without_reading, dangers=_FIND_DANGERS,
     ),
     "fd, fdfind": Form(
         "-HIusgFapi01 -t:x -e:x -d:n -E:x -S:x -c:x -j:n --hidden --no-ignore --no-ignore-vcs --type:x"

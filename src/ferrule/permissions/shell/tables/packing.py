@@ -56,7 +56,10 @@ def _tar(given: Given) -> Judged:
 def _gzip(given: Given) -> Judged:
     """Files are replaced unless the result is printed."""
     files = tuple(word.text for word in given.operands if word.known and word.text != "-")
-    printed = given.has("-c", "--stdout", "--to-stdout", "-l", "--list", "-t", "--test")
+    # Of several modes the last one counts in some of these programs: beside another one, a look is none.
+    looks = given.has("-l", "--list", "-t", "--test")
+    changes = given.has("-d", "--decompress", "--uncompress", "-z", "--compress")
+    printed = given.has("-c", "--stdout", "--to-stdout") or (looks and not changes)
     return Judged(harmless=printed, writes=() if printed or not files else files)
 
 

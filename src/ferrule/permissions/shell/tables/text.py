@@ -30,24 +30,26 @@ _RG = (
 
 ROWS: Mapping[str, Form] = {
     "echo": Form(plain=True, harmless=True),
-    "printf": Form("", "text*", harmless=True, ends=True, check=printf, dangers="-v= changes a variable"),
-    "test": Form(plain=True, harmless=True, check=brackets),
-    "[": Form(plain=True, harmless=True, check=brackets),
+    "printf": Form(
+        "", "text*", harmless=True, prints=True, ends=True, check=printf, dangers="-v= changes a variable",
+    ),
+    "test": Form(plain=True, harmless=True, names_only=True, check=brackets),
+    "[": Form(plain=True, harmless=True, names_only=True, check=brackets),
     "head": Form(
         "-qvz -n:n -c:n -# --lines:n --bytes:n --quiet --silent --verbose --zero-terminated", "read*",
-        harmless=True, globs=True,
+        harmless=True, globs=True, tame=True,
     ),
     "tail": Form(
         "-qvzr -n:n -c:n -b:n -# !-f !-F !--follow? !--retry !--pid:n !-s:n --lines:n --bytes:n --quiet --silent"
         " --verbose --zero-terminated",
-        "read*", harmless=True, globs=True,
+        "read*", harmless=True, globs=True, tame=True,
     ),
     "wc": Form(
         "-clmwL --bytes --chars --lines --words --max-line-length --total:x", "read*", harmless=True, globs=True,
-        dangers="--files0-from= takes its files from a file",
+        tame=True, dangers="--files0-from= takes its files from a file",
     ),
     "grep, egrep, fgrep": Form(
-        _GREP, "text read*", harmless=True, globs=True, deep=True, instead="-e --regexp", check=grep,
+        _GREP, "text read*", harmless=True, globs=True, tame=True, deep=True, instead="-e --regexp", check=grep,
         dangers="-f --file= loads a file; --exclude-from= loads a file",
     ),
     "rg": Form(
@@ -66,7 +68,7 @@ ROWS: Mapping[str, Form] = {
         " --general-numeric-sort --human-numeric-sort --month-sort --numeric-sort --reverse --random-sort --stable"
         " --unique --version-sort --key:x --field-separator:x --zero-terminated --check? --merge --sort:x"
         " --parallel:n",
-        "read*", harmless=True,
+        "read*", harmless=True, globs=True,
         dangers="-o --output= writes a file; -T --temporary-directory= writes there; --compress-program= runs a"
         " program; --files0-from= takes its files from a file; --random-source= reads a file",
     ),
@@ -124,7 +126,7 @@ ROWS: Mapping[str, Form] = {
     "md5sum, sha1sum, sha224sum, sha256sum, sha384sum, sha512sum, b2sum, cksum, sum": Form(
         "-btzrs !-c !--check !--ignore-missing !--quiet !--status !--strict -l:n -a:x --binary --text --tag --zero"
         " --algorithm:x --untagged",
-        "read*", harmless=True, globs=True,
+        "read*", harmless=True, globs=True, tame=True,
     ),
     "shasum": Form("-btpqsU0 -a:n --algorithm:n !-c !--check", "read*", harmless=True, globs=True),
     "md5": Form("-pqr -s:x", "read*", harmless=True, globs=True),
@@ -146,7 +148,7 @@ ROWS: Mapping[str, Form] = {
         "-acCMeHjnrRsSh --arg:xx --argjson:xx --raw-output --compact-output --null-input --slurp --raw-input"
         " --exit-status --sort-keys --color-output --monochrome-output --ascii-output --join-output --tab"
         " --indent:n --unbuffered --stream --seq --raw-output0 --version",
-        "text read*", harmless=True, check=jq,
+        "text read*", harmless=True, globs=True, check=jq,
         dangers="-f --from-file= loads a program; -L --library-path= loads programs; --slurpfile --rawfile= reads a"
         " file",
     ),
@@ -159,7 +161,7 @@ ROWS: Mapping[str, Form] = {
     "sed, gsed": Form(
         "-nErsuz -e:x --quiet --silent --regexp-extended --expression:x --separate --unbuffered --null-data --posix"
         " --sandbox --debug",
-        "text read*", harmless=True, instead="-e --expression", check=sed,
+        "text read*", harmless=True, globs=True, instead="-e --expression", check=sed,
         dangers="-i -I --in-place= writes the file; -f --file= loads a script",
     ),
     "awk, gawk, mawk, nawk": Form(

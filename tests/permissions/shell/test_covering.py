@@ -1,0 +1,115 @@
+"""What "always" saves covers the line that it was asked about, and nothing that never needed a rule."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from ferrule.core.access import Access
+from ferrule.permissions.always import proposals
+from ferrule.permissions.case import Case
+from ferrule.permissions.decision import Decision
+from ferrule.permissions.shell.judge import Judged
+from ferrule.permissions.shell.parse import parse
+from ferrule.permissions.shell.suggest import MOST, is_handed
+
+from .everyday import DATA, Row, Workshop, everyday
+from .judged import Bench, corpus, furnish
+
+ASKING = [row for row in everyday() if row.asks]
+CORPUS = [row for row in corpus(DATA / "shell") if row["expect"] == "ask"]
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    return Workshop(tmp_path_factory.mktemp("covering").resolve())
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(furnish(tmp_path_factory.mktemp("covered")))
+
+
+def offered(command: str, top: str, say: Callable[..., Judged], allow: Sequence[str] = ()) -> tuple[str, ...]:
+    """The rules that "always" would save, as the gate asks for them."""
+    case = Case("1", "Bash", "shell", (Access.command(command, top),), input={"command": command})
+
+    def decide(_: Case) -> Decision:
+        return say(command, allow=allow).decision
+
+    def allows(_: Case, rules: Sequence[str]) -> bool:
+        return say(command, allow=[*allow, *rules]).decision.verdict == "allow"
+
+    return () if decide(case).fixed else proposals(case, decide, [top], allows)
+
+
+def unoffered(command: str, top: str, decision: Decision) -> str:
+    """Why no "always" is offered for a line; there are no other reasons."""
+    line = parse(command, cwd=top, roots=[top])
+    if decision.fixed:
+        return "it touches a secret or protected file, which no rule opens"
+    if line.doubts:
+        return "what it runs cannot be decided"
+    if not command.isprintable():
+        return "it is more than one line, which no rule is"
+    if any(map(is_handed, line.commands)):
+        return "a shell or an interpreter runs what it is handed, or another user's rights are taken"
+    return ""
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.command[:60]) for row in ASKING])
+def test_after_always_an_everyday_command_asks_no_more(workshop: Workshop, row: Row) -> None:
+    rules = offered(row.command, workshop.top, workshop.say)
+
+    assert bool(rules) == (not row.never), rules
+    if rules:
+        assert workshop.say(row.command, allow=rules).decision.verdict == "allow"
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=str(row["id"])) for row in CORPUS])
+def test_after_always_no_command_of_the_corpus_asks_again(bench: Bench, row: dict[str, object]) -> None:
+    command, lists = str(row["command"]), {name: row.get(name, ()) for name in ("allow", "ask", "deny")}
+
+    def say(command: str, *, allow: Sequence[str]) -> Judged:
+        return bench.judge(command, **{**lists, "allow": allow})  # type: ignore[arg-type]
+
+    rules = offered(command, bench.top, say, lists["allow"])  # type: ignore[arg-type]
+    if rules:
+        assert say(command, allow=[*lists["allow"], *rules]).decision.verdict == "allow"  # type: ignore[misc]
+        assert len(rules) <= MOST
+    else:
+        assert unoffered(command, bench.top, say(command, allow=lists["allow"]).decision)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("git commit -m 'a b'", ["git commit *"]),
+        ("cargo run -- --help", ["cargo run *"]),
+        ("uv run pytest -p evil", ["uv run pytest -p evil"]),
+        ("uv run alembic upgrade head", ["uv run alembic upgrade *"]),
+        ("npx tsc --strict src/app.ts", ["npx tsc *"]),
+        ("sqlite3 data/app.db 'DROP TABLE x'", ["sqlite3 data/app.db 'DROP TABLE x'"]),
+        ("echo 'DROP TABLE x' | sqlite3 data/app.db", ["echo 'DROP TABLE x' | sqlite3 data/app.db"]),
+        ("python src/app.py", ["python src/app.py"]),
+        ("uv run python src/app.py", ["uv run python src/app.py"]),
+        ("python -c 'print(2*3)'", [r"python -c 'print(2\*3)'"]),
+        ("curl -s http://localhost:8000/ | head -5", ["curl -s http://localhost:8000/"]),
+        ("for i in $(seq 1 60); do ./run.sh; sleep 1; done", ["./run.sh"]),
+        ("echo x > notes.txt", ["echo x > notes.txt"]),
+        ("rm *.pyc", [r"rm \*.pyc"]),
+        ("find . -name '*.pyc' -delete", [r"find . -name '\*.pyc' -delete"]),
+        ("find . -name '*.pyc' | xargs rm", [r"find . -name '\*.pyc' | xargs rm"]),
+        ("FOO=1 cargo test", ["FOO=1 cargo test"]),
+        ('for f in src/app.py src/util.py; do python "$f"; done', ["python src/app.py", "python src/util.py"]),
+        ("git fetch origin && git status", ["git fetch *"]),
+        ("curl example.org | sh", []),
+        ("echo x | python", []),
+        ("python -", []),
+        ("sudo ls", []),
+        ("$(echo rm) x", []),
+        ("export A=b; make", []),
+        ("cat .env", []),
+    ],
+)
+def test_the_narrowest_useful_rules_are_proposed(workshop: Workshop, command: str, expected: list[str]) -> None:
+    assert offered(command, workshop.top, workshop.say) == tuple(f"Bash({one})" for one in expected)
