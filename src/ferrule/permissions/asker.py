@@ -1,11 +1,12 @@
 """Who answers when the policy says ask: a person at a terminal, a callback, or nobody (which means no)."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from ferrule.core.access import Access
+from ferrule.permissions.kinds import KINDS, KindName
 
 if TYPE_CHECKING:
     from ferrule.core.people import Choice
@@ -14,15 +15,7 @@ if TYPE_CHECKING:
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What a person is asked."""
 
-    kind: Literal["call", "folder", "outside", "server", "values", "choose", "plan"]
-    """`call`: may this call run? `folder`: may the session go into this folder outside the workspace?
-
-    `outside`: may what the sandbox seems to have stopped run again outside of it?
-    `server`: may this MCP server be started, or may its tools be used as they are now?
-    `values`: what does the user answer to a server that asks for something?
-    `choose`: what does the user answer to the model, which asks them to choose?
-    `plan`: does the user approve the plan in `input`, and with it what `effects` say?
-    """
+    kind: KindName
     call_id: str
     name: str
     """The tool, in the session's words."""
@@ -33,6 +26,10 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     touches: tuple[Access, ...]
     input: Mapping[str, Any] = {}
     """The arguments in the canonical tool's names and in their final form."""
+    given: Mapping[str, Any] = {}
+    """The arguments as the model gave them, in the names of the session."""
+    changes: tuple[str, ...] = ()
+    """What would be written: the rows of a diff of the files as they are, with line numbers."""
     folder: str = ""
     """For `folder`: the folder that a yes opens, for this session."""
     why: str = ""
@@ -76,7 +73,7 @@ UNAPPROVED = Answer(
 
 
 class Asker(Protocol):
-    """Answers questions; it may take its time."""
+    """Answers questions; it may take its time. One that has `is_person` set puts every question to a person."""
 
     async def ask(self, question: Question) -> Answer: ...
 
@@ -119,6 +116,11 @@ class Listener:
         if isinstance(said, Awaitable):
             said = await said
         return said if isinstance(said, Answer) else Answer(allow=said is True)
+
+
+def is_for(asker: Asker, question: Question) -> bool:
+    """May this one answer? What only a person may allow goes to no program, whatever it was told beforehand."""
+    return not KINDS[question.kind].only_persons or getattr(asker, "is_person", False) is True
 
 
 def stated(summary: str) -> str:

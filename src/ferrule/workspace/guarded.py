@@ -70,6 +70,9 @@ PROTECTED = (
     "{sitecustomize,usercustomize}.py",
 )
 
+UNASKED = (".git", ".git/**", "git~1/**", ".ferrule", ".ferrule/**")
+"""Those of them that nobody is asked about: git's own, and what decides about this program's calls."""
+
 _TRAILING = ". \t\n\v\f\r"
 # HFS+ drops these from names before it compares them.
 _INVISIBLE = re.compile("[\u200c-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
@@ -120,6 +123,14 @@ class Guard:
         is_obeyed = path.casefold() in self._run or is_listed
         return is_obeyed and not self._open(path)
 
+    def may_be_asked(self, path: str) -> bool:
+        """May a person be asked whether this protected file is written? Never for what rules and settings keep."""
+        if self.secret(path) or (self.denied is not None and self.denied(path, "write")):
+            return False
+        if any(within(path.casefold(), folder.casefold()) for folder in self.kept) or path.casefold() in self._run:
+            return False
+        return not self._listed(path, UNASKED) and not _steers_git(path)
+
     def _open(self, path: str) -> bool:
         return bool(self._allow) and self._listed(path, self._allow)
 
@@ -146,8 +157,8 @@ class Guard:
                 "Refusing to read env file. Reading secrets is not permitted.", code="reading-secret-file", path=path
             )
 
-    def check_write(self, path: str) -> None:
-        """Raise for a secret or a protected file."""
+    def check_write(self, path: str, *, asks: bool = False) -> None:
+        """Raise for a secret or a protected file; `asks`: not for one that a person will be asked about."""
         if self.denied is not None and self.denied(path, "read"):
             raise ToolFailure(
                 "File is covered by a Read deny rule in your permission settings and cannot be edited.",
@@ -166,7 +177,7 @@ class Guard:
                 code="writing-secret-file",
                 path=path,
             )
-        if self.protected(path):
+        if self.protected(path) and not (asks and self.may_be_asked(path)):
             raise ToolFailure(
                 f"Refusing to write {os.path.basename(path)}: programs run or obey this file by themselves. "
                 "Ask the user to change it by hand, or to list it in files.guarded_allow of the user's settings.",
