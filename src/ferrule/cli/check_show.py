@@ -135,6 +135,7 @@ class Asking:
     def __init__(self, asker: Asker, show: Show) -> None:
         self._asker = asker
         self._show = show
+        self.is_person = getattr(asker, "is_person", False)
 
     async def ask(self, question: Question) -> Answer:
         answer = await self._show.asked(self._asker, question)

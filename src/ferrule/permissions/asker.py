@@ -26,8 +26,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     touches: tuple[Access, ...]
     input: Mapping[str, Any] = {}
     """The arguments in the canonical tool's names and in their final form."""
-    given: Mapping[str, Any] = {}
-    """The arguments as the model gave them, in the names of the session."""
+    given: Mapping[str, Any] | None = None
+    """The arguments as the model gave them, in the names of the session; None where that is `input`."""
     changes: tuple[str, ...] = ()
     """What would be written: the rows of a diff of the files as they are, with line numbers."""
     folder: str = ""

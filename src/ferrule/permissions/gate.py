@@ -298,6 +298,7 @@ class Gate:
             summary=visible(sentence),
             touches=case.touches,
             input=case.input,
+            given=case.given,
         )
         return (await self._ask(question, blocked, f"outside\0{likeness(case)}")).allow
 
