@@ -410,6 +410,7 @@ class Gate:
             name=case.name,
             summary=visible(f"{case.name} wants to {wants}"),
             touches=case.touches,
+            given=case.given,
             folder=folder,
         )
         is_all_there_is = os.path.dirname(folder) == folder
