@@ -57,7 +57,7 @@ async def at_terminal(question: Question, capsys: Any) -> str:
     os.close(theirs)  # the end of input: no
     with open(ours, encoding="utf-8") as source:
         await Terminal(source).ask(question)
-    return capsys.readouterr().err
+    return str(capsys.readouterr().err)
 
 
 async def forms(question: Question, capsys: Any) -> str:
