@@ -10,7 +10,14 @@ from ferrule import Call, Engine, Settings
 from ferrule.permissions.asker import NO, YES, Answer, Question
 from tests.scripted import Scripted
 
-CELL = {"cell_type": "code", "id": "a", "metadata": {}, "outputs": [], "execution_count": None, "source": ["1"]}
+CELL: dict[str, Any] = {
+    "cell_type": "code",
+    "id": "a",
+    "metadata": {},
+    "outputs": [],
+    "execution_count": None,
+    "source": ["1"],
+}
 BOOK = {"cells": [CELL], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 PATCH = "*** Begin Patch\n*** Update File: a.txt\n@@\n-{}\n+2\n*** End Patch"
 

@@ -101,7 +101,7 @@ async def test_only_a_person_answers_whatever_the_mode_and_the_rules_say(work, a
     assert reply.error is not None
     assert reply.error.error_code == "writing-protected-file"
     assert "files.guarded_allow" in reply.error.message
-    assert "a person at a terminal" in reply.error.message
+    assert "Only a person may allow it" in reply.error.message
     assert not (work / ".vscode").exists()
 
 

@@ -228,8 +228,8 @@ class Gate:
             return
         self._refuse(
             obeyed,
-            "Nobody can be asked here; a person at a terminal, in `ferrule chat` or behind an MCP client that takes "
-            "questions may allow it.",
+            "Only a person may allow it, asked at a terminal, in `ferrule chat` or behind an MCP client that takes "
+            "questions; --yes, modes and programs do not count.",
         )
 
     def _refuse(self, obeyed: Sequence[str], why: str) -> None:
