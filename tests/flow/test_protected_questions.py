@@ -135,6 +135,17 @@ async def test_a_hook_cannot_allow_it(work):
     assert not (work / ".vscode").exists()
 
 
+async def test_a_person_is_asked_also_where_hooks_are_told(work):
+    from ferrule.execute.hooks.hook import Hook
+
+    hook = Hook("Notification", function=lambda _: None, layer="session")
+    asker = Person(YES)
+    reply = await write(work, asker, ".vscode/a", hooks=(hook,))
+
+    assert reply.ok
+    assert [question.kind for question in asker.questions] == ["protected"]
+
+
 @pytest.mark.parametrize("rule", ["Edit(.vscode/**)", "Write", "Read(.vscode/**)"])
 async def test_what_a_rule_denies_is_not_asked_about(work, rule):
     settings = msgspec.convert({"permissions": {"deny": [rule]}}, Settings)

@@ -118,6 +118,13 @@ class Listener:
         return said if isinstance(said, Answer) else Answer(allow=said is True)
 
 
+def answering(asker: Asker) -> Asker:
+    """Who answers in the end: one that only hands questions on says in `behind` to whom."""
+    while (behind := getattr(asker, "behind", None)) is not None:
+        asker = behind
+    return asker
+
+
 def is_for(asker: Asker, question: Question) -> bool:
     """May this one answer? What only a person may allow goes to no program, whatever it was told beforehand."""
     return not KINDS[question.kind].only_persons or getattr(asker, "is_person", False) is True

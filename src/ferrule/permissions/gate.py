@@ -12,7 +12,19 @@ import msgspec
 from ferrule.core.access import Access, within
 from ferrule.core.errors import Denied, ToolFailure
 from ferrule.core.preview import Preview
-from ferrule.permissions.asker import NO, YES, Answer, Asker, Everybody, Nobody, Question, is_for, stated, visible
+from ferrule.permissions.asker import (
+    NO,
+    YES,
+    Answer,
+    Asker,
+    Everybody,
+    Nobody,
+    Question,
+    answering,
+    is_for,
+    stated,
+    visible,
+)
 from ferrule.permissions.case import Case
 from ferrule.permissions.decision import Decision, hooked, strictest
 from ferrule.permissions.kinds import KINDS
@@ -274,10 +286,7 @@ class Gate:
 
     def _who(self) -> Asker:
         """Who answers in the end."""
-        asker = self._asker
-        while isinstance(asker, _Behalf):
-            asker = asker.behind
-        return asker
+        return answering(self._asker)
 
     def hold(self, case: Case) -> None:
         """Raise for a call that the session has begun to plan before: what was let in meanwhile is decided on anew."""
