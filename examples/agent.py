@@ -6,7 +6,7 @@ It prints:
 > count_lines: done
 > There are 2 lines.
 > [end]
-> may it: Write: write a.txt
+> may it: Write: write b.txt
 > Write: rejected-by-user
 > Then not.
 > [end]
@@ -63,7 +63,7 @@ async def main(folder: str, state: str) -> None:
     model = Scripted(  # in the place of "anthropic:claude-opus-5-5", so that this needs no key
         calls(("count_lines", {"path": "a.txt"}), text="I count them."),
         said("There are 2 lines."),
-        calls(("Write", {"file_path": "a.txt", "content": ""})),
+        calls(("Write", {"file_path": "b.txt", "content": "2\n"})),
         said("Then not."),
         hangs("Let me think"),
         said("Where were we? At the lines of a.txt."),
@@ -79,7 +79,7 @@ async def main(folder: str, state: str) -> None:
         state=state,
         on_event=tell,
     ) as tell.session:
-        for prompt in ("How many lines has a.txt?", "Empty it.", "And now?"):
+        for prompt in ("How many lines has a.txt?", "Write that down.", "And now?"):
             await tell.session.agent.run(prompt)
         thread = tell.session.agent.thread
 

@@ -6,7 +6,7 @@ It prints:
 > create_file blocked-on-user
 > create_file started
 > create_file done
-> asked: run `echo hello > b.txt` in the workspace
+> asked: run `echo hello > b.txt`
 > Bash blocked-on-user
 > Bash rejected-by-user: Only files, please.
 """

@@ -89,6 +89,7 @@ def assemble(given: Given) -> Parts:
             kept=guard.kept,
             policy=policy,
             save=policing.save(policy),
+            approved=policing.approved,
             thread=given.session_id,
         ),
         scheduler=Scheduler(settings.limits.parallel),

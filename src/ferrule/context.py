@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ferrule.core.access import Access
@@ -19,6 +19,7 @@ from ferrule.workspace.paths import Jail
 if TYPE_CHECKING:
     from ferrule.core.events import Done
     from ferrule.core.face import Face
+    from ferrule.core.preview import Preview
 
 S = TypeVar("S")
 
@@ -46,10 +47,12 @@ class CallContext:
         "_paths",
         "_services",
         "_thread",
+        "agreed",
         "alive",
         "asks",
         "call_id",
         "exit_code",
+        "given",
         "hooked",
         "input",
         "kept",
@@ -80,6 +83,10 @@ class CallContext:
         self.name = call.name
         self.input: dict[str, Any] = {}
         """The arguments in canonical names and in their final form."""
+        self.given: Mapping[str, Any] = {}
+        """The arguments as the caller gave them, in the session's names."""
+        self.agreed: Preview | None = None
+        """What a person was shown of it and said yes to."""
         self.spoken: Face | None = None
         """The face in whose words its arguments came."""
         self.missing = 0

@@ -28,7 +28,7 @@ from ferrule.execute.repeats import Repeats
 from ferrule.execute.runner import Runner
 from ferrule.output.bounds import Bounds
 from ferrule.permissions.case import Case
-from ferrule.permissions.gate import Gate
+from ferrule.permissions.gate import Admitted, Gate, Previewing
 from ferrule.registry.registry import Registry
 from ferrule.schedule.scheduler import Scheduler
 from ferrule.schedule.ticket import Ticket
@@ -183,8 +183,10 @@ class Flow:
             if note:
                 ctx.note(note)
             args = self.arguments.understand(face, ctx.spoken, tool, came._replace(values=values), ctx)
+            ctx.given = came.values if ctx.spoken is face else _advertised(face, ctx.input)
             touches = ctx.touches = self.gate.settle(declared(tool.access(args, ctx)))
-            self.gate.forbid(touches, ctx.spelled, tool=tool.name if _is_ours(tool) else "")
+            own = tool.name if _is_ours(tool) else ""
+            self.gate.forbid(touches, ctx.spelled, tool=own, previews=_previews(tool))
         except UnknownTool as error:
             why = self.why_not(call.name) if self.why_not is not None else ""
             return Unready(ctx, face, UnknownTool(f"There is no {call.name} now. {why}") if why else error)
@@ -211,18 +213,20 @@ class Flow:
         """What came of it, whatever that is: every call gets its answer."""
         call, face, tool, args, _, ctx, _ = ready
         try:
-            said_yes = await self.gate.admit(self.case(ready), lambda question: self._blocked(call, question))
+            admitted = await self._admit(ready, ticket)
             waited = await self.scheduler.turn(ticket)
-            ready, moved = self._again(ready) if waited or said_yes else (ready, False)
-            if moved or (waited and not said_yes):
+            ready, moved = self._again(ready) if waited or admitted.by_person else (ready, False)
+            if moved or (waited and not admitted.by_person):
                 # Calls that ran meanwhile may have changed what made the question needless.
-                await self.gate.admit(self.case(ready), lambda question: self._blocked(call, question))
+                admitted = await self._admit(ready, ticket)
             if self.gate.policy.is_planning:
                 self.gate.hold(self.case(ready))
             ctx.started = self.clock()
             self.emit(Started(id=call.id, name=call.name, at=ctx.started))
             ctx.asks = functools.partial(self._approve, ready)
             outcome = await self.runner.run(tool, args, ctx)
+            if admitted.written is not None:
+                admitted.written()
             ctx.exit_code = getattr(outcome, "exit_code", None)
             await ctx.offer_guidance(ready.touches)
             ctx.tell_ended()
@@ -231,6 +235,19 @@ class Flow:
             return reply_of(call, ctx, outcome, bounded, failed=face.failed(outcome), now=self.clock())
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a bug in a tool harms its own call only
             return error
+
+    async def _admit(self, ready: Ready, ticket: Ticket) -> Admitted:
+        """Let it in, or raise. What a person was shown of it and agreed to is kept: nothing else is written."""
+        preview = None
+        if _previews(ready.tool):
+            preview = Previewing(
+                functools.partial(self.scheduler.earlier, ticket),
+                functools.partial(ready.tool.preview, ready.args, ready.ctx),
+            )
+        blocked = functools.partial(self._blocked, ready.call)
+        admitted = await self.gate.admit(self.case(ready), blocked, preview)
+        ready.ctx.agreed = admitted.agreed
+        return admitted
 
     async def _tell_end(self, hooks: "Hooks", call: Call, reply: Reply) -> Reply:
         """The reply with the word of the hooks on it; what has happened stays told if they are stopped or fail."""
@@ -257,7 +274,7 @@ class Flow:
         named = (call.id, face.name, tool.name, touches, tool.subagent_types)
         said = (ctx.input, ctx.spelled, ctx.hooked, self.context_kind)
         # Tools from elsewhere may bear the names of ours, and do something else.
-        return Case(*named, *said, ctx.need(Jail).lent, _is_ours(tool))
+        return Case(*named, *said, ctx.need(Jail).lent, given=ctx.given, builtin=_is_ours(tool))
 
     async def _approve(self, ready: Ready, sentence: str) -> bool:
         """Ask about something that has come up while the call runs."""
@@ -291,6 +308,19 @@ class Flow:
 
 def _is_ours(tool: AnyTool) -> bool:
     return type(tool).__module__.startswith(_OURS)
+
+
+def _previews(tool: AnyTool) -> bool:
+    """Can what it would change be believed to be what it will change?"""
+    return tool.previews and _is_ours(tool)
+
+
+def _advertised(face: Face, values: dict[str, Any]) -> dict[str, Any]:
+    """What came in another family's words, in the session's; nothing where it has none for it."""
+    try:
+        return dict(face.advertised(values))
+    except (TypeError, ValueError, KeyError):
+        return {}
 
 
 def _watched(prepared: Sequence[Ready | Reply]) -> list[CallContext]:

@@ -123,7 +123,7 @@ class Notifying:
     """Tells the hooks that somebody is asked, and asks."""
 
     def __init__(self, asker: Asker, hooks: "Hooks") -> None:
-        self._asker = asker
+        self.behind = asker
         self._hooks = hooks
 
     async def ask(self, question: Question) -> Answer:
@@ -132,7 +132,7 @@ class Notifying:
             self._hooks.fire("Notification", message=question.summary, notification_type="permission_prompt")
         )
         try:
-            return await self._asker.ask(question)
+            return await self.behind.ask(question)
         finally:
             await asyncio.wait([told])
 

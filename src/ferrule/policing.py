@@ -18,6 +18,7 @@ from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail
 
 if TYPE_CHECKING:
+    from ferrule.permissions.approved import Approved
     from ferrule.permissions.layers import Layers, Origin
     from ferrule.permissions.rules.rule import RuleSet
     from ferrule.registry.foreign import Family
@@ -121,6 +122,12 @@ class Policing:
                     grants.add(text)
 
         return keep
+
+    def approved(self) -> "Approved":
+        """Has what a person agreed to write count as seen, where trust is in contents."""
+        from ferrule.permissions.approved import Approved  # for whoever is asked about such files
+
+        return Approved(self._state, self._jail.folder)
 
     def allow(self, policy: Policy, texts: Sequence[str], *, source: str) -> tuple[str, ...]:
         """Let these rules allow calls until the session ends; those that were understood."""

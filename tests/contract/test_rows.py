@@ -130,7 +130,7 @@ async def test_permission_sees_the_arguments_in_their_final_form(tmp_path):
     async with Engine(tmp_path, ask=ask) as engine:
         await engine.call("Bash", cmd="cd sub && rm x &")
 
-    assert asked == [f"run `rm x` in {os.path.realpath(tmp_path)}/sub"]
+    assert asked == ["run `rm x` in sub"]
 
 
 @pytest.mark.contract("flow.post-process")

@@ -392,7 +392,7 @@ async def test_a_question_is_about_what_will_be_done(tmp_path, session):
     assert [reply.status for reply in replies] == ["rejected-by-user"] * 2
     assert edit.summary == f"{own(session, 'edit').name}: write a.txt" or session == "codex"
     assert {key: edit.input[key] for key in ("path", "old", "new")} == {"path": "a.txt", "old": "two", "new": "2"}
-    assert shell.summary == f"run `rm -rf b` in {tmp_path.resolve()}"
+    assert shell.summary == "run `rm -rf b`"
     assert (tmp_path / "a.txt").read_bytes() == FILES["a.txt"]
 
 

@@ -41,6 +41,7 @@ async def test_writes_ask(tmp_path, tool):
             tool=case.tool,
             summary=f"{case.name}: write src/a.py",
             touches=case.touches,
+            given={},
             why=f"{case.name} writes src/a.py, and no rule covers it.",
         )
     ]

@@ -60,7 +60,7 @@ async def test_a_question_says_what_would_happen_and_what_always_covers(tmp_path
 
     (asked,) = user.asked
     assert "create_file: write b.txt" in asked.message
-    assert '"content": "x' in asked.message
+    assert "(new file, 6 bytes)\n1 + x\\x1b[2J\n" in asked.message
     assert "\x1b" not in asked.message
     assert "every create_file until this server ends" in asked.message
     assert asked.requested_schema["properties"]["decision"]["enum"] == ["allow once", "always", "deny"]

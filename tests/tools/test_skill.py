@@ -203,7 +203,7 @@ async def test_a_command_that_does_more_is_asked_about_in_its_final_form(session
     session.put(session.own, "x", "!`sh -c 'echo ran > ran; cat ran' $0`")
 
     assert await session.text("x", "'a; b'") == "ran"
-    assert session.asked == [f"run `sh -c 'echo ran > ran; cat ran' 'a; b'` in {work}"]
+    assert session.asked == ["run `sh -c 'echo ran > ran; cat ran' 'a; b'`"]
     assert (work / "ran").exists()
 
 

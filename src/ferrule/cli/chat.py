@@ -144,6 +144,9 @@ def _asker(answer: str | None, front: "Front", chat: Any) -> "Asker":
     class Willing:
         """Every call is allowed beforehand; what widens the session is still asked about."""
 
+        is_person = True
+        """To all but calls."""
+
         async def ask(self, question: Question) -> Answer:
             return YES if question.kind == "call" else await person.ask(question)
 

@@ -133,12 +133,12 @@ class Asking:
     """Asks whoever answers, and tells the one who shows. Where nobody can be asked, it says what can be done."""
 
     def __init__(self, asker: Asker, show: Show) -> None:
-        self._asker = asker
+        self.behind = asker
         self._show = show
 
     async def ask(self, question: Question) -> Answer:
-        answer = await self._show.asked(self._asker, question)
-        if isinstance(self._asker, Nobody) and question.kind == "call" and not answer.allow:
+        answer = await self._show.asked(self.behind, question)
+        if isinstance(self.behind, Nobody) and question.kind == "call" and not answer.allow:
             return Answer(allow=False, message=_unasked(question))
         return answer
 

@@ -3,25 +3,16 @@
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import TextIO
 
 from ferrule.permissions.asker import NO, Answer, Question, visible
+from ferrule.permissions.kinds import KINDS
+from ferrule.permissions.showing import rows
 
 _MOST_LINES = 24
 _MOST_CHARS = 1600
-_MOST_ROW_CHARS = 4000
-_MOST_READ_BYTES = 1 << 20
 _YES, _ALWAYS, _NO, _ALL, _TELL = ("y", "yes"), ("a", "always"), ("n", "no"), ("s", "show"), ("t", "tell")
 _EDITS = ("e", "edits")
-_OFFERS = {
-    "call": "Allow? ",
-    "folder": "Open this folder for the session? ",
-    "outside": "Run it outside the sandbox? ",
-    "server": "Approve it, from now on? ",
-    "plan": "Approve the plan? ",
-    "secret": "Let this file be read? ",
-}
 _MOST_TOUCHES = 6
 
 
@@ -40,11 +31,13 @@ def at_a_terminal() -> TextIO | None:
 def offered(question: Question) -> str:
     """What a yes means. What came up while a call ran need not be about the sandbox."""
     is_other = question.kind == "outside" and question.tool not in {"shell", "shell_session", "skill", "check"}
-    return "Allow it? " if is_other else _OFFERS[question.kind]
+    return "Allow it?" if is_other else KINDS[question.kind].offer
 
 
 class Terminal:
     """Asks on standard error, reads a line from the terminal."""
+
+    is_person = True
 
     def __init__(self, source: TextIO | None = None, *, many: bool = True) -> None:
         """`many`: more calls may come, so that "always" means something."""
@@ -65,8 +58,8 @@ class Terminal:
             from ferrule.cli.filling import fill  # for servers that ask for something
 
             return await fill(question, _say, self._typed_line)
-        shown = preview(question)
-        _show(shown if question.kind == "plan" else shown[:_MOST_LINES], len(shown))
+        shown = rows(question)
+        _show(shown if KINDS[question.kind].is_whole else shown[:_MOST_LINES], len(shown))
         for line in touches(question):
             _say(f"  {line}")
         if question.why:
@@ -75,13 +68,14 @@ class Terminal:
 
     async def _chosen(self, question: Question, shown: list[str]) -> Answer:
         """Yes, always, no, or why not; nothing else ends it."""
-        offer = offered(question)
+        offer = f"{offered(question)} "
+        is_cut = len(shown) > _MOST_LINES and not KINDS[question.kind].is_whole
         always = question.kind == "call" and (self._many or bool(question.proposals))
         edits = question.kind == "plan" and question.input.get("mode") == "default"
         choices = f"[y]es, [a]lways ({self._covers(question)}), " if always else "[y]es, "
         choices += "yes, and [e]dits need no question, " * edits
         choices += "[t]ell the model why not, [n]o: " if self._many else "[n]o: "
-        if len(shown) > _MOST_LINES:
+        if is_cut:
             choices = f"[s]how all, {choices}"
         while True:
             print(offer + choices, end="", file=sys.stderr, flush=True)
@@ -90,7 +84,7 @@ class Terminal:
                 _say("")  # the end of input, at the end of the prompt
                 return NO
             said = line.strip().lower()
-            if said in _ALL and len(shown) > _MOST_LINES:
+            if said in _ALL and is_cut:
                 _show(shown, len(shown))
                 continue
             if edits and said in _EDITS:
@@ -168,40 +162,6 @@ def bounded(summary: str) -> str:
     )
 
 
-def preview(question: Question) -> list[str]:
-    """What a call would write, line by line; a plan whole, for nobody approves what they have not seen."""
-    if question.kind == "plan":
-        return [visible(line) for line in question.input["plan"].splitlines()]
-    old, new, content = (question.input.get(name) for name in ("old", "new", "content"))
-    if isinstance(content, str):
-        path = next((access.key for access in question.touches if access.kind == "path"), "")
-        there = "overwrites the file" if os.path.exists(path) else "new file"
-        lines = [
-            f"({there}: {len(content.encode(errors='replace')):,} bytes)",
-            *(f"+{one}" for one in content.splitlines()),
-        ]
-    elif isinstance(old, str) and isinstance(new, str):
-        lines = [*(f"-{one}" for one in old.splitlines()), *(f"+{one}" for one in new.splitlines())]
-        if question.input.get("everywhere"):
-            lines.insert(0, "(everywhere in the file)")
-    elif question.kind == "server":
-        lines = list(question.effects)
-    elif question.tool == "delete":
-        lines = _deleted(next((access.key for access in question.touches if access.kind == "path"), ""))
-    elif question.tool == "check":
-        lines = []  # every command is in the summary
-    else:
-        lines = _other(question.input)
-    return list(map(_row, lines))
-
-
-def _row(line: str) -> str:
-    """A line of what would be written; whoever allows it is told where it goes on."""
-    more = len(line) - _MOST_ROW_CHARS
-    shown = visible(line[:_MOST_ROW_CHARS].replace("\t", "    "))
-    return f"{shown} … {more:,} more characters" if more > 0 else shown
-
-
 def touches(question: Question) -> list[str]:
     """What a command would touch, as far as can be seen; of other calls the summary names it."""
     if question.kind == "server":
@@ -213,43 +173,11 @@ def touches(question: Question) -> list[str]:
     return [*shown, f"… and {more} more"] if more > 0 else shown
 
 
-def _deleted(path: str) -> list[str]:
-    """A file that would go, as far as it can be shown."""
-    try:
-        with open(path, "rb") as file:
-            raw = file.read(_MOST_READ_BYTES)
-    except OSError:
-        return []
-    if b"\0" in raw:
-        return ["(deletes a binary file)"]
-    return ["(deletes the file)", *(f"-{line}" for line in raw.decode(errors="replace").splitlines())]
-
-
 def _show(lines: list[str], total: int) -> None:
     for line in lines:
         _say(f"  {line}")
     if total > len(lines):
         _say(f"  … {total - len(lines)} more lines")
-
-
-def _other(values: Mapping[str, Any]) -> list[str]:
-    """A patch as it is, several edits one after the other, a cell's new source."""
-    patch, edits, source, typed = (values.get(name) for name in ("patch", "edits", "source", "chars"))
-    if isinstance(typed, str):
-        return [f"types: {line}" for line in typed.splitlines()]
-    if isinstance(patch, str):
-        return patch.splitlines()
-    if isinstance(source, str):
-        return [f"({values.get('mode', 'replace')} cell {values.get('cell_id') or ''})", *source.splitlines()]
-    if edits is None and values:
-        import json  # for calls of tools that nobody here knows
-
-        return json.dumps(values, indent=2, ensure_ascii=False, default=str).splitlines()
-    lines: list[str] = []
-    for edit in edits if isinstance(edits, list | tuple) else ():
-        lines += (f"-{one}" for one in str(edit.get("old", "")).splitlines())
-        lines += (f"+{one}" for one in str(edit.get("new", "")).splitlines())
-    return lines
 
 
 def _say(text: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from ferrule.core.access import EVERYTHING, Access
 from ferrule.core.args import Args
+from ferrule.core.preview import Preview
 
 A = TypeVar("A", bound=Args)
 T = TypeVar("T")
@@ -30,6 +31,8 @@ class Context(Protocol):
     """What the call said that it touches, and was let in for."""
     spelled: dict[str, str]
     """What the caller calls things that the call touches: real path → as it was written, with its links."""
+    agreed: Preview | None
+    """What a person was shown of the call and said yes to: that is written, or nothing."""
 
     def path(self, path: str) -> str:
         """The absolute real path that `path` names: `~` expanded, relative to the workspace, links resolved."""
@@ -99,12 +102,21 @@ class Tool(Generic[A, T]):
     """Does it only wait for calls of others, as a subagent's? Then it takes no slot, and they are decided on apart."""
     own_thread: bool = False
     """Does the body run away from the engine's event loop? True for code that Ferrule does not know."""
+    previews: bool = False
+    """Can it say beforehand what it would change?"""
     definition_chars: int = 0
     """How long `words` and `schema` are, where they are read only when somebody looks; 0 where they are here."""
 
     def access(self, args: A, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - subclasses decide by them
         """What the call will touch. The default is everything: it runs alone and asks."""
         return (EVERYTHING,)
+
+    async def preview(self, args: A, ctx: Context) -> Preview:
+        """What `run` would change if it ran now. Raises what `run` would raise; it changes nothing, and notes nothing.
+
+        Only tools that say so in `previews` are asked.
+        """
+        raise NotImplementedError
 
     async def run(self, args: A, ctx: Context) -> T:
         """Do it. Raise `ToolFailure` for what the model can fix; any other exception is a bug."""

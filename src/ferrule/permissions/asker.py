@@ -1,11 +1,12 @@
 """Who answers when the policy says ask: a person at a terminal, a callback, or nobody (which means no)."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from ferrule.core.access import Access
+from ferrule.permissions.kinds import KINDS, KindName
 
 if TYPE_CHECKING:
     from ferrule.core.people import Choice
@@ -14,16 +15,7 @@ if TYPE_CHECKING:
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What a person is asked."""
 
-    kind: Literal["call", "folder", "outside", "server", "values", "choose", "plan", "secret"]
-    """`call`: may this call run? `folder`: may the session go into this folder outside the workspace?
-
-    `outside`: may what the sandbox seems to have stopped run again outside of it?
-    `server`: may this MCP server be started, or may its tools be used as they are now?
-    `values`: what does the user answer to a server that asks for something?
-    `choose`: what does the user answer to the model, which asks them to choose?
-    `plan`: does the user approve the plan in `input`, and with it what `effects` say?
-    `secret`: may this secret file be read? Only a person answers it.
-    """
+    kind: KindName
     call_id: str
     name: str
     """The tool, in the session's words."""
@@ -34,6 +26,10 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     touches: tuple[Access, ...]
     input: Mapping[str, Any] = {}
     """The arguments in the canonical tool's names and in their final form."""
+    given: Mapping[str, Any] | None = None
+    """The arguments as the model gave them, in the names of the session; None where that is `input`."""
+    changes: tuple[str, ...] = ()
+    """What would be written: the rows of a diff of the files as they are, with line numbers."""
     folder: str = ""
     """For `folder`: the folder that a yes opens, for this session."""
     why: str = ""
@@ -77,7 +73,7 @@ UNAPPROVED = Answer(
 
 
 class Asker(Protocol):
-    """Answers questions; it may take its time."""
+    """Answers questions; it may take its time. One that has `is_person` set puts every question to a person."""
 
     async def ask(self, question: Question) -> Answer: ...
 
@@ -123,6 +119,18 @@ class Listener:
             return said
         # Who says yes to whatever is asked has not said so about a secret: that takes an `Answer`.
         return Answer(allow=said is True and question.kind != "secret")
+
+
+def answering(asker: Asker) -> Asker:
+    """Who answers in the end: one that only hands questions on says in `behind` to whom."""
+    while (behind := getattr(asker, "behind", None)) is not None:
+        asker = behind
+    return asker
+
+
+def is_for(asker: Asker, question: Question) -> bool:
+    """May this one answer? What only a person may allow goes to no program, whatever it was told beforehand."""
+    return not KINDS[question.kind].only_persons or getattr(asker, "is_person", False) is True
 
 
 def stated(summary: str) -> str:

@@ -34,6 +34,8 @@ class Case(NamedTuple):
     context: Literal["thread", "subagent"] = "thread"
     lent: tuple[str, ...] = ()
     """Folders outside the workspace that the user's settings lend to this call: to be read, and for nothing else."""
+    given: Mapping[str, Any] = {}
+    """The arguments as the caller gave them, in the session's names."""
     builtin: bool = True
     """Is the tool one of ours? One from elsewhere may have the name of one, and do something else."""
 

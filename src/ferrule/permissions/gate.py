@@ -3,26 +3,66 @@
 import asyncio
 import copy
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from ferrule.core.access import Access, within
 from ferrule.core.errors import Denied, ToolFailure
-from ferrule.permissions.asker import NO, YES, Answer, Asker, Question, stated, visible
+from ferrule.core.preview import Preview
+from ferrule.permissions.asker import (
+    NO,
+    YES,
+    Answer,
+    Asker,
+    Everybody,
+    Nobody,
+    Question,
+    answering,
+    is_for,
+    stated,
+    visible,
+)
 from ferrule.permissions.case import Case
 from ferrule.permissions.decision import Decision, hooked, strictest
+from ferrule.permissions.kinds import KINDS
 from ferrule.permissions.modes import ModeConfig, includes
 from ferrule.permissions.policy import Policy
 from ferrule.support.stamp import stamp
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail, Outside
 
+if TYPE_CHECKING:
+    from ferrule.permissions.approved import Approved, Kept
+
 Blocked = Callable[[str], None]
 """Told with the question when a call starts to wait for a person."""
 Save = Callable[[Sequence[str]], None]
 """Keeps rules that the user said "always" to."""
+_REMEMBERED = ("call", "folder", "secret")
+"""Kinds of questions whose answer may hold for the next one."""
+
+
+class Previewing(NamedTuple):
+    """How a call finds out what it would change."""
+
+    earlier: Callable[[], Awaitable[None]]
+    """Waits for the calls before it that touch the same."""
+    find: Callable[[], Awaitable[Preview]]
+    """Raises what the call would fail with."""
+
+
+class Admitted(NamedTuple):
+    """A call that may run."""
+
+    by_person: bool = False
+    """Has a person said so?"""
+    agreed: Preview | None = None
+    """What they were shown of it: that may be written, and nothing else."""
+    written: "Kept | None" = None
+    """Called when that is written."""
 
 
 class Gate:
@@ -40,11 +80,13 @@ class Gate:
         own: Sequence[str] = (),
         kept: Sequence[str] = (),
         save: Save | None = None,
+        approved: "Callable[[], Approved] | None" = None,
         thread: str = "",
     ) -> None:
         """No call may write `own`, the engine's files and folders, nor the folders that the user has `kept`.
 
-        `save` keeps the rules of an "always"; without it they hold for the session.
+        `save` keeps the rules of an "always"; without it they hold for the session. `approved` has what a person agreed
+        to write count as seen.
         """
         self.policy = policy
         self._jail = jail
@@ -55,6 +97,7 @@ class Gate:
         self._own = tuple(map(os.path.realpath, own))
         self._kept = tuple(os.path.realpath(folder).casefold() for folder in kept)
         self._save = save
+        self._approved = approved
         self._thread = thread
         self._granted: set[str] = set()
         self._one_at_a_time = asyncio.Lock()
@@ -72,13 +115,20 @@ class Gate:
         return tuple(self.policy.settled(access) if access.kind == "command" else access for access in touches)
 
     def forbid(
-        self, touches: Sequence[Access], spelled: Mapping[str, str] = MappingProxyType({}), *, tool: str = ""
+        self,
+        touches: Sequence[Access],
+        spelled: Mapping[str, str] = MappingProxyType({}),
+        *,
+        tool: str = "",
+        previews: bool = False,
     ) -> None:
         """Raise for what no answer can allow: secret and protected files, and the engine's own.
 
         `spelled` gives the paths as they were written: a guarded name counts also where it is only a link. Where `tool`
-        is our own that reads a file, a person may be asked about some secret ones: `admit` does.
+        is our own that reads a file, a person may be asked about some secret ones, and where what would be written can
+        be shown (`previews`), about some protected ones: `admit` does.
         """
+        asks = previews and not self.policy.is_planning
         for access in touches:
             if access.kind != "path":
                 continue
@@ -90,7 +140,7 @@ class Gate:
                 )
             for path in {access.key, spelled.get(access.key, access.key)}:
                 if access.mode != "read":
-                    self._guard.check_write(path)
+                    self._guard.check_write(path, asks=asks)
                 elif tool != "read" or not self._guard.is_askable(path):
                     self._guard.check_read(path)
             if access.mode == "read":
@@ -109,8 +159,12 @@ class Gate:
         if case.context == "subagent" and case.tool in {"enter_plan", "exit_plan"}:
             raise Denied("A subagent can neither enter nor leave plan mode. Do your own task.", code="not-in-mode")
 
-    async def admit(self, case: Case, blocked: Blocked) -> bool:
-        """Return when the call may run, and whether a person has said so; raise `Denied` when it may not."""
+    async def admit(self, case: Case, blocked: Blocked, preview: Previewing | None = None) -> Admitted:
+        """Return when the call may run; raise `Denied` when it may not.
+
+        Before anybody is asked, `preview` finds out what there is to show. What it fails with is raised: nobody is
+        asked about what cannot be done.
+        """
         self.check_mode(case)
         decision = await self._let(case)
         if outside := self._outside(case):
@@ -123,38 +177,119 @@ class Gate:
             decision = await self._let(case)
         said_yes = await self._uncover(case, blocked)
         if decision.verdict == "allow":
-            return said_yes
+            return Admitted(by_person=said_yes)
         from ferrule.permissions import always  # for whoever is asked
 
         keys = always.granted(case, self.policy.decide)
         if self._granted.issuperset(keys) and not decision.fixed:
-            return True
+            return Admitted(by_person=True)
         from ferrule.permissions.summary import summary, told  # for whoever is asked
 
+        obeyed = self._obeyed(case)
+        if obeyed:
+            self._check_person(obeyed, can_show=preview is not None)
+        # Who lets calls pass has not thereby let them out of the sandbox.
+        leaves = bool(case.input.get("outside")) and self.policy.is_sandboxed()
         roots = [root.path for root in self._jail.roots]
         question = Question(
-            # Who lets calls pass has not thereby let them out of the sandbox.
-            kind="outside" if case.input.get("outside") and self.policy.is_sandboxed() else "call",
+            kind="protected" if obeyed else "outside" if leaves else "call",
             call_id=case.call_id,
             name=case.name,
             tool=case.tool,
             summary=summary(case, self._jail),
             touches=case.touches,
             input=told(case),
+            given=case.given,
             why=visible(decision.why),
             effects=self._effects(case),
             proposals=()
             if decision.fixed
             else always.proposals(case, self.policy.decide, roots, self.policy.allows_with),
         )
-        answer = await self._ask(question, blocked, *keys)
+        answer, admitted = await self._shown(case, question, blocked, keys, preview)
         if not answer.allow:
             left = "let it out of the sandbox" if question.kind == "outside" else "allow this"
             said = f"{answer.message} " if answer.message else f"The user did not {left}: {stated(question.summary)}"
             said += decision.why * (case.hooked[0] == "ask")
             raise Denied(said.rstrip(), code="not-allowed")
         self.hold(case)
-        return True
+        return admitted
+
+    async def _shown(
+        self, case: Case, question: Question, blocked: Blocked, keys: Sequence[str], preview: Previewing | None
+    ) -> tuple[Answer, Admitted]:
+        """Ask with what the call would change in sight. Raises what it would fail with, and then nobody is asked."""
+        if preview is None:
+            return await self._ask(question, blocked, *keys), Admitted(by_person=True)
+        await preview.earlier()
+        async with self._one_at_a_time:  # from here on, so that questions come in the order of the calls
+            found, rows = await self._previewed(case, preview, whole=KINDS[question.kind].is_whole)
+            kept = None
+            if question.kind == "protected" and found is not None and self._approved is not None:
+                kept = self._approved().before(found)
+            blocked(question.summary)
+            answer = await self._answered(msgspec.structs.replace(question, changes=rows), *keys)
+        return answer, Admitted(by_person=True, agreed=found, written=kept)
+
+    def _obeyed(self, case: Case) -> list[str]:
+        """The protected files that the call would write, which only a person may allow."""
+        written = [access.key for access in case.touches if access.kind == "path" and access.mode != "read"]
+        return [key for key in written if any(map(self._guard.protected, {key, case.spelled.get(key, key)}))]
+
+    def _check_person(self, obeyed: Sequence[str], *, can_show: bool) -> None:
+        """Raise what is said of protected files, where there is nobody who could be shown what becomes of them."""
+        is_silent = self.policy.standing.asks == "deny"
+        if can_show and not is_silent and getattr(self._who(), "is_person", False) is True:
+            return
+        self._refuse(
+            obeyed,
+            "Only a person may allow it, asked at a terminal, in `ferrule chat` or behind an MCP client that takes "
+            "questions; --yes, modes and programs do not count.",
+        )
+
+    def _refuse(self, obeyed: Sequence[str], why: str) -> None:
+        try:
+            self._guard.check_write(obeyed[0])
+            message = f"Refusing to write {obeyed[0]}: programs run or obey this file by themselves."
+        except ToolFailure as error:
+            message = error.message
+        raise ToolFailure(f"{message} {why}", code="writing-protected-file", path=obeyed[0])
+
+    async def _previewed(
+        self, case: Case, preview: Previewing | None, *, whole: bool
+    ) -> tuple[Preview | None, tuple[str, ...]]:
+        """What the call would change, and the rows that show it. Raises what it would fail with."""
+        if preview is None or isinstance(self._who(), Nobody | Everybody):
+            return None, ()
+        from ferrule.permissions import changes  # for whoever is asked
+
+        try:
+            found = await preview.find()
+        except ToolFailure as error:
+            if self._may_read(case):
+                raise
+            # Only whoever is asked may know what is in the file.
+            return None, tuple(f"(it would fail: {visible(row)})" for row in error.message.splitlines()[:1])
+        if not whole:
+            return found, await asyncio.to_thread(changes.rows, found, self._jail.shown)
+        try:
+            return found, await asyncio.to_thread(changes.whole, found, self._jail.shown)
+        except changes.Unshown as error:
+            self._refuse(self._obeyed(case), f"It was not asked about, because {error}.")
+            raise
+
+    def _may_read(self, case: Case) -> bool:
+        """May the model know what is in the files that the call changes?"""
+        keys = [access.key for access in case.touches if access.kind == "path"]
+        reads = (
+            case._replace(tool="read", name="read", touches=(Access.read(key),), input={"path": key}, hooked=("", ""))
+            for key in keys
+        )
+        return all(self.policy.decide(read).verdict == "allow" for read in reads)
+
+    def _who(self) -> Asker:
+        """Who answers in the end."""
+        return answering(self._asker)
 
     def secrets(self, case: Case) -> list[str]:
         """The secret files that a call would read, and that a person has not let it read."""
@@ -209,6 +344,7 @@ class Gate:
             summary=visible(sentence),
             touches=case.touches,
             input=case.input,
+            given=case.given,
         )
         return (await self._ask(question, blocked, f"outside\0{likeness(case)}")).allow
 
@@ -219,7 +355,15 @@ class Gate:
             from ferrule.permissions.always import apart  # for whoever has such rules
 
             decision = strictest([await self._delegated(one) for one in apart(case)])
-        return hooked(decision, case) if case.hooked[0] else decision
+        decision = hooked(decision, case) if case.hooked[0] else decision
+        if decision.verdict == "deny" or not (obeyed := self._obeyed(case)):
+            return decision
+        from ferrule.permissions.obeyed import obeyed_by  # for whoever writes such a file
+
+        whose = " and ".join(f"{self._jail.shown(key)} is protected: {obeyed_by(key)}." for key in obeyed)
+        ours = self._approved is not None and any(map(self._approved().obeys, obeyed))
+        more = " A yes lets Ferrule obey it as well." * ours
+        return Decision("ask", f"{whose}{more} Only a person's yes counts, and for this write alone.", fixed=True)
 
     async def _delegated(self, case: Case) -> Decision:
         decision = self.policy.decide(case)
@@ -254,6 +398,8 @@ class Gate:
 
     async def put(self, question: Question) -> Answer:
         """Ask about something that is no call; what goes wrong with the question is a no."""
+        if not is_for(self._who(), question):
+            return NO
         async with self._one_at_a_time:
             try:
                 return await self._asker.ask(question)
@@ -264,21 +410,27 @@ class Gate:
         """`keys` are what a yes would be a yes to."""
         blocked(question.summary)
         async with self._one_at_a_time:
-            if self._granted.issuperset(keys) and question.kind != "outside":
-                return YES
-            try:
-                answer = await self._asker.ask(question)
-            except Exception as error:
-                why = f"{type(error).__name__}: {error}"
-                message = f"The question could not be answered ({why}): {stated(question.summary)}".rstrip()
-                raise Denied(message, code="ask-failed") from error
-            if answer.allow is not True:
-                return Answer(allow=False, message=answer.message)
-            if answer.always and question.proposals and self._save is not None:
-                self._save(question.proposals)
-            if question.kind in {"folder", "secret"} or (answer.always and question.kind == "call"):
-                self._granted.update(keys)
-            return answer
+            return await self._answered(question, *keys)
+
+    async def _answered(self, question: Question, *keys: str) -> Answer:
+        """The answer, with what it means for later questions."""
+        if not is_for(self._who(), question):
+            return NO
+        if self._granted.issuperset(keys) and question.kind in _REMEMBERED:
+            return YES
+        try:
+            answer = await self._asker.ask(question)
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            message = f"The question could not be answered ({why}): {stated(question.summary)}".rstrip()
+            raise Denied(message, code="ask-failed") from error
+        if answer.allow is not True:
+            return Answer(allow=False, message=answer.message)
+        if answer.always and question.proposals and self._save is not None:
+            self._save(question.proposals)
+        if question.kind in {"folder", "secret"} or (answer.always and question.kind == "call"):
+            self._granted.update(keys)
+        return answer
 
     def _outside(self, case: Case) -> list[tuple[str, str]]:
         """Folders that a yes would have to open, each with the path that needs it."""
@@ -294,12 +446,17 @@ class Gate:
     async def _widen(self, case: Case, folder: str, path: str, blocked: Blocked) -> None:
         if self._jail.holds(path):
             return
+        does = "read" if all(access.mode == "read" for access in case.touches if access.key == path) else "write"
+        wants = f"{does} {path}, outside the workspace; that opens all of {folder}"
+        if path == folder:
+            wants = f"go outside the workspace, into {folder}"
         question = Question(
             kind="folder",
             call_id=case.call_id,
             name=case.name,
-            summary=visible(f"{case.name} wants to go outside the workspace, into {folder}"),
+            summary=visible(f"{case.name} wants to {wants}"),
             touches=case.touches,
+            given=case.given,
             folder=folder,
         )
         is_all_there_is = os.path.dirname(folder) == folder
@@ -327,6 +484,9 @@ class _Behalf:
         self._gate = gate
         self._name = name
 
+    @property
+    def behind(self) -> Asker:
+        return self._gate._asker  # noqa: SLF001 - a gate's own
+
     async def ask(self, question: Question) -> Answer:
-        asker = self._gate._asker  # noqa: SLF001 - a gate's own
-        return await asker.ask(msgspec.structs.replace(question, who=self._name))
+        return await self.behind.ask(msgspec.structs.replace(question, who=self._name))

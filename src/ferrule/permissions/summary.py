@@ -31,8 +31,13 @@ def told(case: Case) -> Mapping[str, Any]:
 
 def _in_one_line(case: Case, jail: Jail) -> str:
     stays = " and leave it running when the session ends" * bool(case.input.get("detach"))
+    stays = stays or " in the background" * bool(case.input.get("background"))
     where = " outside the sandbox" * bool(case.input.get("outside"))
-    commands = [f"run `{a.key}` in {a.folder}{where}{stays}" for a in case.touches if a.kind == "command"]
+    commands = [
+        f"run `{a.key}`" + f" in {jail.shown(a.folder)}" * (a.folder != jail.folder) + where + stays
+        for a in case.touches
+        if a.kind == "command"
+    ]
     if commands:
         return ", ".join(commands)
     servers = [a.key for a in case.touches if a.kind == "server" and a.key != "*"]

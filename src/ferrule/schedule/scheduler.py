@@ -73,6 +73,19 @@ class Scheduler:
             raise Cancelled("The call was given up before its turn.")
         return True
 
+    async def earlier(self, ticket: Ticket) -> None:
+        """Wait until every earlier call that it conflicts with is finished. It is not its turn by that: it has no slot.
+
+        Whoever asks a person about a call looks at its files then, as they will be when it runs.
+        """
+        if not ticket.waits_for or ticket.released:
+            return
+        ticket.heed = asyncio.get_running_loop().create_future()
+        try:
+            await ticket.heed
+        finally:
+            ticket.heed = None
+
     def release(self, ticket: Ticket) -> None:
         """The call is over, or will never run. Once is enough, more does no harm; it never raises.
 
@@ -83,8 +96,9 @@ class Scheduler:
             return
         ticket.released = True
         self._queue.pop(ticket, None)
-        if ticket.waiter is not None:
-            _wake(ticket.waiter)
+        for waiter in (ticket.waiter, ticket.heed):
+            if waiter is not None:
+                _wake(waiter)
         if ticket.running:
             ticket.running = False
             self._free += not ticket.slotless
@@ -93,14 +107,20 @@ class Scheduler:
             if len(free) > 1:
                 free.sort(key=_number)
             for follower in free:
-                if follower.waiter is None:
-                    continue
-                if follower.slotless:
-                    follower.running = True
-                    _wake(follower.waiter)
-                else:
-                    self._queue[follower] = None
+                self._advance(follower)
         self._serve()
+
+    def _advance(self, ticket: Ticket) -> None:
+        """Nobody is before it any more."""
+        if ticket.heed is not None:
+            _wake(ticket.heed)
+        if ticket.waiter is None:
+            return
+        if ticket.slotless:
+            ticket.running = True
+            _wake(ticket.waiter)
+        else:
+            self._queue[ticket] = None
 
     def _step_back(self, ticket: Ticket) -> None:
         """Undo a wait that ended without its turn: the slot may have been given just before."""

@@ -32,6 +32,8 @@ class Ticket(msgspec.Struct, eq=False):
     """Has it had its turn? Then it holds one of the scheduler's slots, unless it takes none."""
     waiter: asyncio.Future[None] | None = None
     """Set while somebody awaits the ticket's turn."""
+    heed: asyncio.Future[None] | None = None
+    """Set while somebody waits for those before it, and not yet for its turn."""
     followers: list["Ticket"] = msgspec.field(default_factory=list)
     places: list["Place"] = msgspec.field(default_factory=list)
     """Where it must be taken out when it is finished."""

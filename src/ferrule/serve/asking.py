@@ -7,7 +7,6 @@ its user said.
 
 import asyncio
 import hashlib
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,8 @@ import msgspec
 
 from ferrule.output.clean import clean, clean_value
 from ferrule.permissions.asker import NO, Answer, Question, stated, visible
+from ferrule.permissions.kinds import KINDS
+from ferrule.permissions.showing import rows
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -31,8 +32,6 @@ _ASK_SECONDS = 600.0
 """A client that never answers must not keep the questions of others waiting for ever."""
 _FORMS = ("values", "choose")
 """Questions that bring a form of their own."""
-_RERUN = ("call", "folder", "choose", "plan", "secret")
-"""Questions that come before anything of the call has run, so that it can be made again with the answer."""
 
 
 class _Rounds(msgspec.Struct, frozen=True):
@@ -59,11 +58,11 @@ class Asked:
     async def ask(self, question: Question) -> Answer:
         if not self._can_be_asked():
             return _cannot(question, "this MCP client cannot be asked")
-        if question.kind == "server" and sum(map(len, question.effects)) > _WHOLE_CHARS:
+        if KINDS[question.kind].is_whole and sum(map(len, (*question.effects, *question.changes))) > _WHOLE_CHARS:
             return _cannot(question, "there is more to look at than a form can show")
         if not self._modern:
             return _answer(question, *await self._elicited(question))
-        if question.kind not in _RERUN or not question.call_id:
+        if not KINDS[question.kind].comes_first or not question.call_id:
             return _cannot(question, "clients of this version of MCP cannot be asked while a call runs")
         key = _key(question)
         if key in self._answers:
@@ -109,6 +108,8 @@ class Asked:
 class Clients:
     """The `Asker` of a serving engine: finds the request that a question belongs to by the id of its call."""
 
+    is_person = True
+
     def __init__(self) -> None:
         self._asked: dict[str, Asked] = {}
 
@@ -137,6 +138,12 @@ def _cannot(question: Question, why: str) -> Answer:
         return NO
     if question.kind in {"choose", "plan"}:
         return Answer(allow=False, message=f"Nobody can be asked, because {why}.")
+    if KINDS[question.kind].only_persons:
+        return Answer(
+            allow=False,
+            message=f"Nobody can be asked, because {why}, so this was not allowed: {stated(question.summary)}"
+            f"{question.why} Ask the user to do it by hand.",
+        )
     return Answer(
         allow=False,
         message=f"Nobody can be asked, because {why}, so this was not allowed: {stated(question.summary)}To let it "
@@ -184,20 +191,29 @@ def _form(question: Question) -> dict[str, Any]:
 
 def _message(question: Question) -> str:
     lines = [_bounded(visible(row)) for row in question.summary.split("\n")]
-    shown = {name: value for name, value in question.input.items() if value not in (None, "", [], {})}
-    if shown and question.kind == "call" and not any(access.kind == "command" for access in question.touches):
-        lines.append(_bounded(visible(json.dumps(shown, ensure_ascii=False, default=str))))
-    if question.kind == "plan":
-        lines += [visible(line) for line in question.input["plan"].splitlines()]
-    shown_effects = len(question.effects) if question.kind in {"server", "plan"} else _MOST_EFFECTS
-    lines += [visible(effect) for effect in question.effects[:shown_effects]]
-    if len(question.effects) > shown_effects:
-        lines.append(f"… and {len(question.effects) - shown_effects} more")
+    is_whole = KINDS[question.kind].is_whole
+    shown = rows(question)
+    lines += shown if is_whole else _first(shown)
+    if question.kind != "server":  # its effects are the rows
+        shown_effects = len(question.effects) if is_whole else _MOST_EFFECTS
+        lines += [visible(effect) for effect in question.effects[:shown_effects]]
+        if len(question.effects) > shown_effects:
+            lines.append(f"… and {len(question.effects) - shown_effects} more")
     if question.why:
         lines.append(visible(question.why))
     if question.kind == "call":
         lines.append(f"“{ALWAYS}” {_covers(question)}.")
     return "\n".join(lines)
+
+
+def _first(shown: list[str]) -> list[str]:
+    """As many rows as a form has room for, each bounded, and how many are left out."""
+    left = _MOST_CHARS
+    for at, row in enumerate(shown):
+        left -= len(row) + 1
+        if left < 0 and at:
+            return [*shown[:at], f"… {len(shown) - at:,} more lines"]
+    return list(map(_bounded, shown))
 
 
 def _covers(question: Question) -> str:
@@ -219,7 +235,14 @@ def _bounded(text: str) -> str:
 
 def _key(question: Question) -> str:
     """A question is the same one only when all of it is the same, also what was too long to be shown."""
-    whole = [question.summary, question.input, question.effects, question.touches, question.choices]
+    whole = [
+        question.summary,
+        question.input,
+        question.effects,
+        question.touches,
+        question.choices,
+        question.changes,
+    ]
     shown = msgspec.json.encode([question.kind, question.name, _message(question), repr(whole)])
     return f"permission-{hashlib.sha256(shown).hexdigest()[:32]}"
 

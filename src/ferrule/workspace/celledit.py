@@ -194,7 +194,7 @@ def _insert(book: Outline, behind: CellPlace | None, source: str, cell_type: Kin
     if len(book.cells) >= MOST_CELLS:
         raise BadNotebook(f"The notebook has {len(book.cells):,} cells; {MOST_CELLS:,} is the most.")
     raw, number = book.text.raw, 0 if behind is None else behind.number + 1
-    own_id = _fresh_id(book) if book.minor >= FIRST_WITH_IDS else None
+    own_id = _fresh_id(book, source) if book.minor >= FIRST_WITH_IDS else None
     changed = Changed(b"", own_id or named(number), source, "")
     if not book.cells:
         top = _style(raw, book.text.root, book.members)
@@ -220,12 +220,14 @@ def _new_cell(own_id: str | None, source: str, cell_type: Kind, *, as_list: bool
     return dict(sorted(cell.items()))
 
 
-def _fresh_id(book: Outline) -> str:
-    import secrets  # only new cells pay for it
+def _fresh_id(book: Outline, source: str) -> str:
+    """One that no cell has. The same cell in the same notebook gets the same: what a person was shown is written."""
+    import hashlib  # only new cells pay for it
 
     taken = {cell.id for cell in book.cells}
-    while (fresh := secrets.token_hex(4)) in taken:
-        pass
+    seed = hashlib.blake2b(book.text.raw + b"\0" + source.encode(errors="surrogatepass"), digest_size=16)
+    while (fresh := seed.hexdigest()[:8]) in taken:
+        seed.update(b"\0")
     return fresh
 
 

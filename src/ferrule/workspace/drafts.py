@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ferrule.core.errors import ToolFailure
+from ferrule.core.preview import Preview
 from ferrule.support.beneath import FRESH, describe, write_all
 from ferrule.support.locks import Locks, try_lock
 from ferrule.workspace.journal import Entry, Journal
@@ -60,7 +61,23 @@ class DraftWriter(Writer):
         call_id: str = "",
         of: Entry | None = None,
         moved: Mapping[str, str] = MappingProxyType({}),
+        agreed: Preview | None = None,
     ) -> Written:
+        kept = self._kept(paths, plan)
+        return super().apply(paths, kept, kind=kind, call_id=call_id, of=of, moved=moved, agreed=agreed)
+
+    def preview(
+        self,
+        paths: Sequence[str],
+        plan: Plan,
+        *,
+        of: Entry | None = None,
+        moved: Mapping[str, str] = MappingProxyType({}),
+    ) -> Preview:
+        return super().preview(paths, self._kept(paths, plan), of=of, moved=moved)
+
+    def _kept(self, paths: Sequence[str], plan: Plan) -> Plan:
+        """The plan, where it is for the draft alone and leaves it there."""
         others = [path for path in paths if path != self._path]
         if others:
             raise ToolFailure(
@@ -76,7 +93,7 @@ class DraftWriter(Writer):
                 raise ToolFailure(f"{self._path} cannot be deleted here.", code="only-one-file", path=self._path)
             return after
 
-        return super().apply(paths, kept, kind=kind, call_id=call_id, of=of, moved=moved)
+        return kept
 
 
 class _Draft(NamedTuple):

@@ -50,6 +50,9 @@ PROTECTED = (
     "{sitecustomize,usercustomize}.py",
 )
 
+UNASKED = (".git", ".git/**", "git~1/**", ".ferrule", ".ferrule/**")
+"""Those of them that nobody is asked about: git's own, and what decides about this program's calls."""
+
 
 class Guard:
     """Decides whether a real path is secret or protected. `allow` lists globs that the user has opened."""
@@ -198,6 +201,14 @@ class Guard:
         is_obeyed = path.casefold() in self._run or is_listed
         return is_obeyed and not self._open(path)
 
+    def may_be_asked(self, path: str) -> bool:
+        """May a person be asked whether this protected file is written? Never for what rules and settings keep."""
+        if self.secret(path) or (self.denied is not None and self.denied(path, "write")):
+            return False
+        if any(within(path.casefold(), folder.casefold()) for folder in self.kept) or path.casefold() in self._run:
+            return False
+        return not self._listed(path, UNASKED) and not _steers_git(path)
+
     def _open(self, path: str) -> bool:
         return bool(self._allow) and self._listed(path, self._allow)
 
@@ -247,8 +258,8 @@ class Guard:
     def _help(self, path: str) -> str:
         return f"{self.reason(path)} The user can open it in files.guarded_allow of the settings."
 
-    def check_write(self, path: str) -> None:
-        """Raise for a secret or a protected file."""
+    def check_write(self, path: str, *, asks: bool = False) -> None:
+        """Raise for a secret or a protected file; `asks`: not for one that a person will be asked about."""
         if self.denied is not None and self.denied(path, "read"):
             raise ToolFailure(
                 "File is covered by a Read deny rule in your permission settings and cannot be edited.",
@@ -268,7 +279,7 @@ class Guard:
                 path=path,
                 note=self._help(path),
             )
-        if self.protected(path):
+        if self.protected(path) and not (asks and self.may_be_asked(path)):
             raise ToolFailure(
                 f"Refusing to write {os.path.basename(path)}: programs run or obey this file by themselves. "
                 "Ask the user to change it by hand, or to list it in files.guarded_allow of the user's settings.",

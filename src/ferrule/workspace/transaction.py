@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ferrule.core.errors import ToolFailure
+from ferrule.core.preview import Preview, Previewed
 from ferrule.support.beneath import Folder, describe, marks, put_marks, read_all, remove_empty, write_all
 from ferrule.support.locks import Locks, LockTimeoutError
 from ferrule.workspace.journal import Entry, FileChange, Journal
@@ -77,30 +78,60 @@ class Writer:
         call_id: str = "",
         of: Entry | None = None,
         moved: Mapping[str, str] = MappingProxyType({}),
+        agreed: Preview | None = None,
     ) -> Written:
         """Lock the real paths, hand their bytes to `plan`, and make what it returns so: all of it or nothing.
 
         `of` is the entry that an undo or redo is about; what the bytes do not say is taken from it. `moved` names for
-        new paths the one, also among `paths`, whose file moves there: it takes its mode and owner along.
+        new paths the one, also among `paths`, whose file moves there: it takes its mode and owner along. Where a person
+        has `agreed` to a change, it is that change or none.
         """
         places = [self._jail.place(path) for path in paths]
+        with self._told(paths), self._locks.hold(paths):
+            self._journal.sweep(before=paths)
+            before = {place.path: read_file(place) for place in places}
+            after = plan(before)
+            _check_agreed(agreed, before, after)
+            targets = self._targets(places, before, after, of, moved)
+            if not targets:
+                # An undo that was done by hand is noted, or the next one would be the same again.
+                return Written(before, after, self._journal.note(kind, of=of.id) if of else "", ())
+            entry_id, notes = self._write(targets, kind=kind, call_id=call_id, of=of.id if of else None)
+            return Written(before, after, entry_id, notes)
+
+    def preview(
+        self,
+        paths: Sequence[str],
+        plan: Plan,
+        *,
+        of: Entry | None = None,
+        moved: Mapping[str, str] = MappingProxyType({}),
+    ) -> Preview:
+        """What `apply` would make of the files as they are now. It fails where that would, and touches nothing."""
+        places = [self._jail.place(path) for path in paths]
+        with self._told(paths):
+            before = {place.path: read_file(place) for place in places}
+            after = plan(before)
+            self._targets(places, before, after, of, moved)
+        return tuple(Previewed(path, before[path], after[path], moved.get(path, "")) for path in before)
+
+    def _targets(
+        self, places: Sequence[Place], before: Contents, after: Contents, of: Entry | None, moved: Mapping[str, str]
+    ) -> list[_Target]:
+        """The files that change, looked at; nothing is touched yet."""
+        known = {file.path: file for file in of.files} if of else {}
+        origin = {new: self._jail.place(old) for new, old in moved.items()}
+        return [
+            _look(at, before[at.path], after[at.path], known.get(at.path), origin.get(at.path, at))
+            for at in places
+            if after[at.path] != before[at.path]
+        ]
+
+    @contextlib.contextmanager
+    def _told(self, paths: Sequence[str]) -> Iterator[None]:
+        """What goes wrong, in words for the model."""
         try:
-            with self._locks.hold(paths):
-                self._journal.sweep(before=paths)
-                before = {place.path: read_file(place) for place in places}
-                after = plan(before)
-                changed = [place for place in places if after[place.path] != before[place.path]]
-                if not changed:
-                    # An undo that was done by hand is noted, or the next one would be the same again.
-                    return Written(before, after, self._journal.note(kind, of=of.id) if of else "", ())
-                known = {file.path: file for file in of.files} if of else {}
-                origin = {new: self._jail.place(old) for new, old in moved.items()}
-                targets = [
-                    _look(at, before[at.path], after[at.path], known.get(at.path), origin.get(at.path, at))
-                    for at in changed
-                ]
-                entry_id, notes = self._write(targets, kind=kind, call_id=call_id, of=of.id if of else None)
-                return Written(before, after, entry_id, notes)
+            yield
         except LockTimeoutError as error:
             raise ToolFailure(f"The file is being written by another process ({error}). Try again.") from error
         except OSError as error:
@@ -259,6 +290,24 @@ def _check_unchanged(target: _Target, folder: Folder) -> None:
             f"{target.place.path} changed while it was being edited; nothing was written. Read it again.",
             code="changed-meanwhile",
             path=target.place.path,
+        )
+
+
+def _check_agreed(agreed: Preview | None, before: Contents, after: Contents) -> None:
+    """Whoever said yes said it to what they were shown; another change of the same call is another question."""
+    for one in agreed or ():
+        if (before.get(one.path), after.get(one.path)) != (one.before, one.after):
+            raise ToolFailure(
+                f"{one.path} has changed since the user was asked; nothing was written. Make the call again.",
+                code="changed-meanwhile",
+                path=one.path,
+            )
+    if agreed is not None and (extra := set(after) - {one.path for one in agreed}):
+        raise ToolFailure(
+            "The call would write other files now than the user was asked about; nothing was written. "
+            "Make the call again.",
+            code="changed-meanwhile",
+            path=min(extra),
         )
 
 

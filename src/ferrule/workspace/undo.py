@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from ferrule.core.errors import ToolFailure
+from ferrule.core.preview import Preview
 from ferrule.support.beneath import describe
 from ferrule.workspace.journal import Entry, FileChange, Journal
 from ferrule.workspace.ledger import fingerprint
 from ferrule.workspace.sealed import DamagedError
-from ferrule.workspace.transaction import Contents, Writer
+from ferrule.workspace.transaction import Contents, Plan, Writer
 
 _DIFF_LINES = 100
 
@@ -30,19 +31,32 @@ class Undo:
         self._journal = journal
         self._writer = writer
 
-    def back(self, path: str | None = None, allowed: Callable[[Entry], bool] | None = None) -> Undone:
-        """Undo the last write that is not undone yet, of one file or of all, if it is one that is allowed."""
-        return self._last(path, allowed, forward=False)
+    def back(
+        self,
+        path: str | None = None,
+        allowed: Callable[[Entry], bool] | None = None,
+        agreed: Preview | None = None,
+    ) -> Undone:
+        """Undo the last write that is not undone yet, of one file or of all, if it is one that is allowed.
+
+        Where a person has `agreed` to what it would do, it does that or nothing.
+        """
+        return self._step(self._last(path, allowed, forward=False), forward=False, agreed=agreed)
+
+    def preview(self, path: str | None, allowed: Callable[[Entry], bool]) -> Preview:
+        """What `back` would do now. It fails where that would."""
+        entry = self._last(path, allowed, forward=False)
+        return self._writer.preview(_paths(entry), self._plan(entry, forward=False), of=entry)
 
     def again(self, path: str | None = None) -> Undone:
         """Redo the last write that was undone, of one file or of all."""
-        return self._last(path, forward=True)
+        return self._step(self._last(path, forward=True), forward=True)
 
     def is_own(self, entry: Entry) -> bool:
         """Did this session write it?"""
         return self._journal.wrote(entry)
 
-    def _last(self, path: str | None, allowed: Callable[[Entry], bool] | None = None, *, forward: bool) -> Undone:
+    def _last(self, path: str | None, allowed: Callable[[Entry], bool] | None = None, *, forward: bool) -> Entry:
         undoable, redoable = self.history(path)
         entries = redoable if forward else undoable
         if not entries:
@@ -56,7 +70,7 @@ class Undo:
                 code="changed-meanwhile",
                 path=path,
             )
-        return self._step(entries[-1], kind="redo" if forward else "undo", forward=forward)
+        return entries[-1]
 
     def history(self, path: str | None = None) -> tuple[list[Entry], list[Entry]]:
         """The writes that can be undone and those that can be redone, the next one last."""
@@ -80,7 +94,8 @@ class Undo:
                 redoable = {old.id: old for old in redoable.values() if not _share_a_file(old, entry)}
         return _about(path, undoable.values()), _about(path, redoable.values())
 
-    def _step(self, entry: Entry, *, kind: str, forward: bool) -> Undone:
+    def _plan(self, entry: Entry, *, forward: bool) -> Plan:
+        kind = "redo" if forward else "undo"
         try:
             payload = self._journal.payload(entry)
         except DamagedError as error:
@@ -93,8 +108,16 @@ class Undo:
                 for file in entry.files
             }
 
-        written = self._writer.apply([file.path for file in entry.files], plan, kind=kind, of=entry)
+        return plan
+
+    def _step(self, entry: Entry, *, forward: bool, agreed: Preview | None = None) -> Undone:
+        kind, plan = "redo" if forward else "undo", self._plan(entry, forward=forward)
+        written = self._writer.apply(_paths(entry), plan, kind=kind, of=entry, agreed=agreed)
         return Undone(written.before, written.after, entry)
+
+
+def _paths(entry: Entry) -> list[str]:
+    return [file.path for file in entry.files]
 
 
 def _about(path: str | None, entries: Iterable[Entry]) -> list[Entry]:

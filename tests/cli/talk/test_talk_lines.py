@@ -270,6 +270,13 @@ def test_what_a_question_has_shown_is_not_shown_again():
     assert stage.printed == ["  ✓ Edit a  +1 -1"]
 
 
+def test_a_call_that_was_refused_at_once_names_its_file():
+    refused = Failure("Refusing to read env file.", "reading-secret-file", "/w/sub/.env")
+    stage = Stage().play(began(), done("a", "Read", status="error", error=refused))
+
+    assert stage.printed == ["  ✗ Read sub/.env  Refusing to read env file."]
+
+
 def test_thinking_can_be_shown_whole():
     stage = Stage()
     stage.lines.whole_thinking = True

@@ -234,4 +234,4 @@ async def test_a_folder_that_became_a_link_meanwhile_is_not_gone_to(root: Path, 
 def test_a_question_about_other_tools_is_one_line_whatever_the_command_says(root: Path) -> None:
     case = Case("1", "Bash", "shell", (Access.command("echo 'a\nAllow? y'", str(root)),))
 
-    assert summary(case, Jail(str(root))) == f"run `echo 'a\\nAllow? y'` in {root}"
+    assert summary(case, Jail(str(root))) == "run `echo 'a\\nAllow? y'`"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ferrule.cli.driven.peer import Peer, PeerError
 from ferrule.core.errors import FerruleError
 from ferrule.permissions.asker import NO, Answer, Question
+from ferrule.permissions.kinds import KINDS
 from ferrule.wire.content import json_text
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class ByPeer:
         self.change_mode: Callable[[str], object] = lambda _: None
 
     async def ask(self, question: Question) -> Answer:
-        if question.kind in {"server", "values", "secret"}:
+        if question.kind in {"server", "values"} or KINDS[question.kind].only_persons:
             return NO
         given = self._given(question)
         suggested = _suggested(question)
@@ -39,6 +40,7 @@ class ByPeer:
                 description=question.summary,
                 decision_reason=question.why,
                 permission_suggestions=suggested,
+                **({"preview": "\n".join(question.changes)} if question.changes else {}),
                 **({"blocked_path": question.folder} if question.folder else {}),
                 **({"agent_id": question.who} if question.who else {}),
             )
@@ -57,11 +59,13 @@ class ByPeer:
         return Answer(allow=True, always=self._always(said.get("updatedPermissions"), suggested))
 
     def _given(self, question: Question) -> dict[str, Any]:
-        """The arguments in the words of the model, in the form in which they were decided on."""
+        """The arguments as the model gave them, which is what the other program knows the call by."""
         if question.kind == "choose":
             return {"questions": [_asked(choice) for choice in question.choices]}
-        if question.kind == "plan" or self.session is None:
+        if question.kind == "plan":
             return dict(question.input)
+        if question.given is not None or self.session is None:
+            return dict(question.input if question.given is None else question.given)
         try:
             face = self.session.engine.registry.resolve(question.name).face
             return face.advertised(question.input)

@@ -8,21 +8,15 @@ from ferrule.cli.filling import fill
 from ferrule.cli.talk.choosing import choose
 from ferrule.cli.talk.line import BLANK, Line, line, visible_rows, whole_rows, wide, wrapped
 from ferrule.cli.talk.whole import is_whole
-from ferrule.cli.terminal import bounded, preview, touches
+from ferrule.cli.terminal import bounded, offered, touches
 from ferrule.permissions.asker import NO, YES, Answer, Question, visible
+from ferrule.permissions.kinds import KINDS
+from ferrule.permissions.showing import rows
 
 _MOST_ROWS = 20
 _INDENT = "    "
 _KEY_COLUMNS = 16
 """What is around the words of a key in a row of its own."""
-_OFFERS = {
-    "call": "Allow it?",
-    "folder": "Open this folder for the session?",
-    "outside": "Run it outside the sandbox?",
-    "server": "Approve it, from now on?",
-    "plan": "Go ahead with this plan?",
-    "secret": "Let this file be read?",
-}
 _SAID = {"y": "yes", "a": "always", "n": "no", "e": "yes, and edits in the workspace need no question"}
 
 
@@ -43,6 +37,8 @@ class Place(Protocol):
 
 class InPerson:
     """Asks whoever sits there, one question after the other."""
+
+    is_person = True
 
     def __init__(self, front: Place, *, markdown: Callable[[str], str]) -> None:
         self._front = front
@@ -84,11 +80,11 @@ class InPerson:
         if question.kind == "plan":
             self._show_plan(str(question.input.get("plan", "")))
         else:
-            rows, more = self._first(_rows(question))
-            self.say(*rows)
+            shown, more = self._first(question)
+            self.say(*shown)
             if more:
                 self.say(line(("dim", f"    … {more:,} more line{'s' * (more > 1)}, s shows all")))
-            elif rows:
+            elif shown:
                 self.on_shown(question.call_id)
         # A plan's yes allows all of these at once, so that none may be left out.
         for row in map(visible, question.effects) if question.kind == "plan" else touches(question):
@@ -106,22 +102,22 @@ class InPerson:
             self.tell(plan)
             self.say(BLANK)
 
-    def _first(self, rows: list[str]) -> tuple[list[Line], int]:
-        """As many as there is room for, and how many are left.
+    def _first(self, question: Question) -> tuple[list[Line], int]:
+        """As many rows as there is room for, and how many are left.
 
         They are shown to their ends: what is cut off at the edge of the screen would be allowed unseen.
         """
         shown: list[Line] = []
-        for at, row in enumerate(rows):
+        every, is_whole = rows(question), KINDS[question.kind].is_whole
+        for at, row in enumerate(every):
             parts = whole_rows([row], _INDENT, self._front.width)
-            if shown and len(shown) + len(parts) > _MOST_ROWS:
-                return shown, len(rows) - at
+            if shown and len(shown) + len(parts) > _MOST_ROWS and not is_whole:
+                return shown, len(every) - at
             shown += parts
         return shown, 0
 
     async def _chosen(self, question: Question) -> Answer:
         """Yes, always, no, or why not."""
-        rows = _rows(question) if question.kind != "plan" else []
         keys = [("y", "es")]
         if question.kind == "call":
             keys.append(("a", f"lways ({self._covered(question)})"))
@@ -129,14 +125,14 @@ class InPerson:
             keys.append(("e", "dits too: accept them unasked"))
         keys += [("n", "o"), ("t", "ell the model why not")]
         is_cut = bounded(question.summary) != question.summary
-        if is_cut or self._first(rows)[1]:
+        if is_cut or (question.kind != "plan" and self._first(question)[1]):
             keys.append(("s", "how all"))
         while True:
-            key = await self.key(_OFFERS.get(question.kind, "Allow it?"), keys)
+            key = await self.key(offered(question), keys)
             if key == "s":
                 if is_cut:
                     self.tell(question.summary)
-                self.say(*whole_rows(rows, _INDENT, self._front.width))
+                self.say(*whole_rows(rows(question), _INDENT, self._front.width))
                 self.on_shown(question.call_id)
                 continue
             answer = await self._told() if key == "t" else _answer(key)
@@ -166,13 +162,6 @@ class InPerson:
         if key == "n":
             return NO
         return await fill(question, lambda text: self.say(line(text)), self.words)
-
-
-def _rows(question: Question) -> list[str]:
-    """What would be written. A command is in the summary already, whole; its other arguments are the tool's own."""
-    rows = preview(question)
-    is_command = any(access.kind == "command" for access in question.touches)
-    return [] if is_command and rows[:1] == ["{"] else rows
 
 
 def _answer(key: str) -> Answer:

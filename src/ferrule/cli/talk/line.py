@@ -216,4 +216,7 @@ def diff_style(row: str) -> str:
     """The colour of a row of a diff."""
     if row.startswith(("+++", "---", "diff ")):
         return "bold"
+    number, _, rest = row.lstrip().partition(" ")
+    if number.isdecimal():
+        row = rest  # a numbered row, of a question
     return {"+": "green", "-": "red", "@": "cyan"}.get(row[:1], "dim")

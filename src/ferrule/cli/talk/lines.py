@@ -185,6 +185,9 @@ class Lines:
                 row = msgspec.structs.replace(row, note=event.message)
             case calls.Done():
                 self._calls.pop(key, None)
+                refused = event.reply.error.absolute_path if event.reply.error is not None else None
+                if not row.about and refused:  # it was refused before it was understood; the file is known all the same
+                    row = msgspec.structs.replace(row, about=about({"path": refused}, self._cwd))
                 return self._call_ended(row, event)
         self._calls[key] = row
         return self._spoken()

@@ -4,13 +4,14 @@ from ferrule.core.access import Access
 from ferrule.core.args import Args
 from ferrule.core.errors import ToolFailure
 from ferrule.core.outcomes import Created, Edited
+from ferrule.core.preview import Preview
 from ferrule.core.tool import Context, Tool
 from ferrule.support.threads import Threads
 from ferrule.workspace.ledger import Ledger
 from ferrule.workspace.paths import Jail
 from ferrule.workspace.replace import Piece, Replaced, check_read, current, replace
 from ferrule.workspace.textfile import lines
-from ferrule.workspace.transaction import Contents, Writer
+from ferrule.workspace.transaction import Contents, Plan, Writer
 
 
 class EditArgs(Args, frozen=True, kw_only=True):
@@ -31,21 +32,30 @@ class Edit(Tool[EditArgs, Edited | Created]):
 
     name = "edit"
     args = EditArgs
+    previews = True
 
     def access(self, args: EditArgs, ctx: Context) -> tuple[Access, ...]:
         return (Access.write(ctx.path(args.path)),)
 
+    async def preview(self, args: EditArgs, ctx: Context) -> Preview:
+        _check(args, ctx)
+        plan = _plan(args, ctx, [])
+        return await ctx.need(Threads).run(ctx.need(Writer).preview, [ctx.path(args.path)], plan)
+
     async def run(self, args: EditArgs, ctx: Context) -> Edited | Created:
-        if not args.old and not args.may_create:
-            raise ToolFailure("The old text is empty.", code="empty-old", path=ctx.path(args.path))
-        if args.old == args.new:
-            raise ToolFailure("The old text and the new text are the same.", code="same-text", path=ctx.path(args.path))
+        _check(args, ctx)
         return await ctx.need(Threads).finish(_edit, args, ctx, ctx.need(Writer))
 
 
-def _edit(args: EditArgs, ctx: Context, writer: Writer) -> Edited | Created:
+def _check(args: EditArgs, ctx: Context) -> None:
+    if not args.old and not args.may_create:
+        raise ToolFailure("The old text is empty.", code="empty-old", path=ctx.path(args.path))
+    if args.old == args.new:
+        raise ToolFailure("The old text and the new text are the same.", code="same-text", path=ctx.path(args.path))
+
+
+def _plan(args: EditArgs, ctx: Context, done: list[Replaced]) -> Plan:
     path, ledger = ctx.path(args.path), ctx.need(Ledger)
-    done: list[Replaced] = []
 
     def plan(found: Contents) -> Contents:
         raw = found[path]
@@ -59,7 +69,13 @@ def _edit(args: EditArgs, ctx: Context, writer: Writer) -> Edited | Created:
         done.append(replace(file, piece, path, stale=ledger.stale(path, file.raw)))
         return {path: done[0].raw}
 
-    written = writer.apply([path], plan, kind="edit", call_id=ctx.call_id)
+    return plan
+
+
+def _edit(args: EditArgs, ctx: Context, writer: Writer) -> Edited | Created:
+    path, ledger = ctx.path(args.path), ctx.need(Ledger)
+    done: list[Replaced] = []
+    written = writer.apply([path], _plan(args, ctx, done), kind="edit", call_id=ctx.call_id, agreed=ctx.agreed)
     after = written.after[path]
     assert after is not None
     ledger.saw(path, after)

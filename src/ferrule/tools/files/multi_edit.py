@@ -4,12 +4,13 @@ from ferrule.core.access import Access
 from ferrule.core.args import Args
 from ferrule.core.errors import BadArguments
 from ferrule.core.outcomes import Edited
+from ferrule.core.preview import Preview
 from ferrule.core.tool import Context, Tool
 from ferrule.support.threads import Threads
 from ferrule.workspace.ledger import Ledger
 from ferrule.workspace.paths import Jail
 from ferrule.workspace.replace import Piece, Replaced, current, replace_all
-from ferrule.workspace.transaction import Contents, Writer
+from ferrule.workspace.transaction import Contents, Plan, Writer
 
 
 class OneEdit(Args, frozen=True, kw_only=True):
@@ -31,29 +32,43 @@ class MultiEdit(Tool[MultiEditArgs, Edited]):
 
     name = "multi_edit"
     args = MultiEditArgs
+    previews = True
 
     def access(self, args: MultiEditArgs, ctx: Context) -> tuple[Access, ...]:
         return (Access.write(ctx.path(args.path)),)
 
+    async def preview(self, args: MultiEditArgs, ctx: Context) -> Preview:
+        plan = _plan(args, ctx, [])
+        return await ctx.need(Threads).run(ctx.need(Writer).preview, [ctx.path(args.path)], plan)
+
     async def run(self, args: MultiEditArgs, ctx: Context) -> Edited:
-        if not args.edits:
-            raise BadArguments(f"{ctx.param('edits')}: is empty; give at least one edit.")
         return await ctx.need(Threads).finish(_edit, args, ctx, ctx.need(Writer))
 
 
-def _edit(args: MultiEditArgs, ctx: Context, writer: Writer) -> Edited:
+def _plan(args: MultiEditArgs, ctx: Context, done: list[Replaced]) -> Plan:
+    if not args.edits:
+        raise BadArguments(f"{ctx.param('edits')}: is empty; give at least one edit.")
     path, ledger = ctx.path(args.path), ctx.need(Ledger)
-    pieces = [Piece(edit.old, edit.new, edit.everywhere) for edit in args.edits]
-    done: list[Replaced] = []
+    pieces = _pieces(args)
 
     def plan(found: Contents) -> Contents:
         file = current(found[path], path, ledger, read_first=args.read_first)
         done.append(replace_all(file, pieces, path, in_turn=args.in_turn, stale=ledger.stale(path, file.raw)))
         return {path: done[-1].raw}
 
-    written = writer.apply([path], plan, kind="edit", call_id=ctx.call_id)
+    return plan
+
+
+def _pieces(args: MultiEditArgs) -> list[Piece]:
+    return [Piece(edit.old, edit.new, edit.everywhere) for edit in args.edits]
+
+
+def _edit(args: MultiEditArgs, ctx: Context, writer: Writer) -> Edited:
+    path = ctx.path(args.path)
+    done: list[Replaced] = []
+    written = writer.apply([path], _plan(args, ctx, done), kind="edit", call_id=ctx.call_id, agreed=ctx.agreed)
     replaced = done[-1]
-    ledger.saw(path, replaced.raw)
+    ctx.need(Ledger).saw(path, replaced.raw)
     ctx.track(path)
     for note in (*written.notes, *replaced.notes):
         ctx.note(note)
@@ -64,6 +79,6 @@ def _edit(args: MultiEditArgs, ctx: Context, writer: Writer) -> Edited:
         replaced.diff(ctx.need(Jail).shown(path)),
         replaced.first_line,
         replaced.last_line,
-        pieces=tuple((piece.old, piece.new) for piece in pieces),
+        pieces=tuple((piece.old, piece.new) for piece in _pieces(args)),
         places=replaced.places,
     )

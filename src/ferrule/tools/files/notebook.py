@@ -6,6 +6,7 @@ from ferrule.core.access import Access
 from ferrule.core.args import Args
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.outcomes import CellEdited
+from ferrule.core.preview import Preview
 from ferrule.core.tool import Context, Tool
 from ferrule.support.diff import diff
 from ferrule.support.threads import Threads
@@ -15,7 +16,7 @@ from ferrule.workspace.notebook import BadNotebook
 from ferrule.workspace.paths import Jail
 from ferrule.workspace.replace import check_read
 from ferrule.workspace.span import changed_span
-from ferrule.workspace.transaction import Contents, Writer
+from ferrule.workspace.transaction import Contents, Plan, Writer
 
 DIFF_BYTES = 50_000
 """Of changed lines, beyond which a diff is not worth reading: outputs that go away, and files on one line."""
@@ -38,27 +39,36 @@ class NotebookEdit(Tool[NotebookEditArgs, CellEdited]):
 
     name = "notebook_edit"
     args = NotebookEditArgs
+    previews = True
 
     def access(self, args: NotebookEditArgs, ctx: Context) -> tuple[Access, ...]:
         return (Access.write(ctx.path(args.path)),)
 
+    async def preview(self, args: NotebookEditArgs, ctx: Context) -> Preview:
+        _check(args, ctx)
+        plan = _plan(args, ctx, [])
+        return await ctx.need(Threads).run(ctx.need(Writer).preview, [ctx.path(args.path)], plan)
+
     async def run(self, args: NotebookEditArgs, ctx: Context) -> CellEdited:
-        if args.mode == "insert" and args.cell_type is None:
-            raise BadArguments(f"{ctx.param('cell_type')}: a new cell needs it; give code or markdown.")
-        if args.mode == "delete" and args.cell_id is None:
-            raise BadArguments(f"{ctx.param('cell_id')}: say which cell is to be deleted.")
-        if not args.path.lower().endswith(".ipynb"):
-            raise ToolFailure(
-                f"{args.path} is not a notebook: its name does not end in .ipynb. Edit it as a text.",
-                code="not-a-notebook",
-                path=ctx.path(args.path),
-            )
+        _check(args, ctx)
         return await ctx.need(Threads).finish(_edit, args, ctx, ctx.need(Writer))
 
 
-def _edit(args: NotebookEditArgs, ctx: Context, writer: Writer) -> CellEdited:
+def _check(args: NotebookEditArgs, ctx: Context) -> None:
+    if args.mode == "insert" and args.cell_type is None:
+        raise BadArguments(f"{ctx.param('cell_type')}: a new cell needs it; give code or markdown.")
+    if args.mode == "delete" and args.cell_id is None:
+        raise BadArguments(f"{ctx.param('cell_id')}: say which cell is to be deleted.")
+    if not args.path.lower().endswith(".ipynb"):
+        raise ToolFailure(
+            f"{args.path} is not a notebook: its name does not end in .ipynb. Edit it as a text.",
+            code="not-a-notebook",
+            path=ctx.path(args.path),
+        )
+
+
+def _plan(args: NotebookEditArgs, ctx: Context, done: list[Changed]) -> Plan:
     path, ledger = ctx.path(args.path), ctx.need(Ledger)
-    done: list[Changed] = []
 
     def plan(found: Contents) -> Contents:
         raw = found[path]
@@ -69,10 +79,16 @@ def _edit(args: NotebookEditArgs, ctx: Context, writer: Writer) -> CellEdited:
         done.append(_changed(args, path, raw))
         return {path: done[-1].raw}
 
-    written = writer.apply([path], plan, kind="edit", call_id=ctx.call_id)
+    return plan
+
+
+def _edit(args: NotebookEditArgs, ctx: Context, writer: Writer) -> CellEdited:
+    path = ctx.path(args.path)
+    done: list[Changed] = []
+    written = writer.apply([path], _plan(args, ctx, done), kind="edit", call_id=ctx.call_id, agreed=ctx.agreed)
     before, changed = written.before[path], done[-1]
     assert before is not None
-    ledger.saw(path, changed.raw)
+    ctx.need(Ledger).saw(path, changed.raw)
     ctx.track(path)
     for note in written.notes:
         ctx.note(note)

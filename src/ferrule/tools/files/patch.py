@@ -7,6 +7,7 @@ from ferrule.core.access import Access
 from ferrule.core.args import Args
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.outcomes import PatchApplied, Patched
+from ferrule.core.preview import Preview
 from ferrule.core.tool import Context, Tool
 from ferrule.support.diff import diff, diff_of_splices
 from ferrule.support.threads import Threads
@@ -17,7 +18,7 @@ from ferrule.workspace.patch import Malformed, Parsed, Section, parse
 from ferrule.workspace.paths import Jail
 from ferrule.workspace.replace import check_read
 from ferrule.workspace.textfile import Binary, Splice, TextFile, Unencodable
-from ferrule.workspace.transaction import Contents, Writer
+from ferrule.workspace.transaction import Contents, Plan, Writer
 from ferrule.workspace.unplaced import explain_unplaced
 
 _NEW = TextFile(b"", "", "utf-8", b"")
@@ -34,10 +35,16 @@ class Patch(Tool[PatchArgs, PatchApplied]):
 
     name = "patch"
     args = PatchArgs
+    previews = True
 
     def access(self, args: PatchArgs, ctx: Context) -> tuple[Access, ...]:
         targets = _targets(_parsed(args, ctx), ctx)
         return tuple(Access.write(path) for target in targets for path in target.paths())
+
+    async def preview(self, args: PatchArgs, ctx: Context) -> Preview:
+        targets = _targets(_parsed(args, ctx), ctx)
+        paths, plan = _paths(targets), _plan(args, ctx, targets, [])
+        return await ctx.need(Threads).run(ctx.need(Writer).preview, paths, plan, moved=_moved(targets))
 
     async def run(self, args: PatchArgs, ctx: Context) -> PatchApplied:
         return await ctx.need(Threads).finish(_patch, args, ctx, ctx.need(Writer))
@@ -105,11 +112,16 @@ def _real(path: str, line: int, ctx: Context) -> str:
     return ctx.path(path)
 
 
-def _patch(args: PatchArgs, ctx: Context, writer: Writer) -> PatchApplied:
-    parsed = _parsed(args, ctx)
-    targets = _targets(parsed, ctx)
-    drafts: list[_Draft] = []
+def _paths(targets: list[_Target]) -> list[str]:
+    return [path for target in targets for path in target.paths()]
 
+
+def _moved(targets: list[_Target]) -> dict[str, str]:
+    """New path → the one that the file has now."""
+    return {target.moved_to: target.path for target in targets if target.moved_to}
+
+
+def _plan(args: PatchArgs, ctx: Context, targets: list[_Target], drafts: list[_Draft]) -> Plan:
     def plan(found: Contents) -> Contents:
         if args.read_first:
             _check_read(targets, found, ctx.need(Ledger))
@@ -121,12 +133,20 @@ def _patch(args: PatchArgs, ctx: Context, writer: Writer) -> PatchApplied:
                 after[target.moved_to] = draft.after
         return after
 
+    return plan
+
+
+def _patch(args: PatchArgs, ctx: Context, writer: Writer) -> PatchApplied:
+    parsed = _parsed(args, ctx)
+    targets = _targets(parsed, ctx)
+    drafts: list[_Draft] = []
     written = writer.apply(
-        [path for target in targets for path in target.paths()],
-        plan,
+        _paths(targets),
+        _plan(args, ctx, targets, drafts),
         kind="patch",
         call_id=ctx.call_id,
-        moved={target.moved_to: target.path for target in targets if target.moved_to},
+        moved=_moved(targets),
+        agreed=ctx.agreed,
     )
     ledger = ctx.need(Ledger)
     for path, raw in written.after.items():

@@ -1,8 +1,11 @@
 """Take back the last write of a file."""
 
+from collections.abc import Callable
+
 from ferrule.core.access import Access
 from ferrule.core.args import Args
 from ferrule.core.outcomes import Restored
+from ferrule.core.preview import Preview
 from ferrule.core.tool import Context, Tool
 from ferrule.support.diff import diff
 from ferrule.support.threads import Threads
@@ -22,6 +25,7 @@ class UndoEdit(Tool[UndoEditArgs, Restored]):
 
     name = "undo"
     args = UndoEditArgs
+    previews = True
 
     def access(self, args: UndoEditArgs, ctx: Context) -> tuple[Access, ...]:
         """Only what this session has written itself goes back for free: the journal has other sessions' writes too."""
@@ -33,21 +37,25 @@ class UndoEdit(Tool[UndoEditArgs, Restored]):
         touch = Access.restore if undo.is_own(last) else Access.write
         return tuple(map(touch, dict.fromkeys((path, *(file.path for file in last.files)))))
 
+    async def preview(self, args: UndoEditArgs, ctx: Context) -> Preview:
+        undo = ctx.need(Undo)
+        return await ctx.need(Threads).run(undo.preview, ctx.path(args.path), _allowed(undo, ctx))
+
     async def run(self, args: UndoEditArgs, ctx: Context) -> Restored:
         undo = ctx.need(Undo)
-        permitted = {access.key for access in ctx.touches if access.mode == "write"}
-
-        def allowed(entry: Entry) -> bool:
-            """Other calls may have gone back further since this one was let in."""
-            return undo.is_own(entry) or permitted.issuperset(file.path for file in entry.files)
-
-        done = await ctx.need(Threads).finish(undo.back, ctx.path(args.path), allowed)
+        done = await ctx.need(Threads).finish(undo.back, ctx.path(args.path), _allowed(undo, ctx), ctx.agreed)
         ctx.need(Ledger).follow(done.after)
         for changed in done.after:
             ctx.track(changed)
         jail = ctx.need(Jail)
         diffs = [difference(jail.shown(one), done.before[one], done.after[one]) for one in done.after]
         return Restored(tuple(done.after), "\n".join(text.rstrip("\n") for text in diffs if text))
+
+
+def _allowed(undo: Undo, ctx: Context) -> Callable[[Entry], bool]:
+    """Other calls may have gone back further since this one was let in."""
+    permitted = {access.key for access in ctx.touches if access.mode == "write"}
+    return lambda entry: undo.is_own(entry) or permitted.issuperset(file.path for file in entry.files)
 
 
 def difference(name: str, before: bytes | None, after: bytes | None) -> str:

@@ -6,13 +6,14 @@ from ferrule.core.access import Access
 from ferrule.core.args import Args
 from ferrule.core.errors import ToolFailure
 from ferrule.core.outcomes import Created
+from ferrule.core.preview import Preview
 from ferrule.core.tool import Context, Tool
 from ferrule.support.threads import Threads
 from ferrule.workspace.guidance import Guidance
 from ferrule.workspace.ledger import Ledger
 from ferrule.workspace.replace import check_read
 from ferrule.workspace.textfile import lines
-from ferrule.workspace.transaction import Contents, Writer
+from ferrule.workspace.transaction import Contents, Plan, Writer
 
 
 class WriteArgs(Args, frozen=True, kw_only=True):
@@ -31,23 +32,30 @@ class Write(Tool[WriteArgs, Created]):
 
     name = "write"
     args = WriteArgs
+    previews = True
 
     def access(self, args: WriteArgs, ctx: Context) -> tuple[Access, ...]:
         return (Access.write(ctx.path(args.path)),)
+
+    async def preview(self, args: WriteArgs, ctx: Context) -> Preview:
+        plan = _plan(args, ctx, _text(args, ctx).encode())
+        return await ctx.need(Threads).run(ctx.need(Writer).preview, [ctx.path(args.path)], plan)
 
     async def run(self, args: WriteArgs, ctx: Context) -> Created:
         return await ctx.need(Threads).finish(_write, args, ctx, ctx.need(Writer))
 
 
-def _write(args: WriteArgs, ctx: Context, writer: Writer) -> Created:
-    path = ctx.path(args.path)
+def _text(args: WriteArgs, ctx: Context) -> str:
     if args.path.endswith(("/", os.sep)):
-        raise ToolFailure(f"{args.path} names a folder, not a file. Give the file's name too.", path=path)
+        raise ToolFailure(
+            f"{args.path} names a folder, not a file. Give the file's name too.", path=ctx.path(args.path)
+        )
     text = args.content
-    if args.final_newline and text and not text.endswith("\n"):
-        text += "\n"
-    raw = text.encode()
-    ledger = ctx.need(Ledger)
+    return f"{text}\n" if args.final_newline and text and not text.endswith("\n") else text
+
+
+def _plan(args: WriteArgs, ctx: Context, raw: bytes) -> Plan:
+    path, ledger = ctx.path(args.path), ctx.need(Ledger)
 
     def plan(found: Contents) -> Contents:
         there = found[path]
@@ -55,9 +63,15 @@ def _write(args: WriteArgs, ctx: Context, writer: Writer) -> Created:
             check_read(there, path, ledger)
         return {path: raw}
 
-    written = writer.apply([path], plan, kind="write", call_id=ctx.call_id)
+    return plan
+
+
+def _write(args: WriteArgs, ctx: Context, writer: Writer) -> Created:
+    path, text = ctx.path(args.path), _text(args, ctx)
+    raw = text.encode()
+    written = writer.apply([path], _plan(args, ctx, raw), kind="write", call_id=ctx.call_id, agreed=ctx.agreed)
     ctx.track(path)
-    ledger.saw(path, raw)
+    ctx.need(Ledger).saw(path, raw)
     for note in written.notes:
         ctx.note(note)
     if not written.entry_id:

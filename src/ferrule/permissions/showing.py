@@ -1,0 +1,53 @@
+"""A question in rows for whoever answers it, wherever that is: what would be written, sent or typed."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ferrule.permissions.asker import Question, visible
+from ferrule.permissions.changes import MOST_ROW_CHARS
+
+_NAMED = ("path", "paths", "url", "more")
+"""Canonical arguments that the summary has already."""
+
+
+def rows(question: Question) -> list[str]:
+    """What is shown between what would happen and why it is asked. None of the rows steers a screen."""
+    if question.kind == "plan":
+        return [visible(line) for line in question.input["plan"].splitlines()]
+    if question.kind == "server":
+        return list(map(_row, question.effects))
+    if question.changes:
+        return list(question.changes)
+    typed = question.input.get("chars")
+    if isinstance(typed, str):
+        return [_row(f"types: {line}") for line in typed.splitlines()]
+    if (
+        question.kind == "folder"
+        or question.tool == "check"
+        or any(access.kind == "command" for access in question.touches)
+    ):
+        return []
+    return list(map(_row, _arguments(_said(question))))
+
+
+def _said(question: Question) -> Mapping[str, Any]:
+    """The arguments in the words of whoever made the call, but for those that say where it goes."""
+    known = {str(question.input[name]) for name in _NAMED if isinstance(question.input.get(name), str)}
+    given = question.input if question.given is None else question.given
+    return {name: value for name, value in given.items() if value not in (None, "", [], {}) and value not in known}
+
+
+def _arguments(values: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in values.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        first, *rest = text.split("\n")
+        yield f"{name}: {first}"
+        yield from (f"  {line}" for line in rest)
+
+
+def _row(line: str) -> str:
+    """A row to its end, or as much of it as can be read; whoever allows it is told where it goes on."""
+    more = len(line) - MOST_ROW_CHARS
+    shown = visible(line[:MOST_ROW_CHARS].replace("\t", "    "))
+    return f"{shown} … {more:,} more characters" if more > 0 else shown
