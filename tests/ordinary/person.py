@@ -44,7 +44,6 @@ class Person(NamedTuple):
             "USER": self.title.replace(" ", "-"),
             "LC_ALL": "C.UTF-8",
             "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONPATH": str(ROOT),
             "FERRULE_STATE": str(self.home / ".state"),
             "FERRULE_SETTINGS": str(self.home / ".settings.toml"),
         }
@@ -88,11 +87,11 @@ class Person(NamedTuple):
 
     def ferrule(self, *words: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
         """A command line of ferrule."""
-        return self.run([sys.executable, "-m", "ferrule", *words], cwd=cwd)
+        return self.run([sys.executable, "-P", "-m", "ferrule", *words], cwd=cwd)
 
     def call(self, function: str, *args: object) -> object:
         """What a function gives, named as `package.module:function`; arguments and result go through JSON."""
-        done = self.run([sys.executable, "-c", _CALL, function, json.dumps(args)])
+        done = self.run([sys.executable, "-c", _CALL, str(ROOT), function, json.dumps(args)])
         if done.returncode:
             raise AssertionError(done.stderr)
         return json.loads(done.stdout.splitlines()[-1])
@@ -119,8 +118,9 @@ class Person(NamedTuple):
 
 _CALL = """
 import importlib, json, sys
-module, name = sys.argv[1].split(":")
-print(json.dumps(getattr(importlib.import_module(module), name)(*json.loads(sys.argv[2]))))
+sys.path.insert(0, sys.argv[1])
+module, name = sys.argv[2].split(":")
+print(json.dumps(getattr(importlib.import_module(module), name)(*json.loads(sys.argv[3]))))
 """
 
 
@@ -152,7 +152,7 @@ def ordinary(below: Path | None = None, shown: Sequence[Path] = ()) -> Iterator[
         entering = (sys.executable, "-I", _ENTER, how)
         with _home(below) as home:
             person = _settled(Person("another user", uid, gid, home, entering))
-            probe = person.run([sys.executable, "-c", "import ferrule, tests, os; print(os.getuid())"])
+            probe = person.run([sys.executable, "-c", "import ferrule.engine, os; print(os.getuid())"])
             if probe.stdout.strip() == str(uid):
                 yield person
                 return

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 from tests.ordinary.person import LIMIT_SECONDS, Person
 
+# By its path, and without the folder that it starts in: a workspace may have a folder named `tests` too.
+_ENGINE = str(Path(__file__).with_name("engine.py"))
 _EXIT_CODE = re.compile(r"\AExit code (\d+)\n?")
 YES = ("call",)
 """What is answered with yes: that a call may run. Nothing leaves the sandbox and no other folder is opened."""
@@ -93,7 +95,7 @@ def session(
     merged = {**more, "sandbox": {"use": use, **more.get("sandbox", {})}}
     how = {"folder": str(folder), "settings": merged, "dialect": dialect, "yes": yes, "mode": mode}
     with tempfile.TemporaryFile("w+", errors="replace") as errors:
-        process = person.start([sys.executable, "-m", "tests.ordinary.engine"], cwd=folder, env=env, stderr=errors)
+        process = person.start([sys.executable, "-P", _ENGINE], cwd=folder, env=env, stderr=errors)
         assert process.stdin is not None
         try:
             process.stdin.write(json.dumps(how) + "\n")

@@ -1,0 +1,78 @@
+"""Run all trials, or those named: `python -m trials [--list] [--again] [NAME ...]`. Exit code 1 where a row fails."""
+
+import argparse
+import importlib
+import sys
+import time
+from contextlib import ExitStack
+
+from trials import report
+from trials.trial import Place, Row, Trial, places
+
+NAMES = ("git", "web", "everyday", "attacks", "environments")
+_COLOURS = {True: "\033[32m", False: "\033[31m", None: "\033[33m"}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make trials", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; all by default")
+    parser.add_argument("--list", action="store_true", help="say what there is, and run nothing")
+    parser.add_argument("--again", action="store_true", help="also what passed today with the same commit")
+    given = parser.parse_args()
+    unknown = [name for name in given.names if name not in NAMES]
+    if unknown:
+        parser.error(f"no such trial: {', '.join(unknown)} (there are {', '.join(NAMES)})")
+    trials: tuple[Trial, ...] = tuple(importlib.import_module(f"trials.{name}").TRIAL for name in NAMES)
+    if given.list:
+        for trial in trials:
+            print(f"{trial.name:<14} {trial.description}")
+        return 0
+    chosen = [trial for trial in trials if trial.name in given.names or not given.names]
+    with ExitStack() as stack:
+        return 0 if run(chosen, trials, places(stack), again=given.again) else 1
+
+
+def run(chosen: list[Trial], trials: tuple[Trial, ...], place: Place, *, again: bool) -> bool:
+    """Each trial is kept and written as soon as it has ended."""
+    good = True
+    version, found = report.commit(), report.kept()
+    for number, trial in enumerate(chosen, 1):
+        head = f"[{number}/{len(chosen)}] {trial.name}"
+        if not again and report.passed_today(found, trial.name, version):
+            print(f"{head}: passed today with this commit (--again runs it all the same)", flush=True)
+            continue
+        print(f"{head}: {trial.description}", flush=True)
+        start = time.monotonic()
+        rows = list(_shown(trial, place))
+        report.keep(found, trial.name, version, time.monotonic() - start, rows)
+        report.write(found, trials)
+        bad = sum(row.ok is False for row in rows)
+        untried = sum(row.ok is None for row in rows)
+        more = f", {untried} NOT TRIED" if untried else ""
+        print(f"{head}: {len(rows) - bad - untried} passed, {bad} failed{more}", flush=True)
+        good = good and not bad
+    return good
+
+
+def _shown(trial: Trial, place: Place):  # type: ignore[no-untyped-def]  # an iterator of rows
+    """The rows as they come; what goes wrong in between is a row that fails."""
+    start = time.monotonic()
+    source = trial.rows(place)
+    while True:
+        try:
+            row = next(source)
+        except StopIteration:
+            return
+        except Exception as error:  # noqa: BLE001 - the other trials go on, and the page says what happened
+            row = Row(f"{trial.name} itself", "runs to its end", f"{type(error).__name__}: {error}", False)
+        colour, plain = (_COLOURS[row.ok], "\033[0m") if sys.stdout.isatty() else ("", "")
+        word = report.mark(row.ok).strip("*")
+        print(
+            f"  {colour}{word:<9}{plain} {time.monotonic() - start:6.1f} s  {row.what}: {' '.join(row.measured.split())}"[:240],
+            flush=True,
+        )
+        yield row
+
+
+if __name__ == "__main__":
+    sys.exit(main())

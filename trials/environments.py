@@ -1,0 +1,3 @@
+"""Later."""
+from trials.trial import Trial
+TRIAL = Trial("environments", "", lambda place: iter(()))
