@@ -1,8 +1,10 @@
 """What holds for every test: its own state folder, the marks of the seeds' rows, golden files, and another user."""
 
+import itertools
 import os
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -29,10 +31,22 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "contract(*rows): the rows of the seeds' contracts that a test proves")
 
 
+@pytest.fixture(scope="session")
+def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """New folders for state, one for each test.
+
+    Apart from the folders of `tmp_path`: to make one of those, pytest reads the names of all that there are, which
+    takes longer with every test.
+    """
+    above = tmp_path_factory.mktemp("states")
+    return (above / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def own_state(states: Iterator[Path]) -> Iterator[None]:
     """No test reads the user's settings or writes into the user's state; `tmp_path` stays empty for the test itself."""
-    folder = tmp_path_factory.mktemp("ferrule")
+    folder = next(states)
+    folder.mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FERRULE_STATE", str(folder / "state"))
         (folder / "settings.toml").touch()
