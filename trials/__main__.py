@@ -2,14 +2,17 @@
 
 import argparse
 import importlib
+import signal
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 from trials import report
 from trials.trial import Place, Row, Trial, places
 
 NAMES = ("git", "web", "everyday", "attacks", "environments")
+_MOST_COLUMNS = 240
 _COLOURS = {True: "\033[32m", False: "\033[31m", None: "\033[33m"}
 
 
@@ -19,6 +22,8 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="say what there is, and run nothing")
     parser.add_argument("--again", action="store_true", help="also what passed today with the same commit")
     given = parser.parse_args()
+    # Whoever is started in the background of a shell ignores it, and so would every program that is sent one here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     unknown = [name for name in given.names if name not in NAMES]
     if unknown:
         parser.error(f"no such trial: {', '.join(unknown)} (there are {', '.join(NAMES)})")
@@ -54,7 +59,7 @@ def run(chosen: list[Trial], trials: tuple[Trial, ...], place: Place, *, again: 
     return good
 
 
-def _shown(trial: Trial, place: Place):  # type: ignore[no-untyped-def]  # an iterator of rows
+def _shown(trial: Trial, place: Place) -> Iterator[Row]:
     """The rows as they come; what goes wrong in between is a row that fails."""
     start = time.monotonic()
     source = trial.rows(place)
@@ -67,10 +72,8 @@ def _shown(trial: Trial, place: Place):  # type: ignore[no-untyped-def]  # an it
             row = Row(f"{trial.name} itself", "runs to its end", f"{type(error).__name__}: {error}", False)
         colour, plain = (_COLOURS[row.ok], "\033[0m") if sys.stdout.isatty() else ("", "")
         word = report.mark(row.ok).strip("*")
-        print(
-            f"  {colour}{word:<9}{plain} {time.monotonic() - start:6.1f} s  {row.what}: {' '.join(row.measured.split())}"[:240],
-            flush=True,
-        )
+        line = f"{time.monotonic() - start:6.1f} s  {row.what}: {' '.join(row.measured.split())}"
+        print(f"  {colour}{word:<9}{plain} {line}"[:_MOST_COLUMNS], flush=True)
         yield row
 
 

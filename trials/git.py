@@ -2,11 +2,13 @@
 
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from tests.ordinary.git_work import differences, files, steps
 from tests.ordinary.person import Person
 from tests.ordinary.session import session
+
 from trials.sdists import PACKAGES, copied, fetched, repository
 from trials.trial import HIDES, Place, Row, Trial, tried
 
@@ -27,7 +29,7 @@ def _rows(place: Place) -> Iterator[Row]:
                 if works[person.title, way]:
                     yield Row(what, "tried", works[person.title, way], None)
                     continue
-                yield tried(what, "all the same", lambda way=way: _compared(person, original, folder, way))
+                yield tried(what, "all the same", partial(_compared, person, original, folder, way))
             shutil.rmtree(folder, ignore_errors=True)
 
 

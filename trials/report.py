@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from tests.ordinary.person import ROOT
+
 from trials.trial import FOLDER, Row, Trial
 
 PAGE = ROOT / "bench" / "TRIALS.md"
@@ -72,7 +73,7 @@ def write(found: dict[str, Any], trials: tuple[Trial, ...]) -> None:
     PAGE.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
-def mark(ok: bool | None) -> str:
+def mark(ok: bool | None) -> str:  # noqa: FBT001 - the value itself is the subject
     return {True: "ok", False: "**FAIL**", None: "NOT TRIED"}[ok]
 
 

@@ -6,6 +6,7 @@ import tarfile
 from pathlib import Path
 
 from tests.ordinary.person import Person
+
 from trials.trial import Place
 
 PACKAGES = (

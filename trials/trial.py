@@ -49,7 +49,14 @@ class Place:
         env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         try:
             done = subprocess.run(
-                argv, cwd=FOLDER, env=env, capture_output=True, text=True, errors="replace", timeout=seconds, check=False
+                argv,
+                cwd=FOLDER,
+                env=env,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=seconds,
+                check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return str(error)

@@ -3,20 +3,21 @@
 import shutil
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
-
-from ferrule import Settings
 from tests.ordinary import serving
 from tests.ordinary.person import Person
 from tests.ordinary.session import Session, session
+
+from ferrule import Settings
 from trials.trial import HIDES, Place, Row, Trial, tried, waited
 
 PHANTOMS = {".claude", ".mcp.json", ".vscode", ".ferrule", ".codex", ".cursor"}
 
 
-def forwarding() -> dict[str, object]:
-    """The setting that forwards a session's ports, by whichever name this engine knows it; nothing where it has none."""
+def forwarding() -> dict[str, Any]:
+    """The setting that forwards a session's ports, by the name that this engine knows; nothing where it has none."""
     for name in ("forward", "forward_ports", "ports"):
         for value in ("all", "on", True, "auto"):
             settings = {"sandbox": {name: value}}
@@ -59,12 +60,16 @@ def _served(person: Person, way: str, what: str, command: str) -> Iterator[Row]:
         yield Row(f"{what}: the next command", "the page", _short(heard.text, page), page in heard.text)
         told = " ".join((said.text, *said.notes, heard.text, *heard.notes))
         address = f"127.0.0.1:{port}"
-        yield Row(f"{what}: is told where it listens", address, address if address in told else "nothing", address in told)
+        yield Row(
+            f"{what}: is told where it listens", address, address if address in told else "nothing", address in told
+        )
         phantoms = PHANTOMS & set(serving.below(work))
         yield Row(f"{what}: no folder of ours appears meanwhile", "none", _list(phantoms), not phantoms)
         seen = opened.bash("ls -A")
         shown = PHANTOMS & set(seen.output.split())
-        yield Row(f"{what}: `ls -A` shows what is there", "index.html", _list(shown) if shown else seen.output, not shown)
+        yield Row(
+            f"{what}: `ls -A` shows what is there", "index.html", _list(shown) if shown else seen.output, not shown
+        )
         yield tried(f"{what}: the tool for pages", "the page", lambda: _of_tool(opened, port, page))
         for host in ("127.0.0.1", "::1"):
             got = serving.from_outside(port, host, seconds=5) if settings else "no setting forwards ports"
@@ -76,7 +81,9 @@ def _served(person: Person, way: str, what: str, command: str) -> Iterator[Row]:
         refused = serving.from_tool(opened, port)
         yield Row(f"{what}: is gone for the tool", "refused", _short(refused.text, page), refused.status != "done")
         free = waited(lambda: not serving.listens_outside(port), 5)
-        yield Row(f"{what}: the port is free outside while the session lives", "free", _yes(free, "free", "taken"), free)
+        yield Row(
+            f"{what}: the port is free outside while the session lives", "free", _yes(free, "free", "taken"), free
+        )
     left = serving.processes(mark)
     yield Row(f"{what}: no process is left", "none", _list(left), not left)
     after = serving.below(work)
