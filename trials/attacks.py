@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from tests.ordinary.person import ROOT, Person
+from tests.ordinary.planted import ATTACKS, Attack, ground
 
-from trials.planted import ATTACKS, Attack, ground
 from trials.trial import Place, Row, Trial, tried, ways_of
 
 SUITE = (

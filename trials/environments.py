@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.ordinary.person import Person
-from tests.ordinary.session import session
+from tests.ordinary.session import CONFINED, session
 
-from trials.trial import CONFINED, Place, Row, Trial, tried
+from trials.trial import Place, Row, Trial, tried
 
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
 _PACKAGES = {"cargo": "cargo", "go": "golang-go"}
@@ -239,7 +239,7 @@ KINDS = (
 
 TRIAL = Trial(
     "environments",
-    "venv, uv, conda, pyenv, nvm, asdf, cargo and go, at home and below /tmp: a program of each inside the sandbox does "
-    "what it does outside.",
+    "venv, uv, conda, pyenv, nvm, asdf, cargo and go, at home and below /tmp: a program of each inside the sandbox "
+    "does what it does outside.",
     _rows,
 )

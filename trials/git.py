@@ -7,10 +7,10 @@ from pathlib import Path
 
 from tests.ordinary.git_work import differences, files, steps
 from tests.ordinary.person import Person
-from tests.ordinary.session import session
+from tests.ordinary.session import HIDES, session
 
 from trials.sdists import PACKAGES, copied, fetched, repository
-from trials.trial import HIDES, Place, Row, Trial, tried
+from trials.trial import Place, Row, Trial, tried
 
 
 def _rows(place: Place) -> Iterator[Row]:

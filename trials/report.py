@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import subprocess
 import time
 from typing import Any
@@ -15,6 +16,7 @@ from trials.trial import FOLDER, Row, Trial
 PAGE = ROOT / "bench" / "TRIALS.md"
 _KEPT = FOLDER / "results.json"
 _MOST_WORDS = 300
+_HOMES = re.compile(r"/[\w/]*/ferrule-home-\w+")
 
 
 def commit() -> str:
@@ -79,5 +81,6 @@ def mark(ok: bool | None) -> str:  # noqa: FBT001 - the value itself is the subj
 
 def _cell(text: str) -> str:
     """One line without a path of this machine."""
-    plain = " ".join(text.split()).replace(str(ROOT), ".").replace(os.path.expanduser("~"), "~").replace("|", "\\|")
+    plain = _HOMES.sub("~", " ".join(text.split()).replace(str(ROOT), ".").replace(os.path.expanduser("~"), "~"))
+    plain = plain.replace("|", "\\|")
     return plain if len(plain) <= _MOST_WORDS else plain[:_MOST_WORDS] + " …"

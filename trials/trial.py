@@ -14,9 +14,6 @@ from tests.ordinary.person import ROOT, Person, UnavailableError, myself, ordina
 
 FOLDER = ROOT / ".trials"
 """Everything that is fetched, built or kept."""
-CONFINED = ("namespaces", "bubblewrap", "landlock")
-HIDES = CONFINED[:2]
-"""The ways that can take a file out of a folder, and that give a session a network and a /tmp of its own."""
 
 
 class Row(NamedTuple):

@@ -3,30 +3,14 @@
 import shutil
 import uuid
 from collections.abc import Iterator
-from typing import Any
 
-import msgspec
 from tests.ordinary import serving
 from tests.ordinary.person import Person
-from tests.ordinary.session import Session, session
+from tests.ordinary.session import HIDES, Session, session
 
-from ferrule import Settings
-from trials.trial import HIDES, Place, Row, Trial, tried, waited
+from trials.trial import Place, Row, Trial, tried, waited
 
 PHANTOMS = {".claude", ".mcp.json", ".vscode", ".ferrule", ".codex", ".cursor"}
-
-
-def forwarding() -> dict[str, Any]:
-    """The setting that forwards a session's ports, by the name that this engine knows; nothing where it has none."""
-    for name in ("forward", "forward_ports", "ports"):
-        for value in ("all", "on", True, "auto"):
-            settings = {"sandbox": {name: value}}
-            try:
-                msgspec.convert(settings, Settings)
-            except msgspec.ValidationError:
-                continue
-            return settings
-    return {}
 
 
 def _rows(place: Place) -> Iterator[Row]:
@@ -52,7 +36,7 @@ def _served(person: Person, way: str, what: str, command: str) -> Iterator[Row]:
     person.give(work)
     before, port = serving.below(work), serving.free_port()
     mark = str(port)
-    settings = forwarding()
+    settings = serving.forwarding()
     with session(person, work, way, settings=settings) as opened:
         said, task = serving.started(opened, command.format(port=port))
         yield Row(f"{what}: starts in the background", "a task", said.text[:120], bool(task))

@@ -8,7 +8,11 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import msgspec
+
+from ferrule import Settings
 from tests.ordinary.session import Said, Session
 
 PYTHON = "python3 -m http.server {port} --bind 127.0.0.1"
@@ -33,6 +37,19 @@ _TRY = """python3 - <<'END'
 import urllib.request
 print(urllib.request.urlopen("http://127.0.0.1:{port}/", timeout=5).read().decode())
 END"""
+
+
+def forwarding() -> dict[str, Any]:
+    """The setting that forwards a session's ports, by the name that this engine knows; nothing where it has none."""
+    for name in ("forward", "forward_ports", "ports"):
+        for value in ("all", "on", True, "auto"):
+            settings = {"sandbox": {name: value}}
+            try:
+                msgspec.convert(settings, Settings)
+            except msgspec.ValidationError:
+                continue
+            return settings
+    return {}
 
 
 def free_port() -> int:

@@ -15,6 +15,9 @@ from tests.ordinary.person import LIMIT_SECONDS, Person
 # By its path, and without the folder that it starts in: a workspace may have a folder named `tests` too.
 _ENGINE = str(Path(__file__).with_name("engine.py"))
 _EXIT_CODE = re.compile(r"\AExit code (\d+)\n?")
+CONFINED = ("namespaces", "bubblewrap", "landlock")
+HIDES = CONFINED[:2]
+"""The ways that can take a file out of a folder, and that give a session a network and a /tmp of its own."""
 YES = ("call",)
 """What is answered with yes: that a call may run. Nothing leaves the sandbox and no other folder is opened."""
 

@@ -15,10 +15,8 @@ from typing import Any, NamedTuple
 
 from tests.ordinary import serving
 from tests.ordinary.person import Person
-from tests.ordinary.session import Session, session
-
-from trials.trial import CONFINED, HIDES
-from trials.web import forwarding
+from tests.ordinary.serving import forwarding
+from tests.ordinary.session import CONFINED, HIDES, Said, Session, session
 
 Measured = tuple[str, bool | None]
 EVERY = ("none", *CONFINED)
@@ -62,6 +60,13 @@ class Ground(NamedTuple):
     ) -> "contextlib.AbstractContextManager[Session]":
         sandbox = {"auto_allow": True, **settings.pop("sandbox", {})}
         return session(self.person, folder or self.work, self.way, settings={"sandbox": sandbox, **settings}, yes=yes)
+
+    def does(self, opened: Session, script: str) -> Said:
+        """A command in a script, of which whoever judges the command line sees only the name: the walls have to hold."""
+        path = self.work / "step.sh"
+        path.write_text(script + "\n")
+        self.person.give(path)
+        return opened.bash(f"bash {path.name}")
 
     def git(self, folder: Path | None = None) -> None:
         """What the user does afterwards, outside of everything."""
@@ -270,8 +275,10 @@ def _caches(there: Ground) -> Measured:
     there.person.give(home)
     with there.open() as opened:
         for name in folders:
-            opened.bash(f"mkdir -p ~/{name}; echo planted > ~/{name}/planted; echo planted > {home}/{name}/planted-too")
-        opened.bash("echo planted >> ~/.gitconfig; echo planted >> ~/.bashrc; ln -s / ~/.cache/link")
+            there.does(
+                opened, f"mkdir -p ~/{name}; echo planted > ~/{name}/planted; echo planted > {home}/{name}/planted-too"
+            )
+        there.does(opened, "echo planted >> ~/.gitconfig; echo planted >> ~/.bashrc; ln -s / ~/.cache/link")
     planted = [str(one.relative_to(home)) for name in folders for one in (home / name).glob("planted*")]
     planted += [name for name in (".gitconfig", ".bashrc") if _has(home / name, "planted")]
     return f"planted: {', '.join(planted) or 'nothing'}", not planted
@@ -299,10 +306,10 @@ _TRACKED = (
 
 def _newly_tracked(there: Ground) -> Measured:
     with there.open() as opened:
-        said = [opened.bash(command).text for command in _TRACKED]
+        said = [there.does(opened, command).text for command in _TRACKED]
         said.append(opened.call("Read", file_path=str(there.work / ".env")).text)
     with there.open() as later:
-        said += [later.bash("cat .env; git show HEAD:.env; git log -p --all").text]
+        said += [there.does(later, "cat .env; git show HEAD:.env; git log -p --all").text]
         said.append(later.call("Read", file_path=str(there.work / ".env")).text)
         said.append(later.call("Grep", pattern="canary", output_mode="content").text)
     measured, good = _hidden(there.word, *said)
@@ -318,7 +325,7 @@ def _committed_then_changed(there: Ground) -> Measured:
     (there.work / ".env.local").write_text(f"KEY={there.word}\n")
     there.person.give(there.work)
     with there.open() as opened:
-        said = [opened.bash(one.replace(".env", ".env.local")).text for one in _TRACKED]
+        said = [there.does(opened, one.replace(".env", ".env.local")).text for one in _TRACKED]
         said.append(opened.call("Read", file_path=str(there.work / ".env.local")).text)
     measured, good = _hidden(there.word, *said)
     kept = _has(there.work / ".env.local", there.word)
@@ -333,7 +340,7 @@ def _deep(there: Ground) -> Measured:
     inner = folder.relative_to(there.work)
     with there.open() as opened:
         said = [
-            opened.bash(command).text
+            there.does(opened, command).text
             for command in (
                 f"cat {inner}/.env",
                 "grep -rh canary .",
@@ -341,8 +348,8 @@ def _deep(there: Ground) -> Measured:
                 f"cd {inner} && cat .env",
             )
         ]
-        said.append(opened.bash(f"mv {inner} flat; cat flat/.env").text)
-        said.append(opened.bash("cat flat/.env").text)
+        said.append(there.does(opened, f"mv {inner} flat; cat flat/.env").text)
+        said.append(there.does(opened, "cat flat/.env").text)
     return _hidden(there.word, *said)
 
 
@@ -357,7 +364,7 @@ def _crowded(there: Ground) -> Measured:
     shutil.copy(there.work / ".env", there.work / "zz/.env")
     there.person.give(there.work)
     with there.open() as opened:
-        said = [opened.bash(command).text for command in ("cat zz/.env", "grep -rh canary . | head", "cat .env")]
+        said = [there.does(opened, command).text for command in ("cat zz/.env", "grep -rh canary . | head", "cat .env")]
     return _hidden(there.word, *said)
 
 
@@ -367,7 +374,7 @@ def _new_secret(there: Ground) -> Measured:
         opened.bash("true")
         (there.work / "src/.env").write_text(f"KEY={there.word}\n")
         there.person.give(there.work)
-        said = [opened.bash(command).text for command in ("cat src/.env", "grep -rh canary src")]
+        said = [there.does(opened, command).text for command in ("cat src/.env", "grep -rh canary src")]
     return _hidden(there.word, *said)
 
 
@@ -383,8 +390,8 @@ def _planted(script: str) -> Callable[[Ground], Measured]:
         (there.outside / "evil.sh").chmod(0o755)
         with there.open() as opened:
             text = script.replace("EVIL", f"{there.outside}/evil.sh")
-            said = opened.bash(text)
-            more = opened.bash("git status --short; git diff")
+            said = there.does(opened, text)
+            more = there.does(opened, "git status --short; git diff")
         for folder in (there.work, there.work / "sub", there.work / "new"):
             if folder.is_dir():
                 there.git(folder)
@@ -474,9 +481,10 @@ def _own_files(there: Ground) -> Measured:
     hook = json.dumps({"hooks": {"PreToolUse": [{"matcher": "*", "hooks": [command]}]}})
     server = json.dumps({"mcpServers": {"x": {"command": "sh", "args": ["-c", there.touch]}}})
     with there.open() as opened:
-        said = opened.bash(
+        said = there.does(
+            opened,
             f"mkdir -p .claude; echo '{hook}' > .claude/settings.json; echo '{hook}' > .claude/settings.local.json; "
-            f"echo '{server}' > .mcp.json; ls -A"
+            f"echo '{server}' > .mcp.json; ls -A",
         )
     with there.open(yes=("call",)) as later:
         later.bash("echo hello")
@@ -488,9 +496,10 @@ def _formatter(there: Ground) -> Measured:
     """A formatter that a command has put where the project keeps its own."""
     script = f"#!/bin/sh\\n{there.touch}\\ncat\\n"
     with there.open(yes=("call",)) as opened:
-        opened.bash(
+        there.does(
+            opened,
             "printf '[tool.black]\\n' > pyproject.toml; mkdir -p .venv/bin; echo x > .venv/pyvenv.cfg; "
-            f"printf '{script}' > .venv/bin/black; chmod +x .venv/bin/black"
+            f"printf '{script}' > .venv/bin/black; chmod +x .venv/bin/black",
         )
         said = opened.call("format_file", path=str(there.work / "src/a.py"))
     return _not_run(there, said.text)
