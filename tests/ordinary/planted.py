@@ -62,7 +62,7 @@ class Ground(NamedTuple):
         return session(self.person, folder or self.work, self.way, settings={"sandbox": sandbox, **settings}, yes=yes)
 
     def does(self, opened: Session, script: str) -> Said:
-        """A command in a script, of which whoever judges the command line sees only the name: the walls have to hold."""
+        """A command in a script, of which whoever judges command lines sees only the name: the walls must hold."""
         path = self.work / "step.sh"
         path.write_text(script + "\n")
         self.person.give(path)
