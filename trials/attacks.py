@@ -7,8 +7,9 @@ from functools import partial
 
 from tests.ordinary.person import ROOT, Person
 from tests.ordinary.planted import ATTACKS, Attack, ground
+from tests.ordinary.session import ways_of
 
-from trials.trial import Place, Row, Trial, tried, ways_of
+from trials.trial import Place, Row, Trial, tried
 
 SUITE = (
     "tests/support/sandbox",
@@ -25,6 +26,10 @@ _LIMIT_SECONDS = 1800
 
 def _rows(place: Place) -> Iterator[Row]:
     yield from place.missing_user("attacks")
+    for attack in ATTACKS:
+        if attack.comes_through:
+            what = f"control: {attack.name}, unconfined, {place.people[0].title}"
+            yield tried(what, "comes through", partial(_control, attack, place.people[0]))
     for person in place.people:
         why = ways_of(person)
         for attack in ATTACKS:
@@ -44,6 +49,13 @@ def _rows(place: Place) -> Iterator[Row]:
 def _done(attack: Attack, person: Person, way: str) -> tuple[str, bool | None]:
     with ground(person, way) as there:
         return attack.run(there)
+
+
+def _control(attack: Attack, person: Person) -> tuple[str, bool | None]:
+    """An attack that nothing stops: one that cannot succeed at all proves nothing where it fails."""
+    with ground(person, "none", control=True) as there:
+        measured, held = attack.run(there)
+    return measured, held is False
 
 
 def _suite(person: Person, path: str) -> tuple[str, bool]:

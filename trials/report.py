@@ -52,6 +52,8 @@ def passed_today(found: dict[str, Any], name: str, version: str) -> bool:
 
 
 def keep(found: dict[str, Any], name: str, version: str, seconds: float, rows: list[Row]) -> None:
+    # Another run may have kept something meanwhile.
+    found.update(kept())
     found[name] = {"date": time.strftime("%Y-%m-%d"), "commit": version, "seconds": round(seconds), "rows": rows}
     half = _KEPT.with_suffix(".half")
     half.write_text(json.dumps(found, indent=1), encoding="utf-8")

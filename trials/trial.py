@@ -1,9 +1,7 @@
 """What a trial is: a name, a sentence, and rows; and the machine that it is tried on."""
 
-import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -11,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.ordinary.person import ROOT, Person, UnavailableError, myself, ordinary
+from tests.ordinary.session import ways_of
 
 FOLDER = ROOT / ".trials"
 """Everything that is fetched, built or kept."""
@@ -77,16 +76,6 @@ class Trial(NamedTuple):
     name: str
     description: str
     rows: Callable[[Place], Iterator[Row]]
-
-
-def ways_of(person: Person) -> dict[str, str]:
-    """What can confine this user's commands → why it cannot, or nothing."""
-    script = (
-        "import json\nfrom ferrule.support.sandbox.choose import report\n"
-        "print(json.dumps({row.name: '' if row.works else row.why for row in report()}))"
-    )
-    found: dict[str, str] = json.loads(person.run([sys.executable, "-c", script]).stdout)
-    return found
 
 
 def places(stack: ExitStack) -> Place:

@@ -9,6 +9,7 @@ from tests.ordinary.person import Person
 from tests.ordinary.session import Session
 
 _HASH = re.compile(r"\b[0-9a-f]{7,40}\b")
+_LINE = "----- exit code"
 _STATE = """
 git status --porcelain
 echo "head $(git symbolic-ref --short HEAD)"
@@ -70,17 +71,19 @@ def differences(
     found = []
     for step in work:
         said = session.bash(step.command)
-        bare = person.run(["bash", "-c", f"{{ {step.command}; }} 2>&1"], cwd=outside)
-        ours = (said.exit_code, _plain(said.output), _state(person, inside))
-        theirs = (bare.returncode, _plain(bare.stdout), _state(person, outside))
+        ours = (said.exit_code, _plain(said.output), person.run(["bash", "-c", _STATE], cwd=inside).stdout)
+        theirs = _bare(person, outside, step.command)
         if ours != theirs:
             found.append((step, _told(ours, theirs)))
     return found
 
 
-def _state(person: Person, repository: Path) -> str:
-    done = person.run(["bash", "-c", _STATE], cwd=repository)
-    return done.stdout + done.stderr
+def _bare(person: Person, repository: Path, command: str) -> tuple[int, str, str]:
+    """Exit code, output and state of the same command where nothing confines it; one program for all three."""
+    script = f"({command}) 2>&1; echo; echo {_LINE} $?; {_STATE}"
+    output, _, rest = person.run(["bash", "-c", script], cwd=repository).stdout.partition(f"\n{_LINE} ")
+    code, _, state = rest.partition("\n")
+    return int(code), _plain(output), state
 
 
 def _plain(output: str) -> str:

@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 LIMIT_SECONDS = 120
 _ENTER = str(Path(__file__).with_name("enter.py"))
 _NOBODY = 65534
+_works: list[tuple[int, int, bool]] = []
+"""The one user that was found to work, so that it is looked for once in a process."""
 _GIT_IDENTITY = "[user]\n\tname = Ordinary\n\temail = ordinary@example.org\n[init]\n\tdefaultBranch = main\n"
 
 
@@ -147,13 +149,17 @@ def ordinary(below: Path | None = None, shown: Sequence[Path] = ()) -> Iterator[
         return
     needed = [str(one) for one in (ROOT, sys.prefix, sys.base_prefix, *shown)]
     tried: list[str] = []
-    for uid, gid, mapped in (*_made(), (_NOBODY, _NOBODY, False), (1000, 1000, True)):
+    for uid, gid, mapped in _works or (*_made(), (_NOBODY, _NOBODY, False), (1000, 1000, True)):
         how = json.dumps({"uid": uid, "gid": gid, "shown": needed, "mapped": mapped})
         entering = (sys.executable, "-I", _ENTER, how)
         with _home(below) as home:
             person = _settled(Person("another user", uid, gid, home, entering))
+            if _works:
+                yield person
+                return
             probe = person.run([sys.executable, "-c", "import ferrule.engine, os; print(os.getuid())"])
             if probe.stdout.strip() == str(uid):
+                _works.append((uid, gid, mapped))
                 yield person
                 return
         tried.append(f"as {uid}: {(probe.stderr.strip() or probe.stdout.strip() or 'nothing').splitlines()[-1]}")

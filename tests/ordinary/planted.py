@@ -20,6 +20,7 @@ from tests.ordinary.session import CONFINED, HIDES, Said, Session, session
 
 Measured = tuple[str, bool | None]
 EVERY = ("none", *CONFINED)
+_EVERYTHING = ("call", "folder", "outside", "protected")
 LEVELS, CROWD = 30, 30_000
 SERVICES = (2375, 3306, 5432, 6379, 9200, 11211, 11434, 27017)
 _LISTEN = """python3 - <<'END'
@@ -45,6 +46,8 @@ class Ground(NamedTuple):
     outside: Path
     word: str
     """The secret."""
+    control: bool = False
+    """Does everybody say yes to everything? Then what nothing confines has to come through: an attack that can."""
 
     @property
     def ran(self) -> bool:
@@ -59,6 +62,7 @@ class Ground(NamedTuple):
         self, *, folder: Path | None = None, yes: tuple[str, ...] = (), **settings: Any
     ) -> "contextlib.AbstractContextManager[Session]":
         sandbox = {"auto_allow": True, **settings.pop("sandbox", {})}
+        yes = _EVERYTHING if self.control else yes
         return session(self.person, folder or self.work, self.way, settings={"sandbox": sandbox, **settings}, yes=yes)
 
     def does(self, opened: Session, script: str) -> Said:
@@ -90,10 +94,12 @@ class Attack(NamedTuple):
     expected: str
     run: Callable[[Ground], Measured]
     ways: tuple[str, ...] = CONFINED
+    comes_through: bool = True
+    """Does it where nothing confines commands and everybody says yes? Not where something else refuses it too."""
 
 
 @contextlib.contextmanager
-def ground(person: Person, way: str) -> Iterator[Ground]:
+def ground(person: Person, way: str, *, control: bool = False) -> Iterator[Ground]:
     """Fresh for every attack."""
     name = uuid.uuid4().hex[:10]
     top = person.folder(f"attack-{name}")
@@ -110,7 +116,7 @@ def ground(person: Person, way: str) -> Iterator[Ground]:
         begin = "git init -q . && git add src .gitignore b.py 2>/dev/null; git add -A; git commit -q -m Begin"
         person.run(["bash", "-c", begin], cwd=folder)
     try:
-        yield Ground(person, way, work, outside, word)
+        yield Ground(person, way, work, outside, word, control)
     finally:
         shutil.rmtree(top, ignore_errors=True)
 
@@ -507,11 +513,29 @@ def _formatter(there: Ground) -> Measured:
 
 ATTACKS = (
     Attack("network: a server of this machine", "out of reach", _machine),
-    Attack("network: a server of this machine, by the tool for pages", "never its page", _machine_by_tool, EVERY),
+    Attack(
+        "network: a server of this machine, by the tool for pages",
+        "never its page",
+        _machine_by_tool,
+        EVERY,
+        comes_through=False,
+    ),
     Attack("network: a server of another session", "out of reach", _other_session),
-    Attack("network: a page that leads to this machine's servers", "never followed", _redirected, HIDES),
-    Attack("ports: known services and privileged ports are not forwarded", "none reached", _services, HIDES),
-    Attack("ports: one that this machine uses is not taken over", "not reached", _taken, HIDES),
+    Attack(
+        "network: a page that leads to this machine's servers",
+        "never followed",
+        _redirected,
+        HIDES,
+        comes_through=False,
+    ),
+    Attack(
+        "ports: known services and privileged ports are not forwarded",
+        "none reached",
+        _services,
+        HIDES,
+        comes_through=False,
+    ),
+    Attack("ports: one that this machine uses is not taken over", "not reached", _taken, HIDES, comes_through=False),
     Attack("/tmp of another session", "not read", _other_tmp),
     Attack("/tmp of the machine", "not read", _machines_tmp, HIDES),
     Attack("/tmp: reading through a planted link", "not read", _tmp_links_read),
@@ -523,7 +547,9 @@ ATTACKS = (
     Attack(f"secrets: behind {CROWD:,} files", "not read", _crowded),
     Attack("secrets: made while the session runs", "not read", _new_secret),
     *(Attack(f"planted: {name}", "never runs outside", _planted(script)) for name, script in _PLANTED.items()),
-    Attack("settings of git that a repository brings, while reading", "never run", _reading, EVERY),
-    Attack("planted: hooks and servers of Ferrule", "never run", _own_files, EVERY),
+    Attack(
+        "settings of git that a repository brings, while reading", "never run", _reading, EVERY, comes_through=False
+    ),
+    Attack("planted: hooks and servers of Ferrule", "never run", _own_files, EVERY, comes_through=False),
     Attack("planted: a formatter", "never runs outside", _formatter),
 )
