@@ -13,7 +13,7 @@ _LINE = "----- exit code"
 _STATE = """
 git status --porcelain
 echo "head $(git symbolic-ref --short HEAD)"
-git log --all --format='commit %s' | sort
+git log --all --format='commit %s' | sed -E 's/[0-9a-f]{7,40}/HASH/' | sort
 git for-each-ref --format='ref %(refname)' | sort
 git rev-parse 'HEAD^{tree}' $(git write-tree)
 git ls-files -v | grep -v '^H'
