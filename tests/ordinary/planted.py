@@ -276,17 +276,22 @@ def _links(there: Ground) -> Iterator[str]:
 def _caches(there: Ground) -> Measured:
     home = there.person.home
     folders = (".cache/pip", ".npm", ".cargo/bin", ".local/bin", ".config/git", ".ssh", "go/bin")
+    files = (".gitconfig", ".bashrc")
+    before = {name: (home / name).read_text() if (home / name).exists() else "" for name in files}
     for name in folders:
         (home / name).mkdir(parents=True, exist_ok=True)
-    there.person.give(home)
+        there.person.give(home / Path(name).parts[0])
     with there.open() as opened:
         for name in folders:
-            there.does(
-                opened, f"mkdir -p ~/{name}; echo planted > ~/{name}/planted; echo planted > {home}/{name}/planted-too"
-            )
-        there.does(opened, "echo planted >> ~/.gitconfig; echo planted >> ~/.bashrc; ln -s / ~/.cache/link")
-    planted = [str(one.relative_to(home)) for name in folders for one in (home / name).glob("planted*")]
-    planted += [name for name in (".gitconfig", ".bashrc") if _has(home / name, "planted")]
+            there.does(opened, f"mkdir -p ~/{name}; echo x > ~/{name}/planted; echo x > {home}/{name}/planted-too")
+        there.does(opened, "echo '# planted' >> ~/.gitconfig; echo '# planted' >> ~/.bashrc; ln -s / ~/.cache/planted")
+    found = [*(one for name in folders for one in (home / name).glob("planted*")), *(home / ".cache").glob("planted")]
+    planted = [str(one.relative_to(home)) for one in found] + [name for name in files if _has(home / name, "planted")]
+    # The same home serves the next attack.
+    for one in found:
+        one.unlink()
+    for name, text in before.items():
+        (home / name).write_text(text)
     return f"planted: {', '.join(planted) or 'nothing'}", not planted
 
 
@@ -431,7 +436,6 @@ _PLANTED = {
     "diff.external": f"git config diff.external EVIL; {_CHANGE}",
     "a filter": f"git config filter.x.clean EVIL; echo '*.py filter=x' > .gitattributes; {_CHANGE}",
     "textconv": f"git config diff.x.textconv EVIL; echo '*.py diff=x' > .gitattributes; {_CHANGE}",
-    "core.pager": "git config core.pager EVIL; git config pager.log EVIL",
     "gpg.program": f"git config gpg.program EVIL; git config commit.gpgsign true; {_CHANGE}",
     "a .git that points elsewhere": (
         "cp -r .git g; printf '[core]\\n\\tfsmonitor = EVIL\\n\\tworktree = ..\\n' >> g/config; "

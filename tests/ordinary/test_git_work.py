@@ -21,4 +21,4 @@ def test_the_same_work_is_the_same_and_other_work_is_told():
             (other,) = differences(person, opened, inside, outside, [Step("status", "git status --porcelain")])
 
     assert same == []
-    assert other[1] == "output: M a.py in the place of -; state: M a.py in the place of -"
+    assert other[1] == "output: M a.py in the place of -; state:  M a.py in the place of -"
