@@ -47,7 +47,7 @@ def _suite(person: Person, path: str) -> tuple[str, bool]:
 
 TRIAL = Trial(
     "suite",
-    "The tests of the suite that attack the sandbox, the policy and the files, each in every back end that works here, as "
-    "root and as another user.",
+    "The tests of the suite that attack the sandbox, the policy and the files, each in every back end that works here, "
+    "as root and as another user.",
     _rows,
 )
