@@ -190,9 +190,9 @@ def _made() -> list[tuple[int, int, bool]]:
 
 @contextlib.contextmanager
 def _home(below: Path | None) -> Iterator[Path]:
-    """Not below /tmp where there is another place: the sandbox has a /tmp of its own, and a home is not there."""
-    usual = Path("/var/tmp")
-    place = below or (usual if os.access(usual, os.W_OK) else None)
+    """Where homes are: not below a folder for temporary files, of which the sandbox has its own."""
+    usual = ["/home", "/srv", "/var/tmp"] if os.geteuid() == 0 else [os.path.expanduser("~"), "/var/tmp"]
+    place = below or next((one for one in usual if os.access(one, os.W_OK | os.X_OK)), None)
     # What a session of another user leaves may be closed even to its owner; root removes it all the same.
     with tempfile.TemporaryDirectory(prefix="ferrule-home-", dir=place, ignore_cleanup_errors=True) as folder:
         os.chmod(folder, 0o755)
