@@ -40,16 +40,13 @@ END"""
 
 
 def forwarding() -> dict[str, Any]:
-    """The setting that forwards a session's ports, by the name that this engine knows; nothing where it has none."""
-    for name in ("forward", "forward_ports", "ports"):
-        for value in ("all", "on", True, "auto"):
-            settings = {"sandbox": {name: value}}
-            try:
-                msgspec.convert(settings, Settings)
-            except msgspec.ValidationError:
-                continue
-            return settings
-    return {}
+    """The setting that forwards a session's ports to the user; nothing where this engine has none."""
+    settings = {"sandbox": {"forward": "on"}}
+    try:
+        msgspec.convert(settings, Settings)
+    except msgspec.ValidationError:
+        return {}
+    return settings
 
 
 def free_port() -> int:
