@@ -48,15 +48,27 @@ def run(chosen: list[Trial], trials: tuple[Trial, ...], place: Place, *, again: 
             continue
         print(f"{head}: {trial.description}", flush=True)
         start = time.monotonic()
-        rows = list(_shown(trial, place))
+        rows, stopped = _until_stopped(_shown(trial, place))
         report.keep(found, trial.name, version, time.monotonic() - start, rows)
         report.write(found, trials)
         bad = sum(row.ok is False for row in rows)
         untried = sum(row.ok is None for row in rows)
         more = f", {untried} NOT TRIED" if untried else ""
         print(f"{head}: {len(rows) - bad - untried} passed, {bad} failed{more}", flush=True)
-        good = good and not bad
+        good = good and not bad and not stopped
+        if stopped:
+            break
     return good
+
+
+def _until_stopped(source: Iterator[Row]) -> tuple[list[Row], bool]:
+    """The rows, and whether ctrl-C ended them early: what was measured is kept, and the page says what is missing."""
+    rows: list[Row] = []
+    try:
+        rows.extend(source)
+    except KeyboardInterrupt:
+        return [*rows, Row(report.REST, "tried", "stopped by whoever ran it", None)], True
+    return rows, False
 
 
 def _shown(trial: Trial, place: Place) -> Iterator[Row]:
