@@ -24,6 +24,7 @@ def main() -> int:
     given = parser.parse_args()
     # Whoever is started in the background of a shell ignores it, and so would every program that is sent one here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     unknown = [name for name in given.names if name not in NAMES]
     if unknown:
         parser.error(f"no such trial: {', '.join(unknown)} (there are {', '.join(NAMES)})")
