@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test bench lock format clean
+.PHONY: demo test bench trials lock format clean
 
 demo: $(VENV)/.run
 	@$(BIN)/ferrule demo
@@ -19,6 +19,12 @@ test: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	@$(BIN)/python -m bench
+
+# Everyday work and attacks, whole: fetches packages and programs into .trials and writes bench/TRIALS.md.
+# `make trials NAMES="git web"` runs some of them.
+trials: $(VENV)/.dev
+	@$(BIN)/python scripts/provide.py
+	@$(BIN)/python -m trials $(NAMES)
 
 # Rewrites the hashed locks from pyproject.toml; no index address is written into them.
 lock: $(VENV)/.dev
@@ -45,4 +51,4 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.run
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .trials .mypy_cache .ruff_cache .pytest_cache .hypothesis

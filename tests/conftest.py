@@ -1,12 +1,17 @@
-"""What holds for every test: its own state folder, the marks of the seeds' rows, and golden files."""
+"""What holds for every test: its own state folder, the marks of the seeds' rows, golden files, and another user."""
 
+import itertools
 import os
+import warnings
 from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.golden import Golden
+from tests.ordinary.person import Person, UnavailableError, myself, ordinary
 
 # Time is measured in bench/, never asserted in a test: a busy machine must not fail one.
 settings.register_profile("ferrule", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -26,10 +31,22 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "contract(*rows): the rows of the seeds' contracts that a test proves")
 
 
+@pytest.fixture(scope="session")
+def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """New folders for state, one for each test.
+
+    Apart from the folders of `tmp_path`: to make one of those, pytest reads the names of all that there are, which
+    takes longer with every test.
+    """
+    above = tmp_path_factory.mktemp("states")
+    return (above / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def own_state(states: Iterator[Path]) -> Iterator[None]:
     """No test reads the user's settings or writes into the user's state; `tmp_path` stays empty for the test itself."""
-    folder = tmp_path_factory.mktemp("ferrule")
+    folder = next(states)
+    folder.mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FERRULE_STATE", str(folder / "state"))
         (folder / "settings.toml").touch()
@@ -47,3 +64,36 @@ def unconfined(own_state: None) -> None:
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
     return Golden(write=request.config.getoption("--golden") == "write")
+
+
+@pytest.fixture
+def other_user(request: pytest.FixtureRequest) -> Iterator[Person]:
+    """A user without the rights of root, in a home of its own; a test that has none is skipped, and that is said."""
+    try:
+        with ordinary() as person:
+            yield person
+    except UnavailableError as why:
+        _untested(request, f"Ferrule as an ordinary user: {why}")
+
+
+@pytest.fixture(params=["this user", "another user"])
+def person(request: pytest.FixtureRequest) -> Iterator[Person]:
+    """Whoever runs the tests, then a user without the rights of root. Who has none of them is tried once."""
+    if request.param == "another user":
+        if os.geteuid() != 0:
+            pytest.skip("This user is an ordinary one already.")
+        yield request.getfixturevalue("other_user")
+        return
+    with myself() as me:
+        yield me
+
+
+def _untested(request: pytest.FixtureRequest, reason: str) -> NoReturn:
+    """Skip, and say so in the summary: what a machine cannot do is a gap in the proof."""
+    message = warnings.WarningMessage(
+        pytest.PytestWarning(f"NOT TESTED ON THIS MACHINE: {reason}"), pytest.PytestWarning, str(request.path), 0
+    )
+    request.config.hook.pytest_warning_recorded.call_historic(
+        kwargs={"warning_message": message, "nodeid": request.node.nodeid, "when": "runtest", "location": None}
+    )
+    pytest.skip(reason)

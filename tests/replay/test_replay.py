@@ -1,5 +1,8 @@
 """A real release of a public package, made again as edits and as patches in every dialect: the same bytes each time."""
 
+import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,13 @@ from ferrule.dialects.dialect import FAMILIES, load_dialect
 from tests.catalog import lay_out
 from tests.patches import codex_patch
 from tests.replay.history import edits, versions
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """In memory where that can be had: every edit is written through to the disk, and there are thousands."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
+        yield Path(folder)
 
 
 def found(folder: Path) -> dict[str, bytes]:
@@ -32,13 +42,13 @@ def edit_call(face: Face, path: str, old: str, new: str) -> Call:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-async def test_a_release_made_as_edits_has_the_bytes_of_the_release(family, tmp_path):
+async def test_a_release_made_as_edits_has_the_bytes_of_the_release(family, home):
     older, newer = versions()
-    workspace = tmp_path / "workspace"
+    workspace = home / "workspace"
     lay_out(workspace, older)
     read, edit = face_for(family, "read"), face_for(family, "edit", "multi_edit")
     made = 0
-    async with Engine(workspace, dialect=family, ask=lambda question: True, state=tmp_path / "state") as engine:
+    async with Engine(workspace, dialect=family, ask=lambda question: True, state=home / "state") as engine:
         for path in sorted(older):
             if older[path] == newer[path]:
                 continue
@@ -54,13 +64,13 @@ async def test_a_release_made_as_edits_has_the_bytes_of_the_release(family, tmp_
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-async def test_a_release_made_as_one_patch_has_the_bytes_of_the_release_and_goes_back_with_one_undo(family, tmp_path):
+async def test_a_release_made_as_one_patch_has_the_bytes_of_the_release_and_goes_back_with_one_undo(family, home):
     older, newer = versions()
-    workspace = tmp_path / "workspace"
+    workspace = home / "workspace"
     lay_out(workspace, older)
     read, face = face_for(family, "read"), face_for(family, "patch")
     patch = codex_patch(dict(older), dict(newer))
-    async with Engine(workspace, dialect=family, ask=lambda question: True, state=tmp_path / "state") as engine:
+    async with Engine(workspace, dialect=family, ask=lambda question: True, state=home / "state") as engine:
         for path in sorted(older):
             await engine.run([Call(read.name, read.advertised({"path": path, "offset": 1, "limit": 10}))])
         (reply,) = await engine.run([Call(face.name, face.advertised({"patch": patch}))])

@@ -180,14 +180,15 @@ async def test_very_deep_folders_are_listed_with_few_descriptors(root, names):
     folder = root / "deep"
     folder.mkdir()
     descriptor = os.open(folder, os.O_RDONLY)
-    for _ in range(1500):
+    # More than a process may have descriptors, and longer than a path may be.
+    for _ in range(1100):
         os.mkdir("d" * 10, dir_fd=descriptor)
         below = os.open("d" * 10, os.O_RDONLY, dir_fd=descriptor)
         os.close(descriptor)
         descriptor = below
     os.close(descriptor)
     try:
-        assert len(await names(path="deep", depth=5000)) == 1500
+        assert len(await names(path="deep", depth=5000)) == 1100
     finally:
         subprocess.run(["rm", "-rf", str(folder)], check=True)
 

@@ -1,0 +1,56 @@
+"""One session of an engine, driven by lines of JSON: the program behind `Session`, run as whichever user.
+
+The first line says how: the workspace, settings, the dialect, the kinds of questions that are answered with yes. Each
+line after it is a call, and gets one line: its reply, with what was asked meanwhile.
+"""
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+import msgspec
+
+from ferrule import Engine, Settings
+from ferrule.permissions.asker import Question
+from ferrule.support.sandbox.choose import report
+
+
+async def main() -> None:
+    """Until standard input ends."""
+    how = json.loads(sys.stdin.readline())
+    asked: list[dict[str, str]] = []
+
+    def ask(question: Question) -> bool:
+        asked.append({"kind": question.kind, "summary": question.summary, "why": question.why})
+        return question.kind in how["yes"]
+
+    settings = msgspec.convert(how["settings"], Settings)
+    more = {"permission_mode": how["mode"]} if how.get("mode") else {}
+    ways = {row.name: "" if row.works else row.why for row in report()}
+    async with Engine(how["folder"], dialect=how["dialect"], settings=settings, ask=ask, **more) as engine:
+        _say({"ways": ways})
+        loop = asyncio.get_running_loop()
+        while line := await loop.run_in_executor(None, sys.stdin.readline):
+            call = json.loads(line)
+            asked.clear()
+            reply = await engine.call(call["name"], **call["arguments"])
+            failure = reply.error
+            _say(
+                {
+                    "status": reply.status,
+                    "text": reply.text,
+                    "notes": list(reply.notes),
+                    "code": failure.error_code if failure else None,
+                    "asked": list(asked),
+                }
+            )
+
+
+def _say(value: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
