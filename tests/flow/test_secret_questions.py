@@ -24,11 +24,13 @@ def work(tmp_path):
 class Person:
     """Answers with what it is told to, and remembers what it was asked."""
 
+    is_person = True
+
     def __init__(self, answer):
         self.answer = answer
         self.asked = []
 
-    def __call__(self, question):
+    async def ask(self, question):
         self.asked.append((question.kind, question.summary, question.why))
         return self.answer
 

@@ -34,6 +34,13 @@ class Watch:
                 _checked(_library().inotify_add_watch(self._descriptor, os.fsencode(folder), mask))
                 self._folders.add(folder)
 
+    def is_here(self) -> bool:
+        """Does it call back on the loop that runs now?"""
+        try:
+            return self._loop is asyncio.get_running_loop()
+        except RuntimeError:
+            return False
+
     def close(self) -> None:
         if self._descriptor >= 0:
             if not self._loop.is_closed():

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ferrule.support.web.reach import Inside
 
 _TMP = "/tmp"  # noqa: S108 - the name under which commands have their own
+_PRIVATE = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - what is empty for commands anyway
 _OF_MOUNTS = ("namespaces", "bubblewrap")
 """The ways that give a session a network, a /tmp and a home folder of its own."""
 
@@ -348,7 +349,8 @@ class Confinement:
             self._view = home_view(home, os.environ)
             self._shown = _real_paths(self._view.shown)
             self._caches = tuple((path, self._cache(path, home)) for path in self._view.caches)
-        return profile._replace(hidden=(home,), shown=(*profile.shown, *self._shown), caches=self._caches)
+        hidden = () if any(within(home, folder) for folder in _PRIVATE) else (home,)
+        return profile._replace(hidden=hidden, shown=(*profile.shown, *self._shown), caches=self._caches)
 
     def _kept(self, writable: Sequence[str], found: Found) -> list[str]:
         """What stays as it is. Git's settings are compared instead: git itself may change them."""

@@ -75,9 +75,11 @@ class Precious:
         self._lock = threading.Lock()
 
     async def look_ahead(self, folders: Sequence[str]) -> None:
-        """Look for what `find` is about to tell; away from the event loop, where there is much to look at."""
-        if not self._is_fresh(folders) and not 0 < len(self._folders) <= _FEW:
-            await asyncio.to_thread(self.find, folders)
+        """Look anew for what `find` is about to tell; away from the event loop, where there is much to look at."""
+        if 0 < len(self._folders) <= _FEW:
+            self.find(folders, fresh=True)
+        else:
+            await asyncio.to_thread(self.find, folders, fresh=True)
 
     def find(self, folders: Sequence[str], *, fresh: bool = False) -> Found:
         """What is there now, or, without `fresh`, was a moment ago."""

@@ -13,6 +13,7 @@ import os
 import secrets
 import shutil
 import stat
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -57,6 +58,8 @@ class Tripwire:
         self._repositories: set[str] = set()
         self._running = 0
         self._watch: Watch | None = None
+        self._lock = threading.RLock()
+        """Commands end on other threads than they begin."""
         self._found: list[Aside] = []
         self.alarm: Callable[[], None] = lambda: None
         """Called when running commands plant again and again."""
@@ -67,13 +70,15 @@ class Tripwire:
 
         `kept` are the paths that must not come into being, and `protected` the protected ones that were found.
         """
-        if self._running == 0:
-            self._absent = {path for path in kept if not os.path.lexists(path)}
-            self._configs.clear()
-            self._repositories.clear()
-        self._add(repositories(protected))
-        self._running += 1
-        if self._watch is None:
+        with self._lock:
+            if self._running == 0:
+                self._absent = {path for path in kept if not os.path.lexists(path)}
+                self._configs.clear()
+                self._repositories.clear()
+            self._add(repositories(protected))
+            self._running += 1
+        if self._watch is None or not self._watch.is_here():
+            self.close()
             with contextlib.suppress(OSError, RuntimeError):  # no notices here: the look at the end decides
                 self._watch = Watch(self._heard)
         if self._watch is not None:
@@ -83,19 +88,20 @@ class Tripwire:
 
     def end(self, protected: Iterable[str]) -> None:
         """A command has ended; `protected` are the protected paths that are there now."""
-        self._look()
-        for folder in repositories(protected) - self._repositories:
-            self._judge_new(folder)
-            self._add({folder})
-        self._running -= 1
-        if self._running <= 0:
-            self._running = self._times = 0
-            self.close()
+        with self._lock:
+            self._look()
+            for folder in repositories(protected) - self._repositories:
+                self._judge_new(folder)
+                self._add({folder})
+            self._running = max(0, self._running - 1)
+            if not self._running:
+                self._times = 0
 
     def take(self) -> list[Aside]:
         """What was set aside since this was last asked."""
-        taken, self._found = self._found, []
-        return taken
+        with self._lock:
+            taken, self._found = self._found, []
+            return taken
 
     def close(self) -> None:
         if self._watch is not None:
@@ -111,13 +117,16 @@ class Tripwire:
             self._absent |= {path for path in others if not os.path.lexists(path)}
 
     def _heard(self, names: set[str]) -> None:
-        wanted = {os.path.basename(path) for path in (*self._absent, *self._configs)}
-        if names & wanted or "" in names:
+        with self._lock:
+            wanted = {os.path.basename(path) for path in (*self._absent, *self._configs)}
+            if not self._running or not (names & wanted or "" in names):
+                return
             before = len(self._found)
             self._look()
             self._times += len(self._found) > before
-            if self._times >= _MOST_TIMES:
-                self.alarm()
+            is_stubborn = self._times >= _MOST_TIMES
+        if is_stubborn:
+            self.alarm()
 
     def _look(self) -> None:
         for path in sorted(self._absent):

@@ -456,7 +456,9 @@ async def test_what_is_wrong_with_an_address_is_said_as_it_is(url, said):
             "http://localhost:8080/",
             ("/b", "http://localhost:9090/c"),
             "http://localhost:8080/b redirects to http://localhost:9090/c: localhost:9090 is not fetched from, because"
-            ' ::1 is a private or reserved address. Where it is meant, the user can add "localhost:9090" to'
+            " ::1 is a private or reserved address. No command of this session listens there."
+            " Where it is meant, the user can"
+            ' add "localhost:9090" to'
             " web.private_hosts.",
             id="from-ones-own-to-a-private-one",
         ),

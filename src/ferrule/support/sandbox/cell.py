@@ -192,7 +192,7 @@ class Cell:
 
     def _look_ahead(self, pair: Pair) -> None:
         """Have the next command's view arranged now: most commands of a session see what the last one saw."""
-        if self._walls.namespaces and self._last in self._views:
+        if self._walls.is_sessions and self._last in self._views:
             rest = self._rest(self._views[self._last])
             self._seen = self._identities(rest)
             pair.arrange(rest)

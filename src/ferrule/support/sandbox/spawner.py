@@ -153,6 +153,8 @@ class Channel:
         return name
 
     def _ask(self, fields: Sequence[bytes], files: Sequence[int]) -> list[bytes]:
+        if self._socket.fileno() < 0:
+            raise BrokenPipeError(errno.EPIPE, "The session has ended.")
         try:
             packets.send(self._socket, b"\0".join(fields), files)
             return self._answer()
