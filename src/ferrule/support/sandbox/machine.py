@@ -142,8 +142,10 @@ class Machine:
             for one in taken:
                 one.close()
             return f"Port {port} is not free outside: {error.strerror or error}."
-        servers = [await asyncio.start_server(self._carry(port), sock=one) for one in taken]
+        servers = [await asyncio.start_server(self._carry(port), sock=one, start_serving=False) for one in taken]
         self.forwarded[port] = _Both(servers)
+        for server in servers:
+            await server.start_serving()
         return ""
 
     def forwards_by_itself(self, port: int) -> bool:

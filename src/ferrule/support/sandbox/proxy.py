@@ -66,7 +66,10 @@ class Proxy:
 
     async def serve(self, listener: "socket.socket") -> None:
         """Listen on a socket of a network that nobody else is in. Raises OSError."""
-        self._servers.append(await asyncio.start_server(self._accept, sock=listener, limit=_HEAD_BYTES))
+        # Whoever is cancelled here must be able to close it.
+        server = await asyncio.start_server(self._accept, sock=listener, limit=_HEAD_BYTES, start_serving=False)
+        self._servers.append(server)
+        await server.start_serving()
 
     @property
     def port(self) -> int:
