@@ -19,18 +19,37 @@ TASKS = 200
 
 def rows() -> Iterator[Row]:
     yield from _starts()
+    yield _confined()
     yield from _floods()
     yield asyncio.run(_crowd())
 
 
 def _starts() -> Iterator[Row]:
     """`Bash true` against Python's own asyncio subprocess, bare and confined."""
-    for use, target in (("none", 1.5), ("landlock", 3.0), ("namespaces", None), ("bubblewrap", None)):
+    for use, target in (("none", 1.5), ("landlock", 3.0), ("namespaces", 3.0), ("bubblewrap", None)):
         ours, theirs = asyncio.run(_true(use))
         name = "without a sandbox" if use == "none" else f"with {use}"
         detail = f"{milliseconds(ours)} and {milliseconds(theirs)}"
         found = ratio(ours, theirs)
         yield Row(f"`Bash true` {name}, by asyncio's own subprocess", found, target or float("inf"), "×", detail)
+
+
+async def _beside() -> tuple[list[float], list[float]]:
+    """`Bash true` confined by namespaces, and unconfined, in turns."""
+    with tempfile.TemporaryDirectory() as folder:
+        engines = [
+            Engine(folder, settings=Settings(sandbox=Sandbox(use=use)), state=f"{folder}/{use}", ask=lambda _: True)
+            for use in ("namespaces", "none")
+        ]
+        async with engines[0], engines[1]:
+
+            async def confined() -> None:
+                assert (await engines[0].call("Bash", cmd="true")).ok
+
+            async def bare() -> None:
+                assert (await engines[1].call("Bash", cmd="true")).ok
+
+            return await pairs(confined, bare, 150)
 
 
 async def _true(use: str) -> tuple[list[float], list[float]]:
@@ -54,6 +73,12 @@ async def _true(use: str) -> tuple[list[float], list[float]]:
                 await process.communicate()
 
             return await pairs(ours, theirs, 150)
+
+
+def _confined() -> Row:
+    ours, theirs = asyncio.run(_beside())
+    detail = f"{milliseconds(ours)} and {milliseconds(theirs)}"
+    return Row("`Bash true` with namespaces, by the same without a sandbox", ratio(ours, theirs), 2, "×", detail)
 
 
 def _floods() -> Iterator[Row]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 _WORKERS = 16
+_LOOPBACK_PORT = re.compile(r"//(?:127\.[0-9.]+|localhost|\[::1\]):([0-9]{1,5})(?![0-9])")
 
 
 class Services:
@@ -169,6 +171,8 @@ class Services:
             is_shared=self.is_shared,
         )
         made.is_watched = self.is_watched
+        urls = [host.url for host in self._settings.models.hosts.values()]
+        made.reserved = frozenset(int(port) for url in urls for port in _LOOPBACK_PORT.findall(url))
         return made
 
     def _make_roster(self) -> object:

@@ -221,7 +221,8 @@ def _sandbox(session: dict[str, Any]) -> Iterator[Finding]:
             yield from _home()
     for tried in report(outside=outside):
         if chosen is None or tried.name != chosen.name:
-            yield Finding(good=None, subject="", text=f"{tried.name}: {'works' if tried.works else tried.why}")
+            text = f"works; cannot enforce: {tried.why}" if tried.works and tried.why else tried.why or "works"
+            yield Finding(good=None, subject="", text=f"{tried.name}: {text}")
 
 
 def _home() -> Iterator[Finding]:

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
+from ferrule.support.hosts import is_forwarded
+
 _HIGH_BYTES = 1 << 18
 """So much may wait to be read before the other side is asked to stop."""
 _HEAD_START_SECONDS = 0.25
@@ -210,6 +212,8 @@ class Stream(asyncio.Protocol):
 
 async def connected(host: str, port: int, *, seconds: float, quiet_seconds: float) -> Stream:
     """A connection to a machine. Its name is looked up in a thread. Raises Unreachable."""
+    if is_forwarded(host, port):
+        raise Unreachable("a command of this session answers there, and no model", passing=False)
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(seconds):

@@ -205,3 +205,12 @@ def _ascii(written: str) -> str:
         return written.encode("idna").decode("ascii")
     except UnicodeError as error:
         raise Bad(f"{written[:_LONGEST]!r} is not the name of a host.") from error
+
+
+FORWARDED: set[int] = set()
+"""Ports of this machine's loopback behind which commands of a session answer: nothing there is to be trusted."""
+
+
+def is_forwarded(host: str, port: int) -> bool:
+    """Does a command of a session, and no program of the user's, answer there?"""
+    return port in FORWARDED and host in {"localhost", "127.0.0.1", "::1", "[::1]", "0.0.0.0"}  # noqa: S104 - compared

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -99,11 +100,15 @@ class Confinement:
         self._temporary: Temporary | None = None
         self._precious = Precious(guard, os.path.join(state, "committed"))
         self._tripwire = Tripwire(guard, os.path.join(state, "aside"))
+        self._tripwire.alarm = self._stop_all
         self._view: HomeView | None = None
         self._shown: tuple[str, ...] = ()
         self._caches: tuple[tuple[str, str], ...] = ()
         self._incomplete = False
         self._told = False
+        self._stopped = False
+        self.reserved: frozenset[int] = frozenset()
+        """Ports of this machine at which the settings look for models: none of them is ever forwarded."""
         self.is_watched = False
         """Does a person sit before it, as in the chat?"""
         self._reported: set[int] = set()
@@ -203,9 +208,18 @@ class Confinement:
         wrapped.done()
         self._tripwire.end(self._precious.find(self._writable(), fresh=True).protected)
 
+    def _stop_all(self) -> None:
+        """Stop all commands of the session: one of them goes on bringing protected paths into being."""
+        if self._machine is not None:
+            self._stopped = True
+            self._machine.stop_commands()
+
     def warnings(self) -> list[str]:
         """What commands are not kept from or have done, each told once."""
         told = [str(aside) for aside in self._tripwire.take()]
+        if self._stopped:
+            self._stopped = False
+            told.append("All running commands were stopped, because one of them made protected files again and again.")
         if self._incomplete and not self._told:
             self._told = True
             told.append(
@@ -244,7 +258,7 @@ class Confinement:
         """Have the user reach a port of the session's network on their own loopback, where that is wanted and safe."""
         wanted = by_itself == "on" or (by_itself == "auto" and self.is_watched)
         machine = self.machine
-        if not wanted or not machine.forwards_by_itself(port):
+        if not wanted or port in self.reserved or not machine.forwards_by_itself(port):
             return False
         return not await machine.forward(port)
 
@@ -261,11 +275,27 @@ class Confinement:
             asked = self._machine.names.take()
         writable = [root.path for root in self._jail.roots]
         sentence = denied(output, exit_code, refused, asked, writable=writable)
-        if sentence or exit_code == 0 or self._view is None:
+        if sentence or exit_code == 0:
             return sentence
+        if hidden := self._hidden_in(output):
+            return hidden
+        if self._view is None:
+            return ""
         home = os.path.expanduser("~")
         path = missed(output, home, (*self._writable(), *self._view.shown, *self._view.caches))
         return f"The sandbox hides {path}: of the home folder, commands see toolchains and caches only." if path else ""
+
+    def _hidden_in(self, output: str) -> str:
+        """What is said of a secret file that a failed command speaks of."""
+        found = self._precious.find(self._writable())
+        for path in (*found.secret, *(path for path, _ in found.replaced)):
+            shown = self._jail.shown(path)
+            if re.search(rf"(?<![\w.-]){re.escape(shown)}(?![\w-])", output):
+                return (
+                    f"The sandbox hides {shown} from commands, because it is secret. The user can open it with the "
+                    "setting files.guarded_allow."
+                )
+        return ""
 
     async def close(self) -> None:
         """Let nothing out any more."""

@@ -25,8 +25,8 @@ _CONFIGS = ("config", "config.worktree")
 _MOST_BYTES = 1 << 20
 _SAMPLE = ".sample"
 _MOST_NAMED = 5
-_MOST_TIMES = 3
-"""A command that plants so often is not to be waited for."""
+_MOST_TIMES = 20
+"""A command that plants so often means to."""
 
 
 class Aside(NamedTuple):

@@ -196,3 +196,20 @@ def test_any_text_gives_one_line_or_nothing(output, exit_code):
 def test_no_line_makes_it_slow(letter):
     """Each of these would take minutes if the search were not linear in the length of a line."""
     assert len(said(letter * 20_000 + " Operation not permitted")) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("output", "named"),
+    [
+        pytest.param(
+            "permission denied while trying to connect to unix:///var/run/docker.sock", "container", id="docker"
+        ),
+        pytest.param("To get started with GitHub CLI, please run:  gh auth login", "login of gh", id="gh"),
+        pytest.param("Could not open a connection to your authentication agent.", "ssh agent", id="agent"),
+        pytest.param("error: gpg failed to sign the data\nfatal: failed to write commit object", "signed", id="sign"),
+        pytest.param("Host key verification failed.", "over ssh", id="remote"),
+        pytest.param("bash: /tmp/x: Permission denied", "$TMPDIR", id="no-tmp-of-its-own"),
+    ],
+)
+def test_what_no_command_has_is_named_with_its_reason(output, named):
+    assert named in said(output)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ferrule.models.sockets import Unreachable, connected
+from ferrule.support.hosts import is_forwarded
 from ferrule.support.sandbox import bubblewrap, namespaces, spawner, variables
 from ferrule.support.sandbox.machine import KNOWN_SERVICES, Machine
 from ferrule.support.sandbox.profile import Profile, Sandbox, Wrapped
@@ -169,6 +171,19 @@ async def test_a_port_that_is_taken_outside_is_not_forwarded(session):
 @pytest.mark.parametrize("port", [80, 1023, *sorted(KNOWN_SERVICES)[:4], 5432, 6379, 11434, 2375])
 def test_ports_of_known_services_are_not_forwarded_by_themselves(port):
     assert not Machine().forwards_by_itself(port)
+
+
+async def test_a_forwarded_port_is_never_taken_for_a_model(session):
+    port = free_port()
+    with serving(session, port):
+        assert await session.machine.forward(port) == ""
+        with pytest.raises(Unreachable, match="no model"):
+            await connected("127.0.0.1", port, seconds=5, quiet_seconds=5)
+    while session.machine.listens(port):
+        await asyncio.sleep(0)
+    session.machine.stop_forwards()
+
+    assert not is_forwarded("127.0.0.1", port)
 
 
 async def test_another_session_does_not_reach_it(session, tmp_path):

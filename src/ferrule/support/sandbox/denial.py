@@ -103,6 +103,35 @@ _OFFLINE = (
 """What is said without the name of a host."""
 
 
+_KNOWN = (
+    (
+        r"docker\.sock|Cannot connect to the Docker daemon|Cannot connect to Podman|podman\.sock",
+        "The sandbox has no sockets of other programs (sandbox.unix_sockets), so no container engine is reached.",
+    ),
+    (
+        r"gh auth login|GH_TOKEN environment variable",
+        "The sandbox hides the login of gh (~/.config/gh) and has no network.",
+    ),
+    (
+        r"Could not open a connection to your authentication agent|Error connecting to agent|SSH_AUTH_SOCK",
+        "The sandbox has no sockets of other programs, so the ssh agent is not reached.",
+    ),
+    (
+        r"gpg failed to sign the data|gpg: (?:signing failed|skipped|no default secret key)|No secret key",
+        "The sandbox hides the keys (~/.gnupg, ~/.ssh), so nothing can be signed inside.",
+    ),
+    (
+        r"Host key verification failed",
+        "The sandbox hides ~/.ssh and has no network, so remotes over ssh are not reached.",
+    ),
+)
+"""What programs say that need something which no command has, and the reason."""
+
+
+def _told(sentence: str) -> Say:
+    return lambda _found, _writable: sentence
+
+
 @functools.cache
 def _patterns() -> tuple[tuple[re.Pattern[str], Say], ...]:
     def host(number: int) -> str:
@@ -120,6 +149,7 @@ def _patterns() -> tuple[tuple[re.Pattern[str], Say], ...]:
         )
     )
     return (
+        *((re.compile(pattern), _told(sentence)) for pattern, sentence in _KNOWN),
         (re.compile(r"^bwrap: (?P<why>[^\n]+)$", re.MULTILINE), _bwrap),
         (re.compile(r"^sandbox-exec: (?P<why>[^\n]+)$", re.MULTILINE), _bwrap),
         (re.compile(r"^[^\n]*(?:[Rr]ead-only file system|\bEROFS\b)[^\n]*$", re.MULTILINE), _unwritable),

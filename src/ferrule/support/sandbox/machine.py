@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ferrule.support.hosts import FORWARDED
 from ferrule.support.sandbox import spawner, variables
 from ferrule.support.sandbox.proxy import Proxy
 from ferrule.support.sandbox.resolver import PORT as NAMES_PORT
@@ -144,6 +145,7 @@ class Machine:
             return f"Port {port} is not free outside: {error.strerror or error}."
         servers = [await asyncio.start_server(self._carry(port), sock=one, start_serving=False) for one in taken]
         self.forwarded[port] = _Both(servers)
+        FORWARDED.add(port)
         for server in servers:
             await server.start_serving()
         return ""
@@ -156,12 +158,19 @@ class Machine:
         """Close the forwards of ports on which nothing listens any more."""
         ports = {one.port for one in self.listeners()} if self.forwarded else set()
         for port in [port for port in self.forwarded if port not in ports]:
-            self.forwarded.pop(port).close()
+            self._stop_forward(port)
+
+    def _stop_forward(self, port: int) -> None:
+        self.forwarded.pop(port).close()
+        FORWARDED.discard(port)
+
+    def stop_commands(self) -> None:
+        """End all that runs in this network. The next command gets a new one."""
+        spawner.end_machine(self.name)
 
     async def close(self) -> None:
-        for server in self.forwarded.values():
-            server.close()
-        self.forwarded.clear()
+        for port in list(self.forwarded):
+            self._stop_forward(port)
         for task in self._carried:
             task.cancel()
         await asyncio.gather(*self._carried, return_exceptions=True)
