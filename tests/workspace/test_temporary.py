@@ -46,3 +46,14 @@ def test_what_a_killed_engine_left_is_removed_by_the_next(tmp_path):
 
     assert len(left) == 1
     assert os.listdir(tmp_path / "machines") == [os.path.basename(os.path.dirname(made.path))]
+
+
+def test_only_one_session_at_a_time_writes_the_user_s_caches(tmp_path):
+    one, other = Temporary(str(tmp_path)), Temporary(str(tmp_path))
+    found = [one.caches(), other.caches(), one.caches()]
+    one.close()
+    found.append(other.caches())
+    other.close()
+
+    shared = str(tmp_path / "caches")
+    assert [path == shared for path in found] == [True, False, True, True]

@@ -389,7 +389,10 @@ class Confinement:
 
     def _cache(self, path: str, home: str) -> str:
         """Where what commands write into a cache goes."""
-        folder = os.path.join(self._state, "caches", os.path.relpath(path, home).replace(os.sep, "+"))
+        self.temporary()
+        assert self._temporary is not None
+        name = os.path.relpath(path, home).replace(os.sep, "+")
+        folder = os.path.join(self._temporary.caches(), f"{name}-{self._wishes.network:d}{self._wishes.unix_sockets:d}")
         for name in ("upper", "work"):
             os.makedirs(os.path.join(folder, name), 0o700, exist_ok=True)
         return folder

@@ -81,6 +81,17 @@ HOME = (
     ".local/share/keyrings",
     ".mozilla",
     ".config/google-chrome",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".m2/settings.xml",
+    ".m2/settings-security.xml",
+    ".gradle/gradle.properties",
+    ".cache/huggingface/token",
+    ".local/share/uv/credentials",
+    ".config/pypoetry/auth.toml",
+    ".composer/auth.json",
+    ".terraform.d/credentials.tfrc.json",
 )
 """In the user's home: what no command needs and every thief wants."""
 

@@ -29,14 +29,31 @@ class Temporary:
         self._lock = _locked(self._folder, make=True, shared=True)
         self.path = os.path.join(self._folder, "tmp")
         """What commands have as /tmp."""
+        self._caches = -1
+        self._all_caches = os.path.join(state, "caches")
         os.makedirs(self.path, exist_ok=True)
         os.chmod(self.path, 0o1777)  # noqa: S103 - as every /tmp is; the folder above is closed to others
         os.utime(self._folder)
+
+    def caches(self) -> str:
+        """Where caches are written: the user's one such folder, or one of this session where another session has it.
+
+        The kernel lays one folder over another for one user of it at a time.
+        """
+        if self._caches < 0:
+            try:
+                self._caches = _locked(self._all_caches, make=True, shared=False)
+            except OSError:
+                return os.path.join(self._folder, "caches")
+        return self._all_caches
 
     def close(self) -> None:
         """Remove it, unless others may need it."""
         if self._lock < 0:
             return
+        if self._caches >= 0:
+            os.close(self._caches)
+            self._caches = -1
         if self._is_shared:
             with contextlib.suppress(OSError):
                 os.utime(self._folder)
