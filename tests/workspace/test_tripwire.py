@@ -134,13 +134,20 @@ def test_a_new_repository_keeps_what_git_makes_and_loses_what_runs(wire, root, p
     assert all(name.endswith(".sample") for name in os.listdir(git / "hooks"))
 
 
-async def test_it_is_set_aside_while_the_command_still_runs(wire, root):
+@pytest.mark.parametrize("has_notices", [True, False])
+async def test_it_is_set_aside_while_the_command_still_runs(wire, root, monkeypatch, has_notices):
+    def none(_):
+        raise OSError(24, "Too many open files")
+
+    if not has_notices:
+        monkeypatch.setattr("ferrule.workspace.tripwire.Watch", none)
     begin(wire, root)
     (root / ".mcp.json").write_text("{}")
     async with asyncio.timeout(60):
         while (root / ".mcp.json").exists():
             await asyncio.sleep(0)
     wire.end(())
+    wire.close()
 
     assert [one.path for one in wire.take()] == [str(root / ".mcp.json")]
 

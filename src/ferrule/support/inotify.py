@@ -48,6 +48,12 @@ class Watch:
             os.close(self._descriptor)
             self._descriptor = -1
 
+    def __del__(self) -> None:
+        # There are few of them for each user: one that nobody closed must not be kept by a loop that has ended.
+        if getattr(self, "_descriptor", -1) >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
     def _read(self) -> None:
         try:
             data = os.read(self._descriptor, _CHUNK_BYTES)

@@ -8,6 +8,7 @@ state, and the reply says where it is.
 Git's settings are compared by key: a change of keys that run nothing stays.
 """
 
+import asyncio
 import contextlib
 import os
 import secrets
@@ -25,6 +26,7 @@ _CONFIGS = ("config", "config.worktree")
 _MOST_BYTES = 1 << 20
 _SAMPLE = ".sample"
 _MOST_NAMED = 5
+_POLL_SECONDS = 0.05
 _MOST_TIMES = 20
 """A command that plants so often means to."""
 
@@ -58,6 +60,7 @@ class Tripwire:
         self._repositories: set[str] = set()
         self._running = 0
         self._watch: Watch | None = None
+        self._poller: asyncio.TimerHandle | None = None
         self._lock = threading.RLock()
         """Commands end on other threads than they begin."""
         self._found: list[Aside] = []
@@ -79,12 +82,26 @@ class Tripwire:
             self._running += 1
         if self._watch is None or not self._watch.is_here():
             self.close()
-            with contextlib.suppress(OSError, RuntimeError):  # no notices here: the look at the end decides
-                self._watch = Watch(self._heard)
+            with contextlib.suppress(RuntimeError):  # no loop, no notices: the look at the end decides
+                try:
+                    self._watch = Watch(self._heard)
+                except OSError:  # no inotify here, or no more of it for this user
+                    self._poll()
         if self._watch is not None:
             self._watch.add(roots)
             self._watch.add(self._repositories)
             self._watch.add({os.path.dirname(path) for path in self._absent})
+
+    def _poll(self) -> None:
+        """Look now and then while commands run, where the kernel gives no notices."""
+        if self._poller is None:
+            self._poller = asyncio.get_running_loop().call_later(_POLL_SECONDS, self._tick)
+
+    def _tick(self) -> None:
+        self._poller = None
+        if self._running:
+            self._heard({""})
+            self._poll()
 
     def end(self, protected: Iterable[str]) -> None:
         """A command has ended; `protected` are the protected paths that are there now."""
@@ -104,6 +121,9 @@ class Tripwire:
             return taken
 
     def close(self) -> None:
+        if self._poller is not None:
+            self._poller.cancel()
+            self._poller = None
         if self._watch is not None:
             self._watch.close()
             self._watch = None
