@@ -36,9 +36,9 @@ def _starts() -> Iterator[Row]:
 
 async def _beside() -> tuple[list[float], list[float]]:
     """`Bash true` confined by namespaces, and unconfined, in turns."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as state:
         engines = [
-            Engine(folder, settings=Settings(sandbox=Sandbox(use=use)), state=f"{folder}/{use}", ask=lambda _: True)
+            Engine(folder, settings=Settings(sandbox=Sandbox(use=use)), state=f"{state}/{use}", ask=lambda _: True)
             for use in ("namespaces", "none")
         ]
         async with engines[0], engines[1]:
