@@ -25,6 +25,7 @@ async def test_a_thousand_calls_of_every_kind_are_answered_in_order(tmp_path):
     calls[501] = Call("Bash", {"cmd": "echo hi"})
 
     async with Engine(tmp_path, ask=lambda _: True) as engine:
+        await engine.run([calls[501]])  # what a session opens once stays open
         before = len(os.listdir("/proc/self/fd"))
         replies = await engine.run(calls)
         after = len(os.listdir("/proc/self/fd"))
