@@ -33,15 +33,7 @@ def confining(around: Around) -> "Callable[[Sequence[str], str], Wrapped]":
         sandbox = confinement.sandbox
         if sandbox is None:
             return Wrapped(tuple(argv))
-        profile = confinement.profile()
-        profile = profile._replace(
-            writable=(),
-            kept=(),
-            network=False,
-            hosts=(),
-            unix_sockets=False,
-            shown=(*profile.shown, *profile.writable, os.path.realpath(cwd)),
-        )
+        profile = confinement.reading_profile(*confinement.profile().writable, os.path.realpath(cwd))
         return sandbox.wrap(argv, profile, cwd=cwd)
 
     return confine

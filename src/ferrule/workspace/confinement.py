@@ -382,6 +382,13 @@ class Confinement:
         hidden = () if any(within(home, folder) for folder in _PRIVATE) else (home,)
         return profile._replace(hidden=hidden, shown=(*profile.shown, *self._shown), caches=self._caches)
 
+    def reading_profile(self, *shown: str) -> Profile:
+        """What a program may touch that writes nothing and reaches nobody; `shown` are more folders that it reads."""
+        profile = self.profile()
+        return profile._replace(
+            writable=(), kept=(), network=False, hosts=(), unix_sockets=False, shown=(*profile.shown, *shown)
+        )
+
     def _kept(self, writable: Sequence[str], found: Found) -> list[str]:
         """What stays as it is. Git's settings are compared instead: git itself may change them."""
         named = [path for folder in writable for path in kept(folder, KEPT) if _below(path, writable)]

@@ -90,16 +90,8 @@ class Starting(NamedTuple):
                     code="no-sandbox",
                 )
             return Wrapped(tuple(argv))
-        profile = confinement.profile()
-        # It reads and never writes, whatever commands may: that also leaves nothing in the workspace to hold free.
-        profile = profile._replace(
-            writable=(),
-            kept=(),
-            network=False,
-            hosts=(),
-            unix_sockets=False,
-            shown=(*profile.shown, *self.roots, *_own_folders(argv[0], self.roots)),
-        )
+        # It reads and never writes, whatever commands may.
+        profile = confinement.reading_profile(*self.roots, *_own_folders(argv[0], self.roots))
         try:
             return sandbox.wrap(argv, profile, cwd=root)
         except (OSError, ValueError) as error:
