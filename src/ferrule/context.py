@@ -5,12 +5,13 @@ import contextlib
 import os
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from ferrule.core.access import Access
 from ferrule.core.call import Call
 from ferrule.core.errors import FerruleError
 from ferrule.core.events import Event, Progress
+from ferrule.core.preview import Preview
 from ferrule.output.clean import clean
 from ferrule.services import Services
 from ferrule.support.threads import Threads
@@ -19,7 +20,6 @@ from ferrule.workspace.paths import Jail
 if TYPE_CHECKING:
     from ferrule.core.events import Done
     from ferrule.core.face import Face
-    from ferrule.core.preview import Preview
 
 S = TypeVar("S")
 
@@ -50,6 +50,7 @@ class CallContext:
         "agreed",
         "alive",
         "asks",
+        "asks_hosts",
         "call_id",
         "exit_code",
         "given",
@@ -94,8 +95,9 @@ class CallContext:
         self.spelled: dict[str, str] = {}
         """Real path → the same as the caller spelled it, with its links."""
         self.touches: tuple[Access, ...] = ()
-        self.asks: Callable[[str], Awaitable[bool]] | None = None
+        self.asks: Callable[[str, Preview], Awaitable[bool]] | None = None
         """How a person is asked while the call runs."""
+        self.asks_hosts: Callable[[str], Awaitable[Literal["no", "yes", "always", "outside"]]] | None = None
         self.exit_code: int | None = None
         """Of a command, where the call ran one to its end."""
         self.hooked = ("", "")
@@ -143,8 +145,11 @@ class CallContext:
             self.alive()
         self._emit(Progress(id=self.call_id, name=self.name, at=self._clock(), message=message))
 
-    async def approve(self, sentence: str) -> bool:
-        return self.asks is not None and await self.asks(sentence)
+    async def approve(self, sentence: str, *, planted: Preview = ()) -> bool:
+        return self.asks is not None and await self.asks(sentence, planted)
+
+    async def approve_hosts(self, sentence: str) -> Literal["no", "yes", "always", "outside"]:
+        return "no" if self.asks_hosts is None else await self.asks_hosts(sentence)
 
     def param(self, canonical: str) -> str:
         return self.spoken.shown_param(canonical) if self.spoken is not None else canonical

@@ -22,6 +22,7 @@ from ferrule.core.call import Call
 from ferrule.core.errors import UnknownTool
 from ferrule.core.events import Blocked, Done, Event, Prepared, Started
 from ferrule.core.face import Face
+from ferrule.core.preview import Preview
 from ferrule.core.reply import Reply
 from ferrule.core.tool import AnyTool
 from ferrule.execute.repeats import Repeats
@@ -224,6 +225,7 @@ class Flow:
             ctx.started = self.clock()
             self.emit(Started(id=call.id, name=call.name, at=ctx.started))
             ctx.asks = functools.partial(self._approve, ready)
+            ctx.asks_hosts = functools.partial(self._approve_hosts, ready)
             outcome = await self.runner.run(tool, args, ctx)
             if admitted.written is not None:
                 admitted.written()
@@ -276,9 +278,13 @@ class Flow:
         # Tools from elsewhere may bear the names of ours, and do something else.
         return Case(*named, *said, ctx.need(Jail).lent, given=ctx.given, builtin=_is_ours(tool))
 
-    async def _approve(self, ready: Ready, sentence: str) -> bool:
+    async def _approve(self, ready: Ready, sentence: str, planted: Preview) -> bool:
         """Ask about something that has come up while the call runs."""
-        return await self.gate.approve(self.case(ready), sentence, lambda said: self._blocked(ready.call, said))
+        blocked = functools.partial(self._blocked, ready.call)
+        return await self.gate.approve(self.case(ready), sentence, blocked, planted)
+
+    async def _approve_hosts(self, ready: Ready, sentence: str) -> Literal["no", "yes", "always", "outside"]:
+        return await self.gate.approve_hosts(self.case(ready), sentence, functools.partial(self._blocked, ready.call))
 
     def _blocked(self, call: Call, question: str) -> None:
         self.emit(Blocked(id=call.id, name=call.name, at=self.clock(), question=question))

@@ -79,7 +79,7 @@ class Policing:
             # Rules that stand alone have no others beside them, not even ours about tests and builds.
             development=rules is None,
             is_sandboxed=lambda: services.confinement().sandbox is not None,
-            confined=lambda: self._settings.sandbox.auto_allow and services.confinement().sandbox is not None,
+            confined=lambda: self._settings.sandbox.auto_allow and services.confinement().is_whole(),
         )
         if sets:
             guard.denied = policy.denied

@@ -157,10 +157,13 @@ class Services:
         return self.confinement().inside() if "Confinement" in self._made else None
 
     def _make_confinement(self) -> object:
-        from ferrule.workspace.confinement import Confinement, Wishes  # for sessions that run commands
+        from ferrule.permissions.grants import Grants  # for sessions that run commands
+        from ferrule.workspace.confinement import Confinement, Wishes
 
         sandbox = self._settings.sandbox
         wishes = Wishes(*(getattr(sandbox, name) for name in Wishes._fields))
+        grants = Grants(self._state, self._jail.folder)
+        wishes = wishes._replace(hosts=(*wishes.hosts, *grants.hosts()))
         made = Confinement(
             self._jail,
             self._one("Guard"),
@@ -171,6 +174,7 @@ class Services:
             is_shared=self.is_shared,
         )
         made.is_watched = self.is_watched
+        made.keep_host = grants.add_host
         urls = [host.url for host in self._settings.models.hosts.values()]
         made.reserved = frozenset(int(port) for url in urls for port in _LOOPBACK_PORT.findall(url))
         return made

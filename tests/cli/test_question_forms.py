@@ -11,9 +11,10 @@ from ferrule import Call, Engine
 from ferrule.cli.driven.asking import ByPeer
 from ferrule.cli.talk.asking import InPerson
 from ferrule.cli.terminal import Terminal
+from ferrule.core.access import Access
 from ferrule.core.people import Choice, Option
 from ferrule.permissions.asker import NO, Answer, Question
-from ferrule.serve.asking import _form, _message
+from ferrule.serve.asking import _answer, _form, _message
 
 INTERNAL = ("seconds", "most_seconds", "head_chars", "tail_chars", "tail_bytes", "yields", "carry", "read_first")
 
@@ -152,9 +153,57 @@ OTHERS = [
         choices=(Choice(id="c", question="Which?", options=(Option("Red"), Option("Blue"))),),
         schema={"type": "object", "properties": {"c": {"type": "string", "enum": ["Red", "Blue"]}}},
     ),
+    Question(
+        kind="host",
+        call_id="1",
+        name="Bash",
+        tool="shell",
+        summary="The command wants to reach pypi.example, which the sandbox does not let it",
+        touches=(Access.command("pip download x", "/home/me"),),
+        input={"command": "pip download x", "cwd": "/home/me"},
+    ),
+    Question(
+        kind="planted",
+        call_id="1",
+        name="Bash",
+        tool="shell",
+        summary="A command made .vscode, which other programs obey",
+        touches=(Access.command("make", "/home/me"),),
+        input={"command": "make", "cwd": "/home/me"},
+        changes=("(new file, 3 bytes)", "1 + {}"),
+        why="VS Code runs its tasks and obeys its settings. Only a person's yes counts.",
+    ),
 ]
 
 
 @pytest.mark.parametrize("question", [pytest.param(one, id=one.kind) for one in OTHERS])
 async def test_every_other_kind_has_its_form(golden, capsys, question):
     golden.check(f"questions/{question.kind}.txt", await forms(question, capsys))
+
+
+HOST = next(one for one in OTHERS if one.kind == "host")
+RUN_OUTSIDE = Answer(allow=False, values={"run": "outside"})
+
+
+@pytest.mark.parametrize(
+    ("key", "decision", "answer"),
+    [
+        pytest.param("y", "allow for this session", Answer(allow=True), id="session"),
+        pytest.param("a", "always", Answer(allow=True, always=True), id="always"),
+        pytest.param("o", "run it once outside the sandbox", RUN_OUTSIDE, id="outside"),
+        pytest.param("n", "deny", NO, id="no"),
+    ],
+)
+async def test_a_host_is_answered_alike_everywhere(key, decision, answer):
+    class Chooses(Person):
+        async def key(self, words: str, keys: Any, *, again: bool = False) -> str:
+            assert key in dict(keys)
+            return key
+
+    ours, theirs = os.pipe()
+    os.write(theirs, f"{key}\n".encode())
+    os.close(theirs)
+    with open(ours, encoding="utf-8") as source:
+        assert await Terminal(source).ask(HOST) == answer
+    assert await InPerson(Chooses(), markdown=str).ask(HOST) == answer
+    assert _answer(HOST, "accept", {"decision": decision}) == answer

@@ -27,6 +27,7 @@ def test_a_server_in_the_background_is_reached_and_leaves_nothing(person, needs,
         meanwhile = sorted(os.listdir(work)), opened.bash("ls -A").output.split()
         stopped = opened.call("TaskStop", task_id=task)
         late = serving.once_from_command(opened, port), serving.from_tool(opened, port)
+        is_free = not serving.listens_outside(port)
     told = " ".join((said.text, *said.notes, command.text, *command.notes))
 
     assert (said.status, stopped.status) == ("done", "done")
@@ -39,4 +40,5 @@ def test_a_server_in_the_background_is_reached_and_leaves_nothing(person, needs,
     assert [WORDS in one.text for one in late] == [False, False], late
     assert serving.processes(str(port)) == []
     assert os.listdir(work) == ["index.html"]
+    assert is_free, "it is still forwarded after its end"
     assert not serving.listens_outside(port)

@@ -217,7 +217,7 @@ def _other_tmp(there: Ground) -> Measured:
     other.mkdir()
     there.person.give(other)
     name = there.word[:20]
-    with there.open() as one, there.open(folder=other) as two:
+    with there.open(yes=("call",)) as one, there.open(folder=other) as two:
         placed = one.bash(
             f"echo {there.word} > ${{TMPDIR:-/tmp}}/{name}; chmod 644 ${{TMPDIR:-/tmp}}/{name}; echo ${{TMPDIR:-/tmp}}"
         )

@@ -95,7 +95,7 @@ def test_what_could_not_be_shown_in_a_line_is_no_rule(state, work, text):
 
 
 def test_there_is_an_end_to_rules(state, work, monkeypatch):
-    monkeypatch.setattr("ferrule.permissions.grants._RULES", 2)
+    monkeypatch.setattr("ferrule.permissions.grants._MOST", 2)
     for rule in ("a", "b", "a"):
         grants(state, work).add(rule)
 
@@ -138,3 +138,20 @@ def test_rules_that_were_smuggled_into_the_file_do_not_count_unless_they_can_be_
     file.write_text(file.read_text().replace(f'"{RULE}"', f'"{RULE}", "Bash(*)\\u202e"'))
 
     assert grants(state, work).texts() == (RULE,)
+
+
+def test_hosts_are_kept_beside_the_rules_and_belong_to_the_same_folder(tmp_path):
+    work, state = tmp_path / "work", str(tmp_path / "state")
+    work.mkdir()
+    grants = Grants(state, str(work))
+    grants.add("Bash(git push *)")
+    for host in ("pypi.example", "*.example.org", "pypi.example"):
+        grants.add_host(host)
+    assert Grants(state, str(work)).hosts() == ("pypi.example", "*.example.org")
+    assert grants.texts() == ("Bash(git push *)",)
+
+    grants.remove_host("pypi.example")
+    assert (grants.hosts(), grants.texts()) == (("*.example.org",), ("Bash(git push *)",))
+    work.rename(tmp_path / "other")
+    work.mkdir()
+    assert (grants.hosts(), grants.texts()) == ((), ())

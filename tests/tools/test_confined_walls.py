@@ -152,7 +152,8 @@ async def test_while_a_task_runs_nothing_of_ours_is_in_the_workspace(use, tmp_pa
         (work / "up").unlink()
         held = sorted(work.rglob("*"))
         (work / ".vscode").mkdir()
-        await eventually(lambda: not (work / ".vscode").exists())
+        (work / ".vscode/tasks.json").touch()
+        await eventually(lambda: not (work / ".vscode/tasks.json").exists())
         (work / "go").touch()
 
     assert held == before

@@ -24,15 +24,27 @@ GOES_ON = Left(TaskSeen("b1", 1, 2, "make", "/w", "running"))
 class Confined(Confinement):
     """Confines nothing, and takes every failure for its own."""
 
-    def __init__(self, name: str = "landlock") -> None:
+    def __init__(self, name: str = "landlock", *, names: tuple[str, ...] = ()) -> None:
         self._name = name
+        self._names = names
+        self.allowed: list[tuple[str, bool]] = []
 
     @property
     def name(self) -> str:
         return self._name
 
     async def names_asked(self) -> None:
-        await asyncio.Event().wait()
+        if not self._names:
+            await asyncio.Event().wait()
+
+    def asked(self) -> list[str]:
+        return list(self._names)
+
+    def allow_host(self, host: str, *, for_good: bool = False) -> None:
+        self.allowed.append((host, for_good))
+
+    def set_aside(self):
+        return []
 
     def warnings(self) -> list[str]:
         return []
@@ -47,17 +59,24 @@ class Confined(Confinement):
 class Around:
     """What a call reaches."""
 
-    def __init__(self, confinement, *, agrees=False):
+    def __init__(self, confinement, *, agrees=False, says="no"):
         self.confinement = confinement
         self.agrees = agrees
+        self.says = says
         self.asked, self.notes, self.dropped = [], [], 0
+        self.answered = asyncio.Event()
 
     def need(self, service):
         return Tasks() if service is Tasks else self.confinement
 
-    async def approve(self, sentence):
+    async def approve(self, sentence, *, planted=()):
         self.asked.append(sentence)
         return self.agrees
+
+    async def approve_hosts(self, sentence):
+        self.asked.append(sentence)
+        self.answered.set()
+        return self.says
 
     def note(self, sentence):
         self.notes.append(sentence)
@@ -95,6 +114,35 @@ async def test_a_denied_command_runs_again_outside_only_if_the_user_says_so(outc
     assert (runs, around.asked) == (ran, asked)
     assert len(around.notes) == len(asked)
     assert around.dropped == len(ran) - 1
+
+
+@pytest.mark.parametrize(
+    ("says", "ran", "allowed"),
+    [
+        pytest.param("no", [False], [], id="no"),
+        pytest.param("yes", [False, False], [("pypi.example", False)], id="for-the-session"),
+        pytest.param("always", [False, False], [("pypi.example", True)], id="for-good"),
+        pytest.param("outside", [False, True], [], id="outside"),
+    ],
+)
+async def test_a_host_that_a_command_asks_for_is_offered_while_it_still_tries(says, ran, allowed, monkeypatch):
+    monkeypatch.setattr("ferrule.tools.shell.offer._GRACE_SECONDS", 0.01)
+    around, runs = Around(Confined(names=("pypi.example",)), says=says, agrees=True), []
+
+    async def once(is_outside):
+        runs.append(is_outside)
+        if len(runs) > 1:
+            return RAN._replace(exit_code=0)
+        await around.answered.wait()  # it goes on trying while the user is asked
+        await asyncio.sleep(0 if says == "no" else 60)
+        return RAN
+
+    outcome = await offered(once, cast("Context", around), outside=False)
+
+    assert (runs, around.confinement.allowed) == (ran, allowed)
+    assert outcome.exit_code == (1 if says == "no" else 0)
+    assert len(around.asked) == 1  # who refused the host is not asked about the sandbox as well
+    assert "pypi.example" in around.asked[0]
 
 
 @pytest.fixture

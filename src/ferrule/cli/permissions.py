@@ -156,19 +156,24 @@ def trust(*, workspace: str, revoke: bool) -> int:
 @click.option("--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
 @click.argument("rules", nargs=-1)
 def forget(*, workspace: str, rules: tuple[str, ...]) -> int:
-    """Take back rules that were saved by "always"; without any, list them."""
+    """Take back rules and hosts that were saved by "always"; without any, list them.
+
+    \b
+    ferrule permissions forget 'Bash(git push *)'
+    ferrule permissions forget pypi.org
+    """
     from ferrule.permissions.grants import Grants
     from ferrule.settings import state_folder
 
     kept = Grants(state_folder(), os.path.realpath(workspace))
-    known = kept.texts()
     for rule in rules:
-        if rule not in known:
+        if rule not in (known := (*kept.texts(), *kept.hosts())):
             raise click.UsageError(f"No rule {rule!r} was saved here. Saved are: {', '.join(known) or 'none'}.")
         kept.remove(rule)
-    for rule in kept.texts():
+        kept.remove_host(rule)
+    for rule in (left := (*kept.texts(), *kept.hosts())):
         click.echo(rule)
-    if not kept.texts():
+    if not left:
         click.echo("No rules are saved here.", err=True)
     return DONE
 

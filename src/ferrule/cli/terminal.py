@@ -12,7 +12,7 @@ from ferrule.permissions.showing import rows
 _MOST_LINES = 24
 _MOST_CHARS = 1600
 _YES, _ALWAYS, _NO, _ALL, _TELL = ("y", "yes"), ("a", "always"), ("n", "no"), ("s", "show"), ("t", "tell")
-_EDITS = ("e", "edits")
+_EDITS, _OUTSIDE = ("e", "edits"), ("o", "outside")
 _MOST_TOUCHES = 6
 
 
@@ -32,6 +32,17 @@ def offered(question: Question) -> str:
     """What a yes means. What came up while a call ran need not be about the sandbox."""
     is_other = question.kind == "outside" and question.tool not in {"shell", "shell_session", "skill", "check"}
     return "Allow it?" if is_other else KINDS[question.kind].offer
+
+
+def covers(question: Question) -> str:
+    """What "always" would allow."""
+    if question.kind == "host":
+        return "in this workspace"
+    if question.proposals:
+        return "saves the rule " + " and ".join(map(visible, question.proposals))
+    commands = sum(access.kind == "command" for access in question.touches)
+    ran = "this command" if commands == 1 else "these commands"
+    return ran if commands else f"every {visible(question.name)} in this session"
 
 
 class Terminal:
@@ -70,10 +81,12 @@ class Terminal:
         """Yes, always, no, or why not; nothing else ends it."""
         offer = f"{offered(question)} "
         is_cut = len(shown) > _MOST_LINES and not KINDS[question.kind].is_whole
-        always = question.kind == "call" and (self._many or bool(question.proposals))
+        always = question.kind == "host" or (question.kind == "call" and (self._many or bool(question.proposals)))
         edits = question.kind == "plan" and question.input.get("mode") == "default"
-        choices = f"[y]es, [a]lways ({self._covers(question)}), " if always else "[y]es, "
+        choices = "[y]es (in this session), " if question.kind == "host" else "[y]es, "
+        choices += f"[a]lways ({covers(question)}), " * always
         choices += "yes, and [e]dits need no question, " * edits
+        choices += "run it once [o]utside the sandbox, " * (question.kind == "host")
         choices += "[t]ell the model why not, [n]o: " if self._many else "[n]o: "
         if is_cut:
             choices = f"[s]how all, {choices}"
@@ -89,6 +102,8 @@ class Terminal:
                 continue
             if edits and said in _EDITS:
                 return Answer(allow=True, values={"mode": "acceptEdits"})
+            if question.kind == "host" and said in _OUTSIDE:
+                return Answer(allow=False, values={"run": "outside"})
             if said in _YES or (always and said in _ALWAYS):
                 return Answer(allow=True, always=said in _ALWAYS)
             if said in _TELL and self._many:
@@ -109,15 +124,6 @@ class Terminal:
         print("What should the model know? ", end="", file=sys.stderr, flush=True)
         reason = visible((await self._line()).strip())
         return Answer(allow=False, message=f"The user did not allow this and says: {reason}") if reason else NO
-
-    @staticmethod
-    def _covers(question: Question) -> str:
-        """What "always" would allow."""
-        if question.proposals:
-            return "saves the rule " + " and ".join(map(visible, question.proposals))
-        commands = sum(access.kind == "command" for access in question.touches)
-        ran = "this command" if commands == 1 else "these commands"
-        return ran if commands else f"every {question.name} in this session"
 
     def _forget_typed(self) -> None:
         """What was typed before a question was shown is no answer to it."""

@@ -43,8 +43,14 @@ class Context(Protocol):
     def progress(self, message: str) -> None:
         """Say how far the call is; it also extends the time limit."""
 
-    async def approve(self, sentence: str) -> bool:
-        """Ask the user about something that has come up while the call runs; no where nobody can be asked."""
+    async def approve(self, sentence: str, *, planted: Preview = ()) -> bool:
+        """Ask the user about something that has come up while the call runs; no where nobody can be asked.
+
+        `planted` are files that programs obey, and that stay if a person who sees them says yes.
+        """
+
+    async def approve_hosts(self, sentence: str) -> Literal["no", "yes", "always", "outside"]:
+        """Ask the user whether commands may reach hosts, or this one may run outside the sandbox instead."""
 
     def param(self, canonical: str) -> str:
         """What the caller calls a parameter, for words about it."""

@@ -5,7 +5,7 @@ import copy
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
@@ -27,7 +27,7 @@ from ferrule.permissions.asker import (
 )
 from ferrule.permissions.case import Case
 from ferrule.permissions.decision import Decision, hooked, strictest
-from ferrule.permissions.kinds import KINDS
+from ferrule.permissions.kinds import KINDS, KindName
 from ferrule.permissions.modes import ModeConfig, includes
 from ferrule.permissions.policy import Policy
 from ferrule.support.stamp import stamp
@@ -330,23 +330,38 @@ class Gate:
         if self.policy.is_planning and (decision := self.policy.decide(case)).verdict == "deny":
             raise Denied(decision.message or decision.why, code="denied-by-rule")
 
-    async def approve(self, case: Case, sentence: str, blocked: Blocked) -> bool:
-        """Ask about something that came up while a call ran. Nobody's answer is no."""
+    async def approve(self, case: Case, sentence: str, blocked: Blocked, planted: Preview = ()) -> bool:
+        """Ask about something that came up while a call ran. Nobody's answer is no.
+
+        `planted` are protected files, all of which have to be shown: where they cannot be, nobody is asked.
+        """
         if self.policy.is_planning:
             return False  # it would be more than reading
-        from ferrule.permissions.always import likeness  # for whoever is asked
+        question = _met(case, "planted" if planted else "outside", sentence)
+        if planted:
+            from ferrule.permissions import changes  # for whoever is asked
+            from ferrule.permissions.obeyed import obeyed_by
 
-        question = Question(
-            kind="outside",
-            call_id=case.call_id,
-            name=case.name,
-            tool=case.tool,
-            summary=visible(sentence),
-            touches=case.touches,
-            input=case.input,
-            given=case.given,
-        )
-        return (await self._ask(question, blocked, f"outside\0{likeness(case)}")).allow
+            if not is_for(self._who(), question):
+                return False
+            try:
+                rows = await asyncio.to_thread(changes.whole, planted, self._jail.shown)
+            except changes.Unshown:
+                return False
+            why = f"{obeyed_by(planted[0].path)}. Only a person's yes counts."
+            question = msgspec.structs.replace(question, changes=rows, why=visible(why[0].upper() + why[1:]))
+        return (await self._ask(question, blocked)).allow
+
+    async def approve_hosts(
+        self, case: Case, sentence: str, blocked: Blocked
+    ) -> Literal["no", "yes", "always", "outside"]:
+        """Ask whether commands may reach hosts, or whether this one runs outside the sandbox instead."""
+        if self.policy.is_planning:
+            return "no"
+        answer = await self._ask(_met(case, "host", sentence), blocked)
+        if (answer.values or {}).get("run") == "outside":
+            return "outside"
+        return "no" if not answer.allow else "always" if answer.always else "yes"
 
     async def decided(self, case: Case) -> Decision:
         """What the policy says, with the answer of the program that it leaves it to."""
@@ -425,7 +440,7 @@ class Gate:
             message = f"The question could not be answered ({why}): {stated(question.summary)}".rstrip()
             raise Denied(message, code="ask-failed") from error
         if answer.allow is not True:
-            return Answer(allow=False, message=answer.message)
+            return Answer(allow=False, message=answer.message, values=answer.values)
         if answer.always and question.proposals and self._save is not None:
             self._save(question.proposals)
         if question.kind in {"folder", "secret"} or (answer.always and question.kind == "call"):
@@ -467,6 +482,20 @@ class Gate:
             raise Denied(f"{answer.message} {outside.message}".strip(), code=outside.code, path=path)
         self._jail.add(folder)
         self.policy.open(folder)
+
+
+def _met(case: Case, kind: KindName, sentence: str) -> Question:
+    """A question about something that came up while a call ran."""
+    return Question(
+        kind=kind,
+        call_id=case.call_id,
+        name=case.name,
+        tool=case.tool,
+        summary=visible(sentence),
+        touches=case.touches,
+        input=case.input,
+        given=case.given,
+    )
 
 
 def _uncovered(path: str) -> str:

@@ -1,7 +1,9 @@
-"""Grants: the rules that the user said "always" to, kept for each workspace, outside of it."""
+"""Grants: the rules and hosts that the user said "always" to, kept for each workspace, outside of it."""
 
+import contextlib
 import hashlib
 import os
+from collections.abc import Callable
 
 import msgspec
 
@@ -9,7 +11,7 @@ from ferrule.core.access import within
 from ferrule.core.errors import ConfigError
 from ferrule.permissions.kept import Kept
 
-_RULES = 1000
+_MOST = 1000
 _CHARS = 4096
 
 
@@ -20,6 +22,8 @@ class _Granted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     device: int = 0
     inode: int = 0
     rules: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    """Those that confined commands may reach."""
 
 
 def grants_path(state_folder: str, workspace: str) -> str:
@@ -29,7 +33,7 @@ def grants_path(state_folder: str, workspace: str) -> str:
 
 
 class Grants:
-    """The rules of one workspace that hold from session to session.
+    """The rules and hosts of one workspace that hold from session to session.
 
     They belong to the folder that they were given in: another one that comes to the same path has none of them.
     """
@@ -41,7 +45,21 @@ class Grants:
 
     def texts(self) -> tuple[str, ...]:
         """The rules as they were said, oldest first."""
-        return () if within(self._state, self._workspace) else self._rules(self._kept.read())
+        return () if within(self._state, self._workspace) else self._valid(self._kept.read()).rules
+
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that confined commands may reach, oldest first."""
+        return () if within(self._state, self._workspace) else self._valid(self._kept.read()).hosts
+
+    def add_host(self, host: str) -> None:
+        """Keep a host. Where that cannot be, it holds for the session alone."""
+        if _showable(host) and not within(self._state, self._workspace):
+            with contextlib.suppress(ConfigError, OSError):
+                self._kept.change(lambda granted: self._with(granted, host=host))
+
+    def remove_host(self, host: str) -> None:
+        """Keep it no more."""
+        self._change(lambda granted: self._holding(granted.rules, tuple(one for one in granted.hosts if one != host)))
 
     def add(self, rule_text: str) -> None:
         """Keep a rule, such as `Bash(git commit *)`. One that is there already stays where it is.
@@ -52,33 +70,41 @@ class Grants:
             raise ConfigError(f"A rule is one line of visible text, of at most {_CHARS} characters.")
         if within(self._state, self._workspace):
             raise ConfigError("Rules are not kept inside of the workspace that they are about. Set FERRULE_STATE.")
-        self._kept.change(lambda granted: self._with(granted, rule_text))
+        self._kept.change(lambda granted: self._with(granted, rule=rule_text))
 
     def remove(self, rule_text: str) -> None:
         """Keep it no more."""
+        self._change(
+            lambda granted: self._holding(tuple(one for one in granted.rules if one != rule_text), granted.hosts)
+        )
+
+    def _change(self, function: Callable[[_Granted], _Granted]) -> None:
         if os.path.exists(self._kept.path):
-            self._kept.change(
-                lambda granted: self._holding(tuple(one for one in self._rules(granted) if one != rule_text))
-            )
+            self._kept.change(lambda granted: function(self._valid(granted)))
 
-    def _with(self, granted: _Granted, rule_text: str) -> _Granted:
-        rules = self._rules(granted)
-        if rule_text in rules:
-            return granted
-        if len(rules) >= _RULES:
-            raise ConfigError(f"There are {_RULES} rules already. Remove some that are of no use any more.")
-        return self._holding((*rules, rule_text))
+    def _with(self, granted: _Granted, *, rule: str = "", host: str = "") -> _Granted:
+        """What was granted, with one more rule or host at the end."""
+        valid = self._valid(granted)
+        rules = (*valid.rules, rule) if rule and rule not in valid.rules else valid.rules
+        hosts = (*valid.hosts, host) if host and host not in valid.hosts else valid.hosts
+        for kept, what in ((rules, "rules"), (hosts, "hosts")):
+            if len(kept) > _MOST:
+                raise ConfigError(f"There are {_MOST} {what} already. Remove some that are of no use any more.")
+        return self._holding(rules, hosts)
 
-    def _rules(self, granted: _Granted) -> tuple[str, ...]:
-        return tuple(filter(_showable, granted.rules)) if granted == self._holding(granted.rules) else ()
+    def _valid(self, granted: _Granted) -> _Granted:
+        """What of it holds: nothing of what was granted in another folder that was here."""
+        if granted != self._holding(granted.rules, granted.hosts):
+            return self._holding((), ())
+        return self._holding(tuple(filter(_showable, granted.rules)), tuple(filter(_showable, granted.hosts)))
 
-    def _holding(self, rules: tuple[str, ...]) -> _Granted:
+    def _holding(self, rules: tuple[str, ...], hosts: tuple[str, ...]) -> _Granted:
         try:
             here = os.stat(self._workspace)
         except OSError:
             return _Granted()
         name = os.fsencode(self._workspace).decode("utf-8", "backslashreplace")
-        return _Granted(name, here.st_dev, here.st_ino, rules)
+        return _Granted(name, here.st_dev, here.st_ino, rules, hosts)
 
 
 def _showable(text: str) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mcp_types import CallToolRequestParams
 
 ONCE, ALWAYS, DENY = "allow once", "always", "deny"
+SESSION, OUTSIDE = "allow for this session", "run it once outside the sandbox"
 APPROVE, APPROVE_EDITS, KEEP_PLANNING = "approve", "approve, and edits need no question", "keep planning"
 _MOST_CHARS = 20_000
 _MOST_SAID_CHARS = 1000
@@ -134,7 +135,7 @@ class Clients:
 
 
 def _cannot(question: Question, why: str) -> Answer:
-    if question.kind in {"outside", "values", "secret"}:
+    if question.kind in {"outside", "host", "planted", "values", "secret"}:
         return NO
     if question.kind in {"choose", "plan"}:
         return Answer(allow=False, message=f"Nobody can be asked, because {why}.")
@@ -156,6 +157,8 @@ def _answer(question: Question, action: str, content: Mapping[str, Any]) -> Answ
     """What the user said. Whatever is not plainly a yes is a no."""
     if question.kind in _FORMS:
         return Answer(allow=True, values=clean_value(dict(content))) if action == "accept" else NO
+    if action == "accept" and question.kind == "host" and content.get("decision") == OUTSIDE:
+        return Answer(allow=False, values={"run": "outside"})
     said = content.get("message")
     if action == "accept" and content.get("decision") in _decisions(question)[:-1]:
         values = {"mode": "acceptEdits"} if content["decision"] == APPROVE_EDITS else None
@@ -172,6 +175,8 @@ def _decisions(question: Question) -> tuple[str, ...]:
     if question.kind == "plan":
         more = (APPROVE_EDITS,) if question.input.get("mode") == "default" else ()
         return (APPROVE, *more, KEEP_PLANNING)
+    if question.kind == "host":
+        return (SESSION, ALWAYS, OUTSIDE, DENY)
     return (ONCE, ALWAYS, DENY) if question.kind == "call" else (ONCE, DENY)
 
 
@@ -201,7 +206,7 @@ def _message(question: Question) -> str:
             lines.append(f"… and {len(question.effects) - shown_effects} more")
     if question.why:
         lines.append(visible(question.why))
-    if question.kind == "call":
+    if KINDS[question.kind].has_always:
         lines.append(f"“{ALWAYS}” {_covers(question)}.")
     return "\n".join(lines)
 
@@ -218,6 +223,8 @@ def _first(shown: list[str]) -> list[str]:
 
 def _covers(question: Question) -> str:
     """What "always" would allow."""
+    if question.kind == "host":
+        return "allows it in this workspace from now on"
     if question.proposals:
         return "saves the rule " + " and ".join(map(visible, question.proposals))
     commands = sum(access.kind == "command" for access in question.touches)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ferrule.core.access import within
 from ferrule.core.errors import ToolFailure
+from ferrule.core.preview import Preview
 from ferrule.support.sandbox.profile import Profile, Sandbox, Wrapped
 from ferrule.support.sandbox.variables import ADDRESS
 from ferrule.workspace.guarded import Guard
@@ -17,7 +18,7 @@ from ferrule.workspace.paths import Jail
 from ferrule.workspace.precious import Found, Precious, kept
 from ferrule.workspace.secrets import HOME as MASKED
 from ferrule.workspace.temporary import Temporary
-from ferrule.workspace.tripwire import Tripwire
+from ferrule.workspace.tripwire import Aside, Tripwire
 
 if TYPE_CHECKING:
     from ferrule.support.sandbox.machine import Listener, Machine
@@ -111,6 +112,8 @@ class Confinement:
         """Ports of this machine at which the settings look for models: none of them is ever forwarded."""
         self.is_watched = False
         """Does a person sit before it, as in the chat?"""
+        self.keep_host: Callable[[str], None] = lambda _: None
+        """Lets the commands of later sessions reach a host as well."""
         self._reported: set[int] = set()
         """The ports that the model was told of."""
 
@@ -159,6 +162,13 @@ class Confinement:
         """Do commands have a /tmp that is not the machine's?"""
         return self.name in _OF_MOUNTS
 
+    def is_whole(self) -> bool:
+        """Is everything hidden that is secret? Only then may commands run unasked because they are confined."""
+        if self.sandbox is None:
+            return False
+        found = self._precious.find(self._writable())
+        return not found.incomplete and not (self.name == "landlock" and (found.secret or found.replaced))
+
     def allow_write(self, folder: str) -> None:
         """The user lets the session's commands write this folder from now on."""
         self._home = (*self._home, folder)
@@ -167,14 +177,19 @@ class Confinement:
         """The user lets the session's commands use the network from now on."""
         self._wishes = self._wishes._replace(network=True)
 
-    def allow_host(self, host: str) -> None:
-        """The user lets the session's commands reach this host from now on. Raises ValueError for what is none."""
+    def allow_host(self, host: str, *, for_good: bool = False) -> None:
+        """The user lets the session's commands reach this host from now on. Raises ValueError for what is none.
+
+        `for_good`: and those of later sessions of the workspace.
+        """
         from ferrule.support.hosts import entries  # for sessions that are asked about hosts
 
         entries((host,))
         self._wishes = self._wishes._replace(hosts=(*self._wishes.hosts, host))
         if self._machine is not None:
             self._machine.allow(host)
+        if for_good:
+            self.keep_host(host)
 
     async def wrap(self, argv: Sequence[str], *, cwd: str, outside: bool = False) -> Wrapped:
         """The command, confined; with `outside`, which a person has agreed to, as it is.
@@ -190,7 +205,9 @@ class Confinement:
             wrapped = self.sandbox.wrap(argv, profile, cwd=cwd)
             if not profile.writable:
                 return wrapped
-            self._tripwire.begin(profile.writable, profile.kept, self._precious.find(self._writable()).protected)
+            found = self._precious.find(self._writable())
+            is_open = self.name == "landlock"  # it takes nothing out of a folder that can be written
+            self._tripwire.begin(profile.writable, profile.kept, found.protected, is_open=is_open)
             return wrapped._replace(done=lambda: self._settle(wrapped))
         except (OSError, ValueError) as error:
             message = f"The command was not run, for it could not be confined: {error}"
@@ -206,6 +223,8 @@ class Confinement:
     def _settle(self, wrapped: Wrapped) -> None:
         """The command has ended: what it must not leave goes."""
         wrapped.done()
+        if self._machine is not None:
+            self._machine.command_ended()
         self._tripwire.end(self._precious.find(self._writable(), fresh=True).protected)
 
     def _stop_all(self) -> None:
@@ -216,7 +235,7 @@ class Confinement:
 
     def warnings(self) -> list[str]:
         """What commands are not kept from or have done, each told once."""
-        told = [str(aside) for aside in self._tripwire.take()]
+        told: list[str] = []
         if self._stopped:
             self._stopped = False
             told.append("All running commands were stopped, because one of them made protected files again and again.")
@@ -227,6 +246,14 @@ class Confinement:
                 "from commands. Name them in sandbox.masked."
             )
         return told
+
+    def set_aside(self) -> list[tuple[Aside, Preview]]:
+        """What commands have written and was set aside, with what a person can be asked about, each told once."""
+        return [(aside, self._tripwire.contents(aside)) for aside in self._tripwire.take()]
+
+    def bring_back(self, aside: Aside, contents: Preview) -> bool:
+        """Put it back, as a person has agreed."""
+        return self._tripwire.bring_back(aside, contents)
 
     async def names_asked(self) -> None:
         """Wait until a command asks for the name of a host that it may not reach."""
@@ -371,7 +398,9 @@ class Confinement:
             replaced=found.replaced,
         )
         if self.name not in _OF_MOUNTS:
-            return profile
+            assert self._temporary is not None
+            others = [path for path in self._temporary.others() if not _below(path, writable)]
+            return profile._replace(masked=(*profile.masked, *others))
         profile = profile._replace(machine=self.machine.name)
         if home == os.sep or any(within(home, folder) for folder in writable):
             return profile  # the user works in the home folder itself

@@ -54,6 +54,10 @@ UNASKED = (".git", ".git/**", "git~1/**", ".ferrule", ".ferrule/**")
 """Those of them that nobody is asked about: git's own, and what decides about this program's calls."""
 
 
+OWN = (".ferrule", ".ferrule/**")
+"""Those that nobody is asked about even when a command has written them."""
+
+
 class Guard:
     """Decides whether a real path is secret or protected. `allow` lists globs that the user has opened."""
 
@@ -201,13 +205,13 @@ class Guard:
         is_obeyed = path.casefold() in self._run or is_listed
         return is_obeyed and not self._open(path)
 
-    def may_be_asked(self, path: str) -> bool:
+    def may_be_asked(self, path: str, *, unasked: tuple[str, ...] = UNASKED) -> bool:
         """May a person be asked whether this protected file is written? Never for what rules and settings keep."""
         if self.secret(path) or (self.denied is not None and self.denied(path, "write")):
             return False
         if any(within(path.casefold(), folder.casefold()) for folder in self.kept) or path.casefold() in self._run:
             return False
-        return not self._listed(path, UNASKED) and not _steers_git(path)
+        return not self._listed(path, unasked) and (unasked is not UNASKED or not _steers_git(path))
 
     def _open(self, path: str) -> bool:
         return bool(self._allow) and self._listed(path, self._allow)

@@ -11,7 +11,7 @@ import secrets
 import shutil
 import time
 
-_SHARED = "call-"
+_SHARED, _CLOSED = "call-", ".closed"
 _STALE_SECONDS = 3600.0
 
 
@@ -34,6 +34,18 @@ class Temporary:
         os.makedirs(self.path, exist_ok=True)
         os.chmod(self.path, 0o1777)  # noqa: S103 - as every /tmp is; the folder above is closed to others
         os.utime(self._folder)
+
+    def others(self) -> list[str]:
+        """What is in the state beside this folder, for ways of confining that hide what they are told of.
+
+        There is always something beside it, so that a session that begins later is not seen either.
+        """
+        with contextlib.suppress(OSError):
+            os.mkdir(os.path.join(self._all, _CLOSED), 0o700)
+        state = os.path.dirname(self._all)
+        named = [os.path.join(state, name) for name in os.listdir(state)]
+        named += [os.path.join(self._all, name) for name in os.listdir(self._all)]
+        return sorted(set(map(os.path.realpath, named)) - {os.path.realpath(self._all), os.path.realpath(self._folder)})
 
     def caches(self) -> str:
         """Where caches are written: the user's one such folder, or one of this session where another session has it.
@@ -67,7 +79,8 @@ class Temporary:
         for name in os.listdir(self._all):
             folder = os.path.join(self._all, name)
             with contextlib.suppress(OSError):
-                if name.startswith(_SHARED) and time.time() - os.stat(folder).st_mtime < _STALE_SECONDS:
+                is_recent = time.time() - os.stat(folder).st_mtime < _STALE_SECONDS
+                if name == _CLOSED or (name.startswith(_SHARED) and is_recent):
                     continue
                 lock = _locked(folder, make=False, shared=False)
                 try:

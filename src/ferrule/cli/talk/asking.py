@@ -8,7 +8,7 @@ from ferrule.cli.filling import fill
 from ferrule.cli.talk.choosing import choose
 from ferrule.cli.talk.line import BLANK, Line, line, visible_rows, whole_rows, wide, wrapped
 from ferrule.cli.talk.whole import is_whole
-from ferrule.cli.terminal import bounded, offered, touches
+from ferrule.cli.terminal import bounded, covers, offered, touches
 from ferrule.permissions.asker import NO, YES, Answer, Question, visible
 from ferrule.permissions.kinds import KINDS
 from ferrule.permissions.showing import rows
@@ -17,7 +17,13 @@ _MOST_ROWS = 20
 _INDENT = "    "
 _KEY_COLUMNS = 16
 """What is around the words of a key in a row of its own."""
-_SAID = {"y": "yes", "a": "always", "n": "no", "e": "yes, and edits in the workspace need no question"}
+_SAID = {
+    "y": "yes",
+    "a": "always",
+    "n": "no",
+    "e": "yes, and edits in the workspace need no question",
+    "o": "run it outside the sandbox",
+}
 
 
 class Place(Protocol):
@@ -118,9 +124,11 @@ class InPerson:
 
     async def _chosen(self, question: Question) -> Answer:
         """Yes, always, no, or why not."""
-        keys = [("y", "es")]
-        if question.kind == "call":
+        keys = [("y", "es (in this session)" if question.kind == "host" else "es")]
+        if KINDS[question.kind].has_always:
             keys.append(("a", f"lways ({self._covered(question)})"))
+        if question.kind == "host":
+            keys.append(("o", "utside: run it outside the sandbox, once"))
         if question.kind == "plan" and question.input.get("mode", "default") == "default":
             keys.append(("e", "dits too: accept them unasked"))
         keys += [("n", "o"), ("t", "ell the model why not")]
@@ -167,13 +175,6 @@ class InPerson:
 def _answer(key: str) -> Answer:
     if key == "e":
         return Answer(allow=True, values={"mode": "acceptEdits"})
+    if key == "o":
+        return Answer(allow=False, values={"run": "outside"})
     return Answer(allow=True, always=True) if key == "a" else YES if key == "y" else NO
-
-
-def covers(question: Question) -> str:
-    """What "always" would allow."""
-    if question.proposals:
-        return "saves the rule " + " and ".join(map(visible, question.proposals))
-    commands = sum(access.kind == "command" for access in question.touches)
-    ran = "this command" if commands == 1 else "these commands"
-    return ran if commands else f"every {visible(question.name)} in this session"

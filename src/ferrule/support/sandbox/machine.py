@@ -57,6 +57,8 @@ class Machine:
         """Hosts that the user allowed in the session."""
         self.forwarded: dict[int, _Both] = {}
         """The ports of the user's own loopback that lead to those of the session."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """Where they are served."""
         self._starting = asyncio.Lock()
         self._channel: spawner.Channel | None = None
         self._resolver: Resolver | None = None
@@ -144,6 +146,7 @@ class Machine:
                 one.close()
             return f"Port {port} is not free outside: {error.strerror or error}."
         servers = [await asyncio.start_server(self._carry(port), sock=one, start_serving=False) for one in taken]
+        self._loop = asyncio.get_running_loop()
         self.forwarded[port] = _Both(servers)
         FORWARDED.add(port)
         for server in servers:
@@ -159,6 +162,12 @@ class Machine:
         ports = {one.port for one in self.listeners()} if self.forwarded else set()
         for port in [port for port in self.forwarded if port not in ports]:
             self._stop_forward(port)
+
+    def command_ended(self) -> None:
+        """A command has ended, on whatever thread that is noticed: with it may have ended what was forwarded."""
+        if self.forwarded and self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and with it every forward
+                self._loop.call_soon_threadsafe(self.stop_forwards)
 
     def _stop_forward(self, port: int) -> None:
         self.forwarded.pop(port).close()

@@ -10,6 +10,7 @@ from ferrule.core.tool import Context
 from ferrule.support.tasks import Tasks
 from ferrule.tools.shell.ports import tell_ports
 from ferrule.workspace.confinement import Confinement
+from ferrule.workspace.paths import Jail
 
 Once = Callable[[bool], Awaitable[Ran | Left]]
 """Runs the command, outside or not."""
@@ -25,9 +26,10 @@ async def offered(once: Once, ctx: Context, *, outside: bool) -> Ran | Left:
     confinement = ctx.need(Confinement)
     if outside or confinement.name == "none":
         return await once(outside)
-    outcome = await _within(once, ctx, confinement)
+    outcome, is_refused = await _within(once, ctx, confinement)
     for warning in confinement.warnings():
         ctx.note(warning)
+    await tell_set_aside(ctx)
     if isinstance(outcome, Left):
         return outcome
     if ctx.need(Tasks).running:  # nothing else outlives its command
@@ -35,7 +37,7 @@ async def offered(once: Once, ctx: Context, *, outside: bool) -> Ran | Left:
     denied = confinement.denied((outcome.output + outcome.errors)[-_END_CHARS:], outcome.exit_code or 0)
     if not denied:
         return outcome
-    if not outcome.exit_code:  # it succeeded, or hid the failure in a pipe
+    if not outcome.exit_code or is_refused:  # it succeeded, or hid the failure in a pipe, or the user has said no
         ctx.note(denied)
         return outcome
     if not await ctx.approve(f"run `{outcome.command}` in {outcome.cwd} again, outside the sandbox. {denied}"):
@@ -46,8 +48,26 @@ async def offered(once: Once, ctx: Context, *, outside: bool) -> Ran | Left:
     return await once(True)
 
 
-async def _within(once: Once, ctx: Context, confinement: Confinement) -> Ran | Left:
-    """Run it inside. When it asks for a host by name, the user is asked then, and not after all of its retries."""
+async def tell_set_aside(ctx: Context) -> None:
+    """Say what commands wrote that other programs obey; where a person agrees, it goes back to its place."""
+    confinement = ctx.need(Confinement)
+    for aside, contents in confinement.set_aside():
+        shown = ctx.need(Jail).shown(aside.path)
+        if contents and await ctx.approve(
+            f"A command {aside.why} {shown}, which other programs obey", planted=contents
+        ):
+            if confinement.bring_back(aside, contents):
+                ctx.note(f"A command {aside.why} {shown}, which other programs obey; the user lets it stay.")
+                continue
+            ctx.note(f"The user would let {shown} stay, but something else is there by now.")
+        ctx.note(str(aside))
+
+
+async def _within(once: Once, ctx: Context, confinement: Confinement) -> tuple[Ran | Left, bool]:
+    """Run it inside, and tell whether the user refused it a host.
+
+    When it asks for a host by name, the user is asked then, and not after all of its retries.
+    """
     running = asyncio.ensure_future(once(False))
     try:
         heard = asyncio.ensure_future(confinement.names_asked())
@@ -56,31 +76,33 @@ async def _within(once: Once, ctx: Context, confinement: Confinement) -> Ran | L
             if not running.done():
                 await asyncio.wait((running,), timeout=_GRACE_SECONDS)
             if running.done():
-                return running.result()
+                return running.result(), False
         finally:
             heard.cancel()
         names = confinement.asked()
-        question = asyncio.ensure_future(ctx.approve(_sentence(names)))
+        question = asyncio.ensure_future(ctx.approve_hosts(_sentence(names)))
         try:
             await asyncio.wait((running, question), return_when=asyncio.FIRST_COMPLETED)
-            if running.done() or not question.result():
-                return await running
+            said = question.result() if question.done() else "no"
+            if said == "no":
+                return await running, question.done()
         finally:
             question.cancel()
-        for name in names:
-            confinement.allow_host(name)
-        ctx.note(f"The user allowed {', '.join(names)} for this session; the command was started again.")
     finally:
         if not running.done():
             running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await running
     ctx.drop_log()
-    return await once(False)
+    if said == "outside":
+        ctx.note("It was run again outside the sandbox, as the user has agreed.")
+        return await once(True), False
+    for name in names:
+        confinement.allow_host(name, for_good=said == "always")
+    span = "from now on in this workspace" if said == "always" else "for this session"
+    ctx.note(f"The user allowed {', '.join(names)} {span}; the command was started again.")
+    return await once(False), False
 
 
 def _sentence(names: Sequence[str]) -> str:
-    return (
-        f"let commands reach {', '.join(names)} for this session: the command asks for it, and the sandbox has no "
-        "network. `--allow-host` or the setting sandbox.hosts allows it for good"
-    )
+    return f"The command wants to reach {', '.join(names)}, which the sandbox does not let it"
