@@ -194,7 +194,7 @@ RUN_OUTSIDE = Answer(allow=False, values={"run": "outside"})
         pytest.param("n", "deny", NO, id="no"),
     ],
 )
-async def test_a_host_is_answered_alike_everywhere(key, decision, answer):
+async def test_a_host_is_answered_alike_everywhere(key: str, decision: str, answer: Answer) -> None:
     class Chooses(Person):
         async def key(self, words: str, keys: Any, *, again: bool = False) -> str:
             assert key in dict(keys)

@@ -140,6 +140,7 @@ async def test_a_host_that_a_command_asks_for_is_offered_while_it_still_tries(sa
     outcome = await offered(once, cast("Context", around), outside=False)
 
     assert (runs, around.confinement.allowed) == (ran, allowed)
+    assert isinstance(outcome, Ran)
     assert outcome.exit_code == (1 if says == "no" else 0)
     assert len(around.asked) == 1  # who refused the host is not asked about the sandbox as well
     assert "pypi.example" in around.asked[0]

@@ -10,10 +10,9 @@ from ferrule.support.sandbox import namespaces, spawner
 from ferrule.support.sandbox.profile import Profile, Wrapped, refuse_whole
 
 _ALWAYS = (
-    "Secret files inside the writable folders can be read: Landlock cannot take a file out of a folder. Where there "
-    "are some, sandbox.auto_allow does not hold.",
-    "Protected files inside the writable folders can be changed and created, for the same reason. They are brought back "
-    "as soon as that is noticed.",
+    "Secret files inside the writable folders can be read: Landlock cannot take a file out of a folder.",
+    "Because of that, sandbox.auto_allow does not hold where there are some.",
+    "Protected files inside the writable folders can be changed. They are brought back when that is noticed.",
     "The names in hidden folders can be listed.",
     "Commands cannot make terminals: who may open a new one by its name may open all, the user's own included.",
     "Commands see which other processes there are. They cannot look into them.",
