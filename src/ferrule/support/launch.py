@@ -56,6 +56,8 @@ class Launch(NamedTuple):
     """What the roster shows of it, where that is not all of its words."""
     done: Callable[[], None] | None = None
     """Called once on a thread when it was started and all of it has ended; only then it counts as ended."""
+    is_done_soon: bool = False
+    """Does that take less time than a thread? Then it is called on the loop."""
 
 
 class Finished(NamedTuple):

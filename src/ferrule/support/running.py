@@ -220,7 +220,7 @@ class Running:
             patient = lambda: not self._hurried and self._loop.time() < until  # noqa: E731 - two words
             self._over = await end(self._tree, child, self._survivors, self._stirred.wait, patient)
             is_alone = child.attended is None or child.attended.alone()
-            if not is_alone or self._launch.done is not None:
+            if not is_alone or not (self._launch.done is None or self._launch.is_done_soon):
                 self._part()
                 await asyncio.to_thread(self._tidied)
         finally:

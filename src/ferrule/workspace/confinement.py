@@ -11,6 +11,7 @@ from ferrule.core.access import within
 from ferrule.core.errors import ToolFailure
 from ferrule.core.preview import Preview
 from ferrule.support.sandbox.profile import Profile, Sandbox, Wrapped
+from ferrule.support.sandbox.spawner import Confined
 from ferrule.support.sandbox.variables import ADDRESS
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.home import HomeView, environments, home_view, missed
@@ -191,9 +192,12 @@ class Confinement:
         if for_good:
             self.keep_host(host)
 
-    async def wrap(self, argv: Sequence[str], *, cwd: str, outside: bool = False) -> Wrapped:
+    async def wrap(
+        self, argv: Sequence[str], *, cwd: str, outside: bool = False, is_certain: bool = False
+    ) -> Wrapped:
         """The command, confined; with `outside`, which a person has agreed to, as it is.
 
+        `is_certain`: the program and the folder are there, so that nobody waits until it runs.
         Whoever takes it calls its `done` when the command has ended. Raises `ToolFailure`: nothing runs then.
         """
         if outside or self.sandbox is None:
@@ -203,12 +207,14 @@ class Confinement:
             await self._precious.look_ahead(self._writable())
             profile = self._profile_now()._replace(proxy=await self._way_out())
             wrapped = self.sandbox.wrap(argv, profile, cwd=cwd)
+            if is_certain and isinstance(wrapped.starter, Confined):
+                wrapped.starter.is_certain = True
             if not profile.writable:
                 return wrapped
             found = self._precious.find(self._writable())
             is_open = self.name == "landlock"  # it takes nothing out of a folder that can be written
             self._tripwire.begin(profile.writable, profile.kept, found.protected, is_open=is_open)
-            return wrapped._replace(done=lambda: self._settle(wrapped))
+            return wrapped._replace(done=lambda: self._settle(wrapped), is_done_soon=self._precious.is_small)
         except (OSError, ValueError) as error:
             message = f"The command was not run, for it could not be confined: {error}"
             raise ToolFailure(message, code="no-sandbox") from error
@@ -399,8 +405,8 @@ class Confinement:
         )
         if self.name not in _OF_MOUNTS:
             assert self._temporary is not None
-            others = [path for path in self._temporary.others() if not _below(path, writable)]
-            return profile._replace(masked=(*profile.masked, *others))
+            others = self._temporary.all  # those of other sessions are nobody else's business
+            return profile if _below(others, writable) else profile._replace(masked=(*profile.masked, others))
         profile = profile._replace(machine=self.machine.name)
         if home == os.sep or any(within(home, folder) for folder in writable):
             return profile  # the user works in the home folder itself

@@ -74,9 +74,14 @@ class Precious:
         self._found = Found((), (), incomplete=False)
         self._lock = threading.Lock()
 
+    @property
+    def is_small(self) -> bool:
+        """Is there so little to look at that it takes no time to speak of?"""
+        return 0 < len(self._folders) <= _FEW
+
     async def look_ahead(self, folders: Sequence[str]) -> None:
         """Look anew for what `find` is about to tell; away from the event loop, where there is much to look at."""
-        if 0 < len(self._folders) <= _FEW:
+        if self.is_small:
             self.find(folders, fresh=True)
         else:
             await asyncio.to_thread(self.find, folders, fresh=True)

@@ -11,7 +11,7 @@ import secrets
 import shutil
 import time
 
-_SHARED, _CLOSED = "call-", ".closed"
+_SHARED = "call-"
 _STALE_SECONDS = 3600.0
 
 
@@ -20,11 +20,12 @@ class Temporary:
 
     def __init__(self, state: str, *, workspace: str = "") -> None:
         """`workspace`: share the folder with all calls there. Raises OSError."""
-        self._all = os.path.join(state, "machines")
-        os.makedirs(self._all, 0o700, exist_ok=True)
+        os.makedirs(os.path.join(state, "machines"), 0o700, exist_ok=True)
+        self.all = os.path.realpath(os.path.join(state, "machines"))
+        """Where those of all sessions are."""
         self._sweep()
         name = _SHARED + hashlib.sha256(os.fsencode(workspace)).hexdigest()[:16] if workspace else secrets.token_hex(8)
-        self._folder = os.path.join(self._all, name)
+        self._folder = os.path.join(self.all, name)
         self._is_shared = bool(workspace)
         self._lock = _locked(self._folder, make=True, shared=True)
         self.path = os.path.join(self._folder, "tmp")
@@ -34,18 +35,6 @@ class Temporary:
         os.makedirs(self.path, exist_ok=True)
         os.chmod(self.path, 0o1777)  # noqa: S103 - as every /tmp is; the folder above is closed to others
         os.utime(self._folder)
-
-    def others(self) -> list[str]:
-        """What is in the state beside this folder, for ways of confining that hide what they are told of.
-
-        There is always something beside it, so that a session that begins later is not seen either.
-        """
-        with contextlib.suppress(OSError):
-            os.mkdir(os.path.join(self._all, _CLOSED), 0o700)
-        state = os.path.dirname(self._all)
-        named = [os.path.join(state, name) for name in os.listdir(state)]
-        named += [os.path.join(self._all, name) for name in os.listdir(self._all)]
-        return sorted(set(map(os.path.realpath, named)) - {os.path.realpath(self._all), os.path.realpath(self._folder)})
 
     def caches(self) -> str:
         """Where caches are written: the user's one such folder, or one of this session where another session has it.
@@ -76,11 +65,10 @@ class Temporary:
 
     def _sweep(self) -> None:
         """Remove what nobody uses: that of engines that are dead, and shared ones without a call for an hour."""
-        for name in os.listdir(self._all):
-            folder = os.path.join(self._all, name)
+        for name in os.listdir(self.all):
+            folder = os.path.join(self.all, name)
             with contextlib.suppress(OSError):
-                is_recent = time.time() - os.stat(folder).st_mtime < _STALE_SECONDS
-                if name == _CLOSED or (name.startswith(_SHARED) and is_recent):
+                if name.startswith(_SHARED) and time.time() - os.stat(folder).st_mtime < _STALE_SECONDS:
                     continue
                 lock = _locked(folder, make=False, shared=False)
                 try:

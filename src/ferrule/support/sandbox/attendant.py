@@ -1,8 +1,8 @@
 """A command's two processes: itself, and its attendant, which stays around it from before its start to its last child.
 
-Both are forked in advance and wait. Given an order, the attendant arranges what the command sees of the files, where
-it has a view of its own, and hands the rest on; the command's own process takes its descriptors and limits, puts up
-the last walls and becomes the program. The attendant then says how it ended, and lives until nothing that the command
+Both are forked in advance and wait. The attendant arranges what the command sees of the files, where it has a view of its
+own. Given an order, the command's own process takes its descriptors and limits, puts up the last walls and becomes the
+program. The attendant then says how it ended, and lives until nothing that the command
 started is left. Until the engine has heard, the command stays a zombie, so that nobody else gets its id.
 """
 
@@ -52,14 +52,18 @@ class Pair:
         packets.send(self._channel, marshal.dumps(tuple(view)))
 
     def start(self, view: View, data: bytes, given: Sequence[int], ruleset: int) -> int:
-        """Have them start a command; its id, once it runs. Raises OSError when it does not."""
+        """Have them start a command; its id, once it runs. Raises OSError when it does not.
+
+        Where it is certain to run, its id is told before it does.
+        """
         files = [*given, *([ruleset] if ruleset >= 0 else [])]
         try:
             if self._has_view and self.view is None:
                 self.arrange(view)
             packets.send(self._channel, data, files)
             here, extra, _, _ = self._channel.recvmsg(1 << 12, _socket.CMSG_SPACE(12))
-            said = self._channel.recv(1 << 12) if here == b"here" else here
+            is_certain = data.startswith(b"1")
+            said = here if here != b"here" else b"" if is_certain else self._channel.recv(1 << 12)
         except (BrokenPipeError, ConnectionResetError) as error:  # killed while it waited
             raise mounts.Again(errno.EAGAIN, "A process was killed.") from error
         if here == b"here" and not said:  # the socket's last holder has become the program
@@ -91,7 +95,7 @@ def _attend(channel: "_socket.socket", kernel: Kernel, walls: Walls) -> NoReturn
         pid = os.fork()
         if pid == 0:
             ours.close()
-            become(channel, theirs, kernel, walls.program, handed=walls.namespaces)
+            become(channel, theirs, kernel, walls.program, has_view=walls.namespaces)
         theirs.close()
         if walls.namespaces:
             _serve(channel, ours, kernel, walls, pid)
@@ -109,19 +113,12 @@ def _serve(channel: "_socket.socket", command: "_socket.socket", kernel: Kernel,
     if not data:
         return  # the cell ends, and this with it
     mounts.arrange(kernel, View(*marshal.loads(data)), proc=walls.proc)  # noqa: S302 - the cell is this same program
-    rest, files = packets.receive(channel)
-    if not rest:
-        return  # it was not needed
-    status = files[3]
-    packets.send(command, rest, [*files[:3], *files[4:]])
-    channel.close()
-    kernel.close_all_but([status])
-    _accompany(pid, status)
-    os._exit(0)
+    packets.send(command, b"arranged")
+    _look_on(channel, command, kernel, pid)
 
 
 def _look_on(channel: "_socket.socket", command: "_socket.socket", kernel: Kernel, pid: int) -> None:
-    """Without mounts there is nothing to arrange: the command takes its order itself, and hands on what is not its."""
+    """The command takes its order itself, and hands on what is not its."""
     channel.close()
     data, files = packets.receive(command)
     if data is None:

@@ -157,7 +157,8 @@ class Cell:
         if verb == b"profile":
             name, *counts = fields[: 1 + len(Paths._fields)]
             paths = iter(fields[1 + len(Paths._fields) :])
-            self._add(name, view(Paths(*(list(itertools.islice(paths, int(count))) for count in counts))))
+            groups = Paths(*(list(itertools.islice(paths, int(count))) for count in counts))
+            self._add(name, view(groups, by_mounts=self._walls.namespaces))
             return b"noted"
         if verb == b"end":
             self._kill(int(fields[0]))

@@ -24,6 +24,8 @@ _STANDARD = 2
 class Command(NamedTuple):
     """What is to be run."""
 
+    is_certain: bool
+    """Does nobody wait until it runs?"""
     cwd: bytes
     targets: list[int]
     """The numbers of the descriptors that it has besides the first three."""
@@ -34,7 +36,7 @@ class Command(NamedTuple):
     @classmethod
     def read(cls, fields: list[bytes]) -> "Command":
         """From the fields of an order. Raises ValueError."""
-        cwd, given, limits, words, *rest = fields
+        is_certain, cwd, given, limits, words, *rest = fields
         targets = [int(number) for number in given.split()]
         numbers = [int(number) for number in limits.split()]
         count = int(words)
@@ -43,17 +45,17 @@ class Command(NamedTuple):
         if len(set(targets)) < len(targets) or any(target <= _STANDARD for target in targets):
             raise ValueError(given)
         triples = zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
-        return cls(cwd, targets, tuple(triples), rest[:count], rest[count:])
+        return cls(is_certain == b"1", cwd, targets, tuple(triples), rest[:count], rest[count:])
 
 
 def become(
-    report: "_socket.socket", orders: "_socket.socket", kernel: Kernel, program: bytes, *, handed: bool
+    report: "_socket.socket", attendant: "_socket.socket", kernel: Kernel, program: bytes, *, has_view: bool
 ) -> NoReturn:
     """Wait for an order and become the command. What goes wrong is reported; what goes right closes the socket.
 
-    `handed`: the attendant takes the order, and hands on what is the command's.
+    `has_view`: the attendant arranges it, and says when that is done.
     """
-    place = b""
+    place, is_certain = b"", False
     try:
         os.setsid()
         for name in _IGNORED:
@@ -61,11 +63,14 @@ def become(
         if program:
             kernel.forbid_privileges()
             kernel.judge_calls(program)  # already now: it takes its time, and nothing that follows needs more
+        if has_view and packets.receive(attendant)[0] is None:
+            os._exit(0)
         report.send(b"here")
-        data, files = packets.receive(orders) if handed else _received(report, orders)
+        data, files = _received(report, attendant)
         if data is None:
             os._exit(0)
         command = Command.read(data.split(b"\0"))
+        is_certain = command.is_certain
         report = _socket.socket(fileno=_apart(report.detach(), command.targets))
         rulesets = _take(files, command.targets)
         kernel.close_all_but([report.fileno(), *rulesets, *command.targets])
@@ -87,6 +92,9 @@ def become(
     except (OSError, ValueError) as error:
         wrong = error.errno if isinstance(error, OSError) and error.errno else errno.EINVAL
         with contextlib.suppress(OSError):
+            if is_certain:
+                words = f"ferrule: {os.fsdecode(place)} cannot be used: {os.strerror(wrong)}\n"
+                os.write(_STANDARD, words.encode(errors="replace"))
             report.send(b"error\0%d\0%s" % (wrong, place))
     finally:
         os._exit(127)

@@ -66,6 +66,8 @@ class Wrapped(NamedTuple):
     """What starts it, a `Starter`, where starting it takes more than an argument list; None: as any other program."""
     done: Callable[[], None] = nothing
     """Called once, however it ended and also if it never started."""
+    is_done_soon: bool = False
+    """Does that take less than it takes to have another thread do it?"""
 
 
 class Sandbox(Protocol):

@@ -51,6 +51,8 @@ class Confined:
     def __init__(self, kind: Kind, profile: Profile) -> None:
         self._kind = kind
         self._profile = profile
+        self.is_certain = False
+        """Is the program known to be there? Then nobody waits until it runs, which takes longer than all the rest."""
 
     def start(
         self,
@@ -63,17 +65,14 @@ class Confined:
         stderr: int,
         descriptors: Sequence[int] = (),
     ) -> Spawned:
-        channel = cell(self._kind)
         files = (stdin, stdout, stderr)
+        fields = order(argv, cwd, env, descriptors, known=_state.limits, is_certain=self.is_certain)
         try:
-            return channel.start(
-                self._profile, order(argv, cwd, env, descriptors, known=_state.limits), files, descriptors
-            )
+            return cell(self._kind).start(self._profile, fields, files, descriptors)
         except BrokenPipeError:  # the spawner was killed, and nothing runs: a new one
             channel = cell(self._kind)
-            return channel.start(
-                self._profile, order(argv, cwd, env, descriptors, known=_state.limits), files, descriptors
-            )
+            fields = order(argv, cwd, env, descriptors, known=_state.limits, is_certain=self.is_certain)
+            return channel.start(self._profile, fields, files, descriptors)
 
 
 class Channel:

@@ -48,8 +48,11 @@ class Paths(NamedTuple):
     replaced: list[bytes]
 
 
-def view(paths: Paths) -> View:
-    """Check the paths and sort them. Raises OSError for those that cannot be enforced."""
+def view(paths: Paths, *, by_mounts: bool = True) -> View:
+    """Check the paths and sort them. Raises OSError for those that cannot be enforced.
+
+    `by_mounts`: a mount that hides a folder hides what is writable in it, too.
+    """
     for path in (path for group in paths for path in group):
         if not path.startswith(b"/") or path != os.path.normpath(path):
             raise OSError(errno.EINVAL, "A path of the profile is not absolute.", path)
@@ -59,7 +62,7 @@ def view(paths: Paths) -> View:
     layers, replaced = _pairs(paths.layers), _pairs(paths.replaced)
     for path in paths.masked:
         for root in roots:
-            if root == path or root.startswith(path.rstrip(b"/") + b"/"):
+            if root == path or (by_mounts and root.startswith(path.rstrip(b"/") + b"/")):
                 raise OSError(errno.EINVAL, "A writable folder lies in one that is hidden.", path)
     branches: dict[bytes, Branch] = {}
     for path in sorted(set(paths.kept)):

@@ -118,6 +118,7 @@ async def begin(
             roster=ctx.need(Roster),
             command=command,
             done=None if wrapped.done is nothing else wrapped.done,
+            is_done_soon=wrapped.is_done_soon,
         )
         try:
             running = start(launch, on_output=tell or (lambda text: _progress(ctx, text)))
@@ -132,7 +133,7 @@ async def _wrapped(argv: Sequence[str], ctx: Context, *, cwd: str, outside: bool
     """The command as it is confined; `typed`: is it told by a terminal when to stop?"""
     confinement = ctx.need(Confinement)
     if outside or not typed or confinement.name != "bubblewrap":
-        return await confinement.wrap(argv, cwd=cwd, outside=outside)
+        return await confinement.wrap(argv, cwd=cwd, outside=outside, is_certain=True)
     from ferrule.support.sandbox import terminal  # few commands have one
 
     wrapped = await confinement.wrap(terminal.within(argv), cwd=cwd)
