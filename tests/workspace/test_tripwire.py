@@ -183,3 +183,24 @@ def test_a_changed_key_gets_its_old_value_back():
     assert b"pager = less" in kept
     assert b"name = Ada" in kept
     assert b"evil" not in kept
+
+
+def test_what_nothing_else_protects_is_brought_back(wire, root):
+    hooks = repository(root) / "hooks"
+    for sample in hooks.iterdir():
+        sample.unlink()
+    (hooks / "pre-commit").write_text("mine")
+    (hooks / "post-merge").write_text("mine too")
+    (root / ".vscode").mkdir()
+    wire.begin([str(root)], [], [], [str(hooks), str(root / ".vscode")])
+    (hooks / "pre-commit").write_text("theirs")
+    (hooks / "post-merge").unlink()
+    (hooks / "post-checkout").write_text("theirs")
+    (root / ".vscode/tasks.json").write_text("theirs")
+    wire.end(())
+
+    assert {path.name: path.read_text() for path in hooks.iterdir()} == {"pre-commit": "mine", "post-merge": "mine too"}
+    assert list((root / ".vscode").iterdir()) == []
+    asides = {os.path.basename(one.path): one for one in wire.take()}
+    assert sorted(asides) == ["post-checkout", "pre-commit", "tasks.json"]
+    assert Path(asides["pre-commit"].kept_at).read_text() == "theirs"

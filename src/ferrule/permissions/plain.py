@@ -376,6 +376,8 @@ def _trusted(program: str, roots: Sequence[str], path: str | None) -> bool:
     for folder in (path or "").split(os.pathsep):
         if not os.path.isabs(folder):
             return False  # it means another folder for every folder that a command runs in
+        if os.name == "posix" and not os.path.lexists(os.path.join(folder, program)):
+            continue
         found = shutil.which(program, path=folder)
         if found is not None:
             places = (found, os.path.dirname(found))

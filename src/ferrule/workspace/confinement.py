@@ -192,9 +192,7 @@ class Confinement:
         if for_good:
             self.keep_host(host)
 
-    async def wrap(
-        self, argv: Sequence[str], *, cwd: str, outside: bool = False, is_certain: bool = False
-    ) -> Wrapped:
+    async def wrap(self, argv: Sequence[str], *, cwd: str, outside: bool = False, is_certain: bool = False) -> Wrapped:
         """The command, confined; with `outside`, which a person has agreed to, as it is.
 
         `is_certain`: the program and the folder are there, so that nobody waits until it runs.
@@ -204,24 +202,26 @@ class Confinement:
             self._guard.committed.seal(())  # what is committed from now on unmasks nothing
             return Wrapped(tuple(argv))
         try:
-            await self._precious.look_ahead(self._writable())
-            profile = self._profile_now()._replace(proxy=await self._way_out())
+            writable = self._writable()
+            await self._precious.look_ahead(writable)
+            profile = self._profile_now(writable)._replace(proxy=await self._way_out(writable))
             wrapped = self.sandbox.wrap(argv, profile, cwd=cwd)
             if is_certain and isinstance(wrapped.starter, Confined):
                 wrapped.starter.is_certain = True
             if not profile.writable:
                 return wrapped
-            found = self._precious.find(self._writable())
-            is_open = self.name == "landlock"  # it takes nothing out of a folder that can be written
-            self._tripwire.begin(profile.writable, profile.kept, found.protected, is_open=is_open)
+            found = self._precious.find(writable)
+            # Landlock takes nothing out of a folder that can be written.
+            exposed = self._kept(writable, found) if self.name == "landlock" else ()
+            self._tripwire.begin(profile.writable, profile.kept, found.protected, exposed)
             return wrapped._replace(done=lambda: self._settle(wrapped), is_done_soon=self._precious.is_small)
         except (OSError, ValueError) as error:
             message = f"The command was not run, for it could not be confined: {error}"
             raise ToolFailure(message, code="no-sandbox") from error
 
-    def _profile_now(self) -> Profile:
+    def _profile_now(self, writable: tuple[str, ...]) -> Profile:
         """For a command that starts now. A git that only reads runs what the settings of its repository name."""
-        profile = self.profile()
+        profile = self.profile(writable)
         if not self._is_held():
             return profile
         return profile._replace(writable=(), kept=(), shown=(*profile.shown, *profile.writable))
@@ -341,13 +341,13 @@ class Confinement:
         if self._temporary is not None:
             self._temporary.close()
 
-    async def _way_out(self) -> str:
+    async def _way_out(self, writable: tuple[str, ...]) -> str:
         """Where the proxy is that reaches the hosts of the settings; nothing where it is not needed."""
         if self._wishes.network:
             return ""
         hosts = self._wishes.hosts
         if self.name in _OF_MOUNTS:
-            kind = self._network()
+            kind = self._network(writable)
             if kind is None:
                 return ""
             await self.machine.start(kind, hosts)
@@ -361,11 +361,11 @@ class Confinement:
             await self._proxy.start()
         return self._proxy.address
 
-    def _network(self) -> "Kind | None":
+    def _network(self, writable: tuple[str, ...]) -> "Kind | None":
         """The cell whose network the session's commands share; None where each has its own."""
         wishes = self._wishes
         profile = Profile(
-            writable=self._writable(),
+            writable=writable,
             network=wishes.network,
             unix_sockets=wishes.unix_sockets,
             loopback=True,
@@ -382,14 +382,14 @@ class Confinement:
     def _writable(self) -> tuple[str, ...]:
         return _real([*self._home, *map(os.path.expanduser, self._wishes.writable)])
 
-    def profile(self) -> Profile:
-        """What commands may touch right now."""
+    def profile(self, writable: tuple[str, ...] | None = None) -> Profile:
+        """What commands may touch right now; `writable` are their folders, where those are known."""
         wishes = self._wishes
         home = os.path.realpath(os.path.expanduser("~"))
-        writable = self._writable()
+        writable = self._writable() if writable is None else writable
         found = self._precious.find(writable)
         self._incomplete = found.incomplete
-        masked = [os.path.join(home, name) for name in MASKED] + [os.path.expanduser(path) for path in wishes.masked]
+        masked = [*_at_home(home), *map(os.path.expanduser, wishes.masked)]
         own = [path for path in (*_real([self._state]), *self._guard.run) if _below(path, writable)]
         profile = Profile(
             writable=writable,
@@ -438,6 +438,11 @@ class Confinement:
         for name in ("upper", "work"):
             os.makedirs(os.path.join(folder, name), 0o700, exist_ok=True)
         return folder
+
+
+@functools.lru_cache(maxsize=4)
+def _at_home(home: str) -> tuple[str, ...]:
+    return tuple(os.path.join(home, name) for name in MASKED)
 
 
 def _is_git_settings(path: str) -> bool:

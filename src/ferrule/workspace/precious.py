@@ -301,9 +301,12 @@ def _hooks(folder: str) -> list[str]:
 
 def kept(folder: str, names: Sequence[str]) -> Iterator[str]:
     """What is kept of a writable folder, by name; where a name is a link, what it leads to as well."""
-    named = [name for name in names if not name.startswith(".git/") or os.path.isdir(os.path.join(folder, ".git"))]
-    for path in (*(os.path.join(folder, name) for name in named), *_hooks(folder)):
+    has_git = os.path.isdir(os.path.join(folder, ".git"))
+    named = [f"{folder}/{name}" for name in names if has_git or not name.startswith(".git/")]
+    # None of the names has more than two parts, and the folder itself is no link.
+    uppers = {os.path.dirname(path) for path in named} - {folder}
+    links = tuple(f"{upper}/" for upper in uppers if os.path.islink(upper))
+    for path in (*named, *(_hooks(folder) if has_git else ())):
         yield path
-        # None of the names has more than two parts.
-        if os.path.islink(path) or os.path.islink(os.path.dirname(path)):
+        if path.startswith(links) or os.path.islink(path):
             yield os.path.realpath(path)

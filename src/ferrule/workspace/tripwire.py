@@ -32,6 +32,8 @@ _MOST_NAMED = 5
 _POLL_SECONDS = 0.05
 _MOST_FILES = 20
 """Nobody looks at more before they say yes."""
+_MOST_OPEN = 500
+"""So many files are compared before and after every command, where nothing else protects them."""
 _UNFINISHED = re.compile(r"\.ferrule-[0-9a-f]{12}\.tmp")
 """What the session itself is about to write is called so until it is whole, and nothing obeys that name."""
 _MOST_TIMES = 20
@@ -81,12 +83,12 @@ class Tripwire:
         self._times = 0
 
     def begin(
-        self, roots: Sequence[str], kept: Sequence[str], protected: Sequence[str], *, is_open: bool = False
+        self, roots: Sequence[str], kept: Sequence[str], protected: Sequence[str], exposed: Sequence[str] = ()
     ) -> None:
         """A command that may write `roots` is about to start.
 
         `kept` are the paths that must not come into being, and `protected` the protected ones that were found.
-        `is_open`: nothing keeps those that exist from being written; then they are compared too.
+        `exposed` are those that exist and that nothing keeps from being written: they are compared too.
         """
         with self._lock:
             if self._running == 0:
@@ -96,8 +98,7 @@ class Tripwire:
                 self._open.clear()
                 self._open_folders.clear()
             self._add(repositories(protected))
-            if is_open:
-                self._note_open({*kept, *protected})
+            self._note_open(exposed)
             self._running += 1
         if self._watch is None or not self._watch.is_here():
             self.close()
@@ -239,6 +240,8 @@ class Tripwire:
             if os.path.isdir(path):
                 self._open_folders |= {folder for folder, _, _ in os.walk(path)}
             for file in _below(path) if os.path.isdir(path) else [path]:
+                if len(self._open) >= _MOST_OPEN:
+                    return
                 if file not in self._open and (raw := _bytes(file)) is not None:
                     self._open[file] = raw
 

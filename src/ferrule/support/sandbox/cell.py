@@ -26,7 +26,7 @@ _TRIES = 5
 _LEAVES_MS = 2
 """So long an attendant may take to notice that it has nothing to do: it saves a look at every process."""
 _ROUNDS = 100
-_IDLE_MS = 5
+_IDLE_MS = 2
 """Then, or when a command ends, the next pair is made. Before that, the command that starts needs the processors."""
 
 
