@@ -1,6 +1,7 @@
 """Commands: what starting one costs, memory and speed while one floods, and many at once."""
 
 import asyncio
+import functools
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 from bench.measure import Row, milliseconds, pairs, peak_mb, ratio
-from ferrule import Engine, Settings
+from ferrule import Call, Engine, Settings
 from ferrule.settings import Sandbox, Shell
 
 TEN_GIGABYTES = 10_000_000_000
@@ -20,6 +21,7 @@ TASKS = 200
 def rows() -> Iterator[Row]:
     yield from _starts()
     yield _confined()
+    yield _at_once()
     yield from _floods()
     yield asyncio.run(_crowd())
 
@@ -79,6 +81,25 @@ def _confined() -> Row:
     ours, theirs = asyncio.run(_beside())
     detail = f"{milliseconds(ours)} and {milliseconds(theirs)}"
     return Row("`Bash true` with namespaces, by the same without a sandbox", ratio(ours, theirs), 2, "×", detail)
+
+
+def _at_once() -> Row:
+    """Confined commands that run at once: do 32 take twice the time of 16?"""
+    many, few = asyncio.run(_beside_fewer())
+    detail = f"{milliseconds(many)} and {milliseconds(few)}"
+    return Row("32 `Bash true` with namespaces at once, by twice 16 at once", ratio(many, few) / 2, 1.2, "×", detail)
+
+
+async def _beside_fewer() -> tuple[list[float], list[float]]:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as state:
+        settings = Settings(sandbox=Sandbox(use="namespaces"))
+        async with Engine(folder, settings=settings, state=state, ask=lambda _: True) as engine:
+
+            async def run(count: int) -> None:
+                replies = await engine.run([Call("Bash", {"cmd": f"true {number}"}) for number in range(count)])
+                assert all(reply.ok for reply in replies)
+
+            return await pairs(functools.partial(run, 32), functools.partial(run, 16), 20)
 
 
 def _floods() -> Iterator[Row]:

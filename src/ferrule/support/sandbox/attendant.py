@@ -1,9 +1,9 @@
 """A command's two processes: itself, and its attendant, which stays around it from before its start to its last child.
 
-Both are forked in advance and wait. The attendant arranges what the command sees of the files, where it has a view of its
-own. Given an order, the command's own process takes its descriptors and limits, puts up the last walls and becomes the
-program. The attendant then says how it ended, and lives until nothing that the command
-started is left. Until the engine has heard, the command stays a zombie, so that nobody else gets its id.
+Both are forked in advance and wait. The attendant arranges what the command sees of the files, where it has a view of
+its own. Given an order, the command's own process takes its descriptors and limits, puts up the last walls and becomes
+the program. The attendant then says how it ended, and lives until nothing that the command started is left. Until the
+engine has heard, the command stays a zombie, so that nobody else gets its id.
 """
 
 import _socket

@@ -133,7 +133,7 @@ async def _wrapped(argv: Sequence[str], ctx: Context, *, cwd: str, outside: bool
     """The command as it is confined; `typed`: is it told by a terminal when to stop?"""
     confinement = ctx.need(Confinement)
     if outside or not typed or confinement.name != "bubblewrap":
-        return await confinement.wrap(argv, cwd=cwd, outside=outside, is_certain=True)
+        return await confinement.wrap(argv, cwd=cwd, outside=outside, is_certain=os.path.isdir(cwd))
     from ferrule.support.sandbox import terminal  # few commands have one
 
     wrapped = await confinement.wrap(terminal.within(argv), cwd=cwd)
