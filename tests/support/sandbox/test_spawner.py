@@ -243,9 +243,13 @@ def test_limits_of_the_engine_hold_at_the_time_of_the_start(starter, tmp_path):
 
 def test_signals_are_no_more_ignored_or_blocked_than_in_the_engines_other_children(starter, tmp_path):
     script = "grep -E '^Sig(Ign|Blk)' /proc/self/status"
+    run = output(starter, script, tmp_path)
     other = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, timeout=LIMIT_SECONDS)
+    ours, theirs = ([int(row.split()[1], 16) for row in text.splitlines()] for text in (run, other.stdout))
 
-    assert output(starter, script, tmp_path) == other.stdout
+    # Tests that a shell has put into its background ignore a few, and their other children with them.
+    assert len(ours) == len(theirs) == 2
+    assert [mine & ~yours for mine, yours in zip(ours, theirs, strict=True)] == [0, 0]
 
 
 def test_fifty_at_once(starter, tmp_path):
