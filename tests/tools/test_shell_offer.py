@@ -143,6 +143,7 @@ async def test_a_host_that_a_command_asks_for_is_offered_while_it_still_tries(sa
     assert isinstance(outcome, Ran)
     assert outcome.exit_code == (1 if says == "no" else 0)
     assert len(around.asked) == 1  # who refused the host is not asked about the sandbox as well
+    assert any("With outside the user is asked" in note for note in around.notes) is (says == "no")
     assert "pypi.example" in around.asked[0]
 
 

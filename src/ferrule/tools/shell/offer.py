@@ -37,10 +37,11 @@ async def offered(once: Once, ctx: Context, *, outside: bool) -> Ran | Left:
     denied = confinement.denied((outcome.output + outcome.errors)[-_END_CHARS:], outcome.exit_code or 0)
     if not denied:
         return outcome
-    if not outcome.exit_code or is_refused:  # it succeeded, or hid the failure in a pipe, or the user has said no
+    if not outcome.exit_code:  # it succeeded, or hid the failure in a pipe
         ctx.note(denied)
         return outcome
-    if not await ctx.approve(f"run `{outcome.command}` in {outcome.cwd} again, outside the sandbox. {denied}"):
+    again = f"run `{outcome.command}` in {outcome.cwd} again, outside the sandbox. {denied}"
+    if is_refused or not await ctx.approve(again):
         ctx.note(f"{denied} With {ctx.param('outside')} the user is asked to run it outside the sandbox.")
         return outcome
     ctx.drop_log()
@@ -64,7 +65,7 @@ async def tell_set_aside(ctx: Context) -> None:
 
 
 async def _within(once: Once, ctx: Context, confinement: Confinement) -> tuple[Ran | Left, bool]:
-    """Run it inside, and tell whether the user refused it a host.
+    """Run it inside, and tell whether a host was refused: who was offered the way outside then is not asked again.
 
     When it asks for a host by name, the user is asked then, and not after all of its retries.
     """
