@@ -5,6 +5,7 @@ import os
 import sys
 from typing import TextIO
 
+from ferrule.permissions import showing
 from ferrule.permissions.asker import NO, Answer, Question, visible
 from ferrule.permissions.kinds import KINDS
 from ferrule.permissions.showing import rows
@@ -36,13 +37,8 @@ def offered(question: Question) -> str:
 
 def covers(question: Question) -> str:
     """What "always" would allow."""
-    if question.kind == "host":
-        return "in this workspace"
-    if question.proposals:
-        return "saves the rule " + " and ".join(map(visible, question.proposals))
-    commands = sum(access.kind == "command" for access in question.touches)
-    ran = "this command" if commands == 1 else "these commands"
-    return ran if commands else f"every {visible(question.name)} in this session"
+    is_command = any(access.kind == "command" for access in question.touches)
+    return showing.covers(question, host="in this workspace", like="{}" if is_command else "{} in this session")
 
 
 class Terminal:

@@ -51,3 +51,14 @@ def _row(line: str) -> str:
     more = len(line) - MOST_ROW_CHARS
     shown = visible(line[:MOST_ROW_CHARS].replace("\t", "    "))
     return f"{shown} … {more:,} more characters" if more > 0 else shown
+
+
+def covers(question: Question, *, host: str, like: str) -> str:
+    """What "always" would do: `host` is said of a host, and `like` of the like of the call, where no rule is saved."""
+    if question.kind == "host":
+        return host
+    if question.proposals:
+        return "saves the rule " + " and ".join(map(visible, question.proposals))
+    commands = sum(access.kind == "command" for access in question.touches)
+    what = ("this command" if commands == 1 else "these commands") if commands else f"every {visible(question.name)}"
+    return like.format(what)

@@ -15,7 +15,7 @@ import msgspec
 from ferrule.output.clean import clean, clean_value
 from ferrule.permissions.asker import NO, Answer, Question, stated, visible
 from ferrule.permissions.kinds import KINDS
-from ferrule.permissions.showing import rows
+from ferrule.permissions.showing import covers, rows
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -223,13 +223,8 @@ def _first(shown: list[str]) -> list[str]:
 
 def _covers(question: Question) -> str:
     """What "always" would allow."""
-    if question.kind == "host":
-        return "allows it in this workspace from now on"
-    if question.proposals:
-        return "saves the rule " + " and ".join(map(visible, question.proposals))
-    commands = sum(access.kind == "command" for access in question.touches)
-    what = ("this command" if commands == 1 else "these commands") if commands else f"every {visible(question.name)}"
-    return f"allows {what} until this server ends, to all of its clients"
+    host = "allows it in this workspace from now on"
+    return covers(question, host=host, like="allows {} until this server ends, to all of its clients")
 
 
 def _bounded(text: str) -> str:
