@@ -125,7 +125,8 @@ async def test_a_denied_command_runs_again_outside_only_if_the_user_says_so(outc
         pytest.param("outside", [False, True], [], id="outside"),
     ],
 )
-async def test_a_host_that_a_command_asks_for_is_offered_while_it_still_tries(says, ran, allowed, monkeypatch):
+@pytest.mark.parametrize("gives_up", [False, True], ids=["while-it-tries", "after-it-gave-up"])
+async def test_a_host_that_a_command_asks_for_is_offered(says, ran, allowed, gives_up, monkeypatch):
     monkeypatch.setattr("ferrule.tools.shell.offer._GRACE_SECONDS", 0.01)
     around, runs = Around(Confined(names=("pypi.example",)), says=says, agrees=True), []
 
@@ -133,8 +134,9 @@ async def test_a_host_that_a_command_asks_for_is_offered_while_it_still_tries(sa
         runs.append(is_outside)
         if len(runs) > 1:
             return RAN._replace(exit_code=0)
-        await around.answered.wait()  # it goes on trying while the user is asked
-        await asyncio.sleep(0 if says == "no" else 60)
+        if not gives_up:
+            await around.answered.wait()  # it goes on trying while the user is asked
+            await asyncio.sleep(0 if says == "no" else 60)
         return RAN
 
     outcome = await offered(once, cast("Context", around), outside=False)

@@ -34,12 +34,18 @@ async def offered(once: Once, ctx: Context, *, outside: bool) -> Ran | Left:
         return outcome
     if ctx.need(Tasks).running:  # nothing else outlives its command
         await tell_ports(ctx)
+    names = confinement.asked()
     denied = confinement.denied((outcome.output + outcome.errors)[-_END_CHARS:], outcome.exit_code or 0)
     if not denied:
         return outcome
     if not outcome.exit_code:  # it succeeded, or hid the failure in a pipe
         ctx.note(denied)
         return outcome
+    if names and not is_refused:
+        said = await ctx.approve_hosts(_sentence(names))
+        if said != "no":
+            return await _again(once, ctx, confinement, names, said)
+        is_refused = True
     again = f"run `{outcome.command}` in {outcome.cwd} again, outside the sandbox. {denied}"
     if is_refused or not await ctx.approve(again):
         ctx.note(f"{denied} With {ctx.param('outside')} the user is asked to run it outside the sandbox.")
@@ -94,15 +100,20 @@ async def _within(once: Once, ctx: Context, confinement: Confinement) -> tuple[R
             running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await running
+    return await _again(once, ctx, confinement, names, said), False
+
+
+async def _again(once: Once, ctx: Context, confinement: Confinement, names: Sequence[str], said: str) -> Ran | Left:
+    """Run it again with the hosts that it asked for, or outside, as the user said."""
     ctx.drop_log()
     if said == "outside":
         ctx.note("It was run again outside the sandbox, as the user has agreed.")
-        return await once(True), False
+        return await once(True)
     for name in names:
         confinement.allow_host(name, for_good=said == "always")
     span = "from now on in this workspace" if said == "always" else "for this session"
     ctx.note(f"The user allowed {', '.join(names)} {span}; the command was started again.")
-    return await once(False), False
+    return await once(False)
 
 
 def _sentence(names: Sequence[str]) -> str:
