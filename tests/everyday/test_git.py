@@ -77,3 +77,27 @@ def test_settings_of_git_that_run_nothing_are_kept_and_others_are_not(person, ne
     assert codes == [0, 0]
     assert ("name = value" in config, "description = value" in config) == (True, True)
     assert ("fsmonitor" in config, "alias" in config) == (False, False), planted
+
+
+@pytest.mark.parametrize("way", HIDES)
+def test_git_works_around_a_secret_file_that_nothing_ignores_and_says_so_once(person, needs, way):
+    needs(person, way)
+    work = committed(person, person.folder("work"), REPOSITORIES["python"])
+    for name in (".env", "deploy/.env"):
+        (work / name).parent.mkdir(exist_ok=True)
+        (work / name).write_text("API_KEY=only-on-this-machine\n")
+    (work / "new.py").touch()
+    person.give(work)
+    with session(person, work, way) as opened:
+        added = opened.bash("git add -A && git status --porcelain && git stash -u -q && git stash pop -q")
+        kept = opened.bash("git add -A && git commit -q -m New && git show --stat --format=%s HEAD && git clean -fdq")
+        objects = opened.bash(
+            "git cat-file --batch-check --batch-all-objects | grep -c . ; git grep only-on-this --all"
+        )
+
+    assert (added.exit_code, added.output.strip()) == (0, "A  new.py"), added
+    assert [note[:47] for note in (*added.notes, *kept.notes)] == ["Git passes over .env, deploy/.env in commands, "]
+    assert (kept.exit_code, "new.py" in kept.output, ".env" in kept.output) == (0, True, False), kept
+    assert "only-on-this-machine" not in objects.text
+    assert [(work / name).read_text() for name in (".env", "deploy/.env")] == ["API_KEY=only-on-this-machine\n"] * 2
+    assert "Hidden" not in (work / ".git/info/exclude").read_text()

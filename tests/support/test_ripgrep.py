@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.support import hits
-from ferrule.support.contents import BadPattern, Query, search
+from ferrule.support.contents import BadPattern, Query, among, search
 from ferrule.support.globs import BadGlob
 from ferrule.support.hits import Gathering, Hit, Hits
 from ferrule.support.ripgrep import files, find_rg
@@ -464,3 +464,45 @@ def test_hits_that_come_too_late_are_not_kept():
 
     assert sum(map(len, gathered._kept.values())) < 1100
     assert (gathered.total, gathered.hits().lines[-1].path) == (50_000, "000009")
+
+
+@pytest.fixture
+def counted_rg(tmp_path):
+    """A ripgrep that leaves a line for each time it was started."""
+    program, starts = tmp_path / "rg", tmp_path / "starts"
+    program.write_text(f'#!/bin/sh\necho >> {starts}\nexec {RG} "$@"\n')
+    program.chmod(0o755)
+    return str(program), lambda: len(starts.read_text().splitlines())
+
+
+async def test_listings_of_one_moment_are_shared_and_later_ones_are_new(tmp_path, counted_rg):
+    rg, starts = counted_rg
+    root = tmp_path / "project"
+    plant(root, {".env": "", "a.py": ""})
+    queries = [
+        Query("a", hidden=True, ignore_case=True),
+        Query("b", hidden=True, literal=True),
+        Query("c", hidden=True),
+    ]
+
+    async with asyncio.timeout(60):
+        found = await asyncio.gather(*(among(rg, str(root), query, [".env*"]) for query in queries))
+        plant(root, {".env.local": ""})
+        later = await among(rg, str(root), queries[0], [".env*"])
+
+    assert [*found, sorted(later)] == [[".env"]] * 3 + [[".env", ".env.local"]]
+    assert starts() == 2
+
+
+async def test_a_listing_goes_on_for_those_who_still_wait_for_it(tmp_path, counted_rg):
+    rg, starts = counted_rg
+    root = tmp_path / "project"
+    plant(root, {".env": ""})
+    first, second = (asyncio.create_task(among(rg, str(root), Query("a", hidden=True), [".env"])) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+
+    async with asyncio.timeout(60):
+        assert await second == [".env"]
+    assert first.cancelled()
+    assert starts() == 1

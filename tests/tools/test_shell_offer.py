@@ -46,6 +46,9 @@ class Confined(Confinement):
     def set_aside(self):
         return []
 
+    async def passed_over(self, command):
+        return ""
+
     def warnings(self) -> list[str]:
         return []
 

@@ -1,5 +1,6 @@
 """Searching the contents of files with ripgrep: the lines that match, or the files and how many lines each has."""
 
+import asyncio
 import errno
 import os
 import re
@@ -127,17 +128,46 @@ async def among(rg: str, root: str, query: Query, names: Sequence[str]) -> list[
 
     Names are globs without a slash. Not all of them hold where a glob or a type is asked for: then it is every file.
     """
-    argv, wanted = _command(rg, root, query._replace(exclude=(), allowed=None), ["--files"])
+    alike = query._replace(exclude=(), allowed=None, ignore_case=False, literal=False, multiline=False)
+    argv, wanted = _command(rg, root, alike, ["--files"])
     end = argv.index("-e")
     if not (query.glob or query.kind):
         # A file type does not bring back what is ignored, as a glob would, but it does bring hidden files.
         kinds = [f"--type-add=named:{one}" for name in names for one in expand(name)]
         argv[end:end] = [*kinds, "--type=named"]
         end += len(kinds) + 1
-    listed = await capture([*argv[:end], *argv[end + 2 :]], cwd=root, limit_bytes=LIST_BYTES)
-    found = (os.fsdecode(one.removeprefix(b"./")) for one in listed.stdout.split(b"\0")[:-1])
+    listed = await _listed((*argv[:end], *argv[end + 2 :]), root)
+    found = (os.fsdecode(one.removeprefix(b"./")) for one in listed.split(b"\0")[:-1])
     is_open = query.hidden or query.glob or query.kind
     return [name for name in found if (is_open or not f"/{name}".count("/.")) and wanted(name)]
+
+
+class _Listing:
+    """A listing that runs, for all who want the same one meanwhile."""
+
+    def __init__(self, argv: tuple[str, ...], root: str) -> None:
+        self.task = asyncio.create_task(capture(argv, cwd=root, limit_bytes=LIST_BYTES))
+        self.waiting = 0
+
+
+_underway: dict[tuple[object, ...], _Listing] = {}
+
+
+async def _listed(argv: tuple[str, ...], root: str) -> bytes:
+    """What rg lists. Searches of one message want the same, and a process costs more than most of them."""
+    key = (asyncio.get_running_loop(), argv, root)
+    listing = _underway.get(key)
+    if listing is None or listing.task.done():
+        listing = _underway[key] = _Listing(argv, root)
+    listing.waiting += 1
+    try:
+        return (await asyncio.shield(listing.task)).stdout
+    finally:
+        listing.waiting -= 1
+        if not listing.waiting:
+            listing.task.cancel()
+            if _underway.get(key) is listing:
+                del _underway[key]
 
 
 async def kinds(rg: str) -> dict[str, list[str]]:

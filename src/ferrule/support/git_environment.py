@@ -149,6 +149,23 @@ async def hardened(
     return Hardened(_variables(env, [*_ALWAYS, *keys.items(), *more]), tuple(without))
 
 
+async def ignored(
+    folder: str, paths: Sequence[str], env: Mapping[str, str], *, outside: Sequence[str] = ()
+) -> set[str]:
+    """Those of some files below a folder that git ignores by the rules of the repository there, which runs nothing."""
+    git = program("git", outside=outside)
+    if git is None:
+        return set()
+    calm = {**env, **_variables(env, _ALWAYS)}
+    names = b"\0".join(os.fsencode(path) for path in paths)
+    words = ("check-ignore", "--no-index", "--stdin", "-z")
+    try:
+        said = await pipe([git, *words], names, cwd=folder, env=calm, seconds=_SECONDS, limit_bytes=_MOST_BYTES)
+    except OSError:
+        return set()
+    return {os.fsdecode(name) for name in said.stdout.split(b"\0")}
+
+
 def top_of(folder: str) -> str:
     """The folder with the `.git` that git would find from here, or nothing."""
     while not os.path.lexists(os.path.join(folder, ".git")):

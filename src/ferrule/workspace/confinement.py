@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 _TMP = "/tmp"  # noqa: S108 - the name under which commands have their own
 _PRIVATE = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - what is empty for commands anyway
+_SHOWN = 5
+_GIT = re.compile(r"\bgit\b.*\b(?:add|commit|stash|status|clean|ls-files)\b", re.DOTALL)
+"""Commands in which git looks for files that it does not know."""
 _OF_MOUNTS = ("namespaces", "bubblewrap")
 """The ways that give a session a network, a /tmp and a home folder of its own."""
 
@@ -115,6 +118,8 @@ class Confinement:
         """Does a person sit before it, as in the chat?"""
         self.keep_host: Callable[[str], None] = lambda _: None
         """Lets the commands of later sessions reach a host as well."""
+        self._passed: set[str] = set()
+        """Secret files of which was said that git passes over them."""
         self._reported: set[int] = set()
         """The ports that the model was told of."""
 
@@ -253,6 +258,32 @@ class Confinement:
             )
         return told
 
+    async def passed_over(self, command: str) -> str:
+        """What is said of secret files that git would have found in a command, had they not been hidden; once each."""
+        found = self._precious.find(self._writable())
+        if not (found.excludes and _GIT.search(command)):
+            return ""
+        from ferrule.support.git_environment import ignored, top_of  # for commands with git
+
+        fresh = [path for path in found.secret if path not in self._passed]
+        self._passed.update(fresh)
+        by_top: dict[str, list[str]] = {}
+        for path in fresh:
+            by_top.setdefault(top_of(os.path.dirname(path)), []).append(path)
+        roots = [root.path for root in self._jail.roots]
+        missed: list[str] = []
+        for top, paths in by_top.items():
+            if top:
+                known = await ignored(top, paths, os.environ, outside=roots)
+                missed += [self._jail.shown(path) for path in paths if path not in known]
+        if not missed:
+            return ""
+        more = f" and {len(missed) - _SHOWN} more" * (len(missed) > _SHOWN)
+        return (
+            f"Git passes over {', '.join(missed[:_SHOWN])}{more} in commands, as if ignored: what is secret cannot be "
+            "read there. The user can name it in .gitignore, or open it with the setting files.guarded_allow."
+        )
+
     def set_aside(self) -> list[tuple[Aside, Preview]]:
         """What commands have written and was set aside, with what a person can be asked about, each told once."""
         return [(aside, self._tripwire.contents(aside)) for aside in self._tripwire.take()]
@@ -321,6 +352,12 @@ class Confinement:
     def _hidden_in(self, output: str) -> str:
         """What is said of a secret file that a failed command speaks of."""
         found = self._precious.find(self._writable())
+        for path, _ in found.excludes:
+            if self._jail.shown(path) in output:
+                return (
+                    f"The sandbox keeps {self._jail.shown(path)} as it is: while there are secret files, commands see "
+                    "one that names those too."
+                )
         for path in (*found.secret, *(path for path, _ in found.replaced)):
             shown = self._jail.shown(path)
             if re.search(rf"(?<![\w.-]){re.escape(shown)}(?![\w-])", output):
@@ -401,7 +438,7 @@ class Confinement:
             shown=(*_programs(os.environ.get("PATH", "")), *(root.path for root in self._jail.roots)),
             loopback=True,  # a test may well talk to a server of its own
             layers=((_TMP, self.temporary()),),
-            replaced=found.replaced,
+            replaced=(*found.replaced, *found.excludes),
         )
         if self.name not in _OF_MOUNTS:
             assert self._temporary is not None

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from ferrule.support.descent import Descent, Entry
 from ferrule.support.stamp import Stamp, is_settled, stamp
 from ferrule.workspace.committed import State
+from ferrule.workspace.git_exclude import exclude_files
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.shown_instead import ShownInstead
 
@@ -44,6 +45,8 @@ class Found(NamedTuple):
     """Could not all of it be looked at?"""
     replaced: tuple[tuple[str, str], ...] = ()
     """Files that differ from what is committed, each with a file that has the committed bytes: commands see those."""
+    excludes: tuple[tuple[str, str], ...] = ()
+    """Exclude files of repositories, each with one that names the secret files too: commands see those."""
 
 
 class _Folder(NamedTuple):
@@ -120,9 +123,9 @@ class Precious:
         marked = [entry for one in walk.found.values() for entry in one.marked]
         self._guard.committed.seal(os.path.dirname(entry.path) for entry in marked if entry.name == ".git")
         with self._guard.committed.reading():
-            return self._judged(marked, walk)
+            return self._judged(folders, marked, walk)
 
-    def _judged(self, marked: Sequence[Entry], walk: "_Walk") -> Found:
+    def _judged(self, folders: Sequence[str], marked: Sequence[Entry], walk: "_Walk") -> Found:
         """What is to become of everything that was found."""
         secret, protected = set(walk.closed), []
         replaced: dict[str, str] = {}
@@ -146,7 +149,24 @@ class Precious:
         there = tuple(sorted(path for path in secret if os.path.lexists(path)))
         for path in there:
             self._remember(path)
-        return Found(there, tuple(protected), walk.incomplete or walk.has_moved, tuple(sorted(replaced.items())))
+        return Found(
+            there,
+            tuple(protected),
+            walk.incomplete or walk.has_moved,
+            tuple(sorted(replaced.items())),
+            self._excludes(folders, marked, there),
+        )
+
+    def _excludes(
+        self, folders: Sequence[str], marked: Sequence[Entry], secret: Sequence[str]
+    ) -> tuple[tuple[str, str], ...]:
+        """The exclude files of repositories with secret files, each with what commands see instead."""
+        if self._instead is None or not secret:
+            return ()
+        tops = {os.path.dirname(entry.path) for entry in marked if entry.name == ".git"}
+        files = exclude_files(folders, tops, secret)
+        shown = ((path, self._instead.contents(raw)) for path, raw in sorted(files.items()))
+        return tuple((path, file) for path, file in shown if file)
 
     def _hidden(self, entry: Entry) -> tuple[str, State | None] | None:
         """The path that commands must not see as it is, and what is committed there; None where they may."""
@@ -169,7 +189,7 @@ class Precious:
         """A file that holds the committed bytes; empty where there is none to show."""
         if self._instead is None or state is None or not state.blob:
             return ""
-        return self._instead.file(state, lambda: self._guard.committed.committed_bytes(path, state))
+        return self._instead.committed(state, lambda: self._guard.committed.committed_bytes(path, state))
 
     def _remember(self, path: str) -> None:
         try:
@@ -302,11 +322,18 @@ def _hooks(folder: str) -> list[str]:
 def kept(folder: str, names: Sequence[str]) -> Iterator[str]:
     """What is kept of a writable folder, by name; where a name is a link, what it leads to as well."""
     has_git = os.path.isdir(os.path.join(folder, ".git"))
-    named = [f"{folder}/{name}" for name in names if has_git or not name.startswith(".git/")]
-    # None of the names has more than two parts, and the folder itself is no link.
-    uppers = {os.path.dirname(path) for path in named} - {folder}
-    links = tuple(f"{upper}/" for upper in uppers if os.path.islink(upper))
-    for path in (*named, *(_hooks(folder) if has_git else ())):
+    # One listing instead of a look at every name: most of them are not there.
+    there = set(os.listdir(folder))
+    for name in names:
+        if name.startswith(".git/") and not has_git:
+            continue
+        path = f"{folder}/{name}"
         yield path
-        if path.startswith(links) or os.path.islink(path):
+        # None of the names has more than two parts, and the folder itself is no link.
+        upper = name.partition("/")[0]
+        if upper in there and (os.path.islink(path) or os.path.islink(f"{folder}/{upper}")):
+            yield os.path.realpath(path)
+    for path in _hooks(folder) if has_git else ():
+        yield path
+        if os.path.islink(path):
             yield os.path.realpath(path)

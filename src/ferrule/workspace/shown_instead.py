@@ -1,6 +1,7 @@
-"""The committed bytes of files that differ from them, kept as files that commands are shown instead."""
+"""Files that commands are shown in the place of others: those with the committed bytes, and those for git to obey."""
 
 import contextlib
+import hashlib
 import os
 import re
 import shutil
@@ -19,12 +20,19 @@ class ShownInstead:
         self._folder = folder
         self._own = ""
 
-    def file(self, state: State, read: Callable[[], bytes | None]) -> str:
+    def committed(self, state: State, read: Callable[[], bytes | None]) -> str:
         """The file with the committed bytes, in the mode of the commit; empty where they cannot be had."""
+        return self._file(state.blob, state.mode, read)
+
+    def contents(self, raw: bytes) -> str:
+        """A file with these bytes; empty where it cannot be made."""
+        return self._file(hashlib.sha256(raw).hexdigest(), 0o444, lambda: raw)
+
+    def _file(self, name: str, mode: int, read: Callable[[], bytes | None]) -> str:
         try:
             if not self._own:
                 self._own = self._made()
-            path = os.path.join(self._own, f"{state.blob}.{state.mode:o}")
+            path = os.path.join(self._own, f"{name}.{mode:o}")
             if os.path.lexists(path):
                 return path
             raw = read()
@@ -33,7 +41,7 @@ class ShownInstead:
             descriptor, unfinished = tempfile.mkstemp(dir=self._own)
             with open(descriptor, "wb") as file:
                 file.write(raw)
-                os.fchmod(descriptor, state.mode)
+                os.fchmod(descriptor, mode)
             os.rename(unfinished, path)
         except OSError:
             return ""

@@ -10,7 +10,6 @@ import itertools
 import os
 import select
 import signal
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ferrule.support.sandbox import mounts, network, packets, rulesets
@@ -26,8 +25,8 @@ _TRIES = 5
 _LEAVES_MS = 2
 """So long an attendant may take to notice that it has nothing to do: it saves a look at every process."""
 _ROUNDS = 100
-_IDLE_MS = 2
-"""Then, or when a command ends, the next pair is made. Before that, the command that starts needs the processors."""
+_IDLE_MS = 15
+"""Then, or when a command ends, which most do sooner, the next pair is made: the command needs the processors."""
 
 
 class Cell:
@@ -209,9 +208,11 @@ class Cell:
     def _identities(self, view: View) -> list[tuple[int, int] | None]:
         """Which files the mounts of a view lie on: one that was replaced, made or removed needs another mount."""
         host = self._walls.host
-        paths = [*view.writable, *view.masked, *view.held, *view.closed, *(path for path, _ in view.replaced)]
-        paths += [path for root, branch in view.kept for path in _leaves(root, branch)]
-        return [_identity(host + path, follow=False) for path in paths]
+        paths = (*view.writable, *view.masked, *view.held, *view.closed, *(path for path, _ in view.replaced))
+        seen = [_identity(host + path, follow=False) for path in paths]
+        for root, branch in view.kept:
+            _look(host + root, branch, seen)
+        return seen
 
     def _start(self, name: bytes, data: bytes, given: list[int]) -> bytes:
         seen = self._views[name]
@@ -234,13 +235,14 @@ class Cell:
         raise AssertionError
 
 
-def _leaves(path: bytes, branch: Branch) -> Iterator[bytes]:
-    """All paths of a branch, those on the way too."""
+def _look(path: bytes, branch: Branch, seen: list[tuple[int, int] | None]) -> None:
+    """Add which files the paths of a branch are, those on the way too; below what is not there, nothing is."""
     for name, below in branch.items():
         whole = path + b"/" + name
-        yield whole
-        if below is not None:
-            yield from _leaves(whole, below)
+        identity = _identity(whole, follow=False)
+        seen.append(identity)
+        if below is not None and identity is not None:
+            _look(whole, below, seen)
 
 
 def _identity(path: bytes, *, follow: bool = True) -> tuple[int, int] | None:

@@ -27,13 +27,9 @@ async def offered(once: Once, ctx: Context, *, outside: bool) -> Ran | Left:
     if outside or confinement.name == "none":
         return await once(outside)
     outcome, is_refused = await _within(once, ctx, confinement)
-    for warning in confinement.warnings():
-        ctx.note(warning)
-    await tell_set_aside(ctx)
+    await _tell(outcome, ctx, confinement)
     if isinstance(outcome, Left):
         return outcome
-    if ctx.need(Tasks).running:  # nothing else outlives its command
-        await tell_ports(ctx)
     names = confinement.asked()
     denied = confinement.denied((outcome.output + outcome.errors)[-_END_CHARS:], outcome.exit_code or 0)
     if not denied:
@@ -53,6 +49,18 @@ async def offered(once: Once, ctx: Context, *, outside: bool) -> Ran | Left:
     ctx.drop_log()
     ctx.note(f"{denied} It was run again outside the sandbox, as the user has agreed.")
     return await once(True)
+
+
+async def _tell(outcome: Ran | Left, ctx: Context, confinement: Confinement) -> None:
+    """Say what the sandbox did beside letting the command run."""
+    for warning in confinement.warnings():
+        ctx.note(warning)
+    await tell_set_aside(ctx)
+    if isinstance(outcome, Ran):
+        if ctx.need(Tasks).running:  # nothing else outlives its command
+            await tell_ports(ctx)
+        if said := await confinement.passed_over(outcome.command):
+            ctx.note(said)
 
 
 async def tell_set_aside(ctx: Context) -> None:
