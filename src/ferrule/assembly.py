@@ -60,7 +60,7 @@ def assemble(given: Given) -> Parts:
     """Open the workspace, settle what dead engines have left there, and connect the stages."""
     settings = given.settings
     jail = Jail(os.path.expanduser(given.workspace), given.add_dirs)
-    services = Services(jail, settings, given.state)
+    services = Services(jail, settings, given.state, given.session_id)
     services.sweep()
     services.sweep_processes()
     guard = services[Guard]

@@ -31,8 +31,10 @@ _LOOPBACK_PORT = re.compile(r"//(?:127\.[0-9.]+|localhost|\[::1\]):([0-9]{1,5})(
 class Services:
     """One object of each kind, whichever thread asks first; `services[Writer]` is the writer."""
 
-    def __init__(self, jail: Jail, settings: Settings, state: str) -> None:
+    def __init__(self, jail: Jail, settings: Settings, state: str, thread: str = "") -> None:
+        """`thread` is the conversation that the session is of."""
         self._jail = jail
+        self._thread = thread
         self._settings = settings
         self._state = state
         self.home: list[str] = [root.path for root in jail.roots]
@@ -195,10 +197,11 @@ class Services:
         return Guidance(self._jail, self._one("Guard"))
 
     def _make_journal(self) -> object:
-        from ferrule.workspace.journal import Journal  # for sessions that write
+        from ferrule.workspace.journal import Journal, Origin  # for sessions that write
 
         undo = self._settings.undo
-        return Journal(self.journal_folder(), keep_bytes=undo.keep_mb << 20, keep_days=undo.keep_days)
+        origin = Origin(self._thread)
+        return Journal(self.journal_folder(), keep_bytes=undo.keep_mb << 20, keep_days=undo.keep_days, origin=origin)
 
     def _make_steps(self) -> object:
         from ferrule.workspace.steps import Steps  # for sessions that plan

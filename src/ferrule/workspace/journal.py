@@ -11,6 +11,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -41,17 +42,62 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     """Folders that come with the file, or go with it, outermost first."""
 
 
+class Node(msgspec.Struct, frozen=True):
+    """What is at a path: a file, a link, a folder or a FIFO."""
+
+    kind: Literal["file", "link", "folder", "fifo", "other"]
+    mode: int = 0
+    """The permission bits."""
+    content: str = ""
+    """The fingerprint of a file's bytes, empty where they were not kept; what a link leads to."""
+    size: int = 0
+    owner: int = -1
+    group: int = -1
+
+
+class NodeChange(msgspec.Struct, frozen=True):
+    """What a command has made of a path; None where nothing is, or was."""
+
+    path: str
+    before: Node | None
+    after: Node | None
+    added: int = 0
+    """Lines of text."""
+    removed: int = 0
+
+
+class Origin:
+    """Whose writes these are now: a conversation's, for one of its prompts."""
+
+    def __init__(self, thread: str = "") -> None:
+        self.thread = thread
+        self.prompt = 0
+        """The prompts of a conversation count from 1; 0 where there are none."""
+
+
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One write, which may be of several files."""
+    """One write, which may be of several files, or all that one command has changed."""
 
     id: str
     kind: str
-    """`edit`, `write`, `delete`, `undo` or `redo`."""
+    """`edit`, `write`, `delete`, `command`, `undo`, `redo` or `rewind`."""
     of: str | None = None
     """The entry that an undo or redo is about."""
     call_id: str = ""
     time: float = 0.0
-    files: tuple[FileChange, ...]
+    files: tuple[FileChange, ...] = ()
+    nodes: tuple[NodeChange, ...] = ()
+    """What was changed otherwise than by the writer; the bytes are in the store of checkpoints."""
+    about: str = ""
+    """The command line, where one did it."""
+    thread: str = ""
+    """The conversation that it is of."""
+    prompt: int = 0
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """All that it changed."""
+        return (*(file.path for file in self.files), *(node.path for node in self.nodes))
 
 
 class Pending:
@@ -66,8 +112,9 @@ class Pending:
 class Journal:
     """The writes of one workspace, in a folder of the user's state directory."""
 
-    def __init__(self, folder: str, *, keep_bytes: int, keep_days: float) -> None:
+    def __init__(self, folder: str, *, keep_bytes: int, keep_days: float, origin: Origin | None = None) -> None:
         self.folder = folder
+        self.origin = origin or Origin()
         self._entries = os.path.join(folder, "entries")
         self._pending = os.path.join(folder, "pending")
         self._locks = Locks(folder)
@@ -78,10 +125,29 @@ class Journal:
         self._own: set[str] = set()
 
     def announce(
-        self, kind: str, files: Sequence[FileChange], payload: bytes, *, of: str | None = None, call_id: str = ""
+        self,
+        kind: str,
+        files: Sequence[FileChange],
+        payload: bytes,
+        *,
+        of: str | None = None,
+        call_id: str = "",
+        nodes: Sequence[NodeChange] = (),
+        about: str = "",
     ) -> Pending:
         """Make the intent durable, before the workspace is touched."""
-        entry = Entry(id=secrets.token_hex(8), kind=kind, of=of, call_id=call_id, time=time.time(), files=tuple(files))
+        entry = Entry(
+            id=secrets.token_hex(8),
+            kind=kind,
+            of=of,
+            call_id=call_id,
+            time=time.time(),
+            files=tuple(files),
+            nodes=tuple(nodes),
+            about=about,
+            thread=self.origin.thread,
+            prompt=self.origin.prompt,
+        )
         path = os.path.join(self._pending, entry.id)
         descriptor = self._claim(path)
         try:
@@ -117,8 +183,8 @@ class Journal:
         os.close(pending.descriptor)
 
     def wrote(self, entry: Entry) -> bool:
-        """Is it a write of this session, and not of another one?"""
-        return entry.id in self._own
+        """Is it a write of this conversation, or of this session where that has none, and not of another one?"""
+        return entry.id in self._own or bool(entry.thread and entry.thread == self.origin.thread)
 
     def withdraw(self, pending: Pending) -> None:
         """Nothing was changed after all."""
