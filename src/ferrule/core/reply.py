@@ -39,7 +39,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     """The entry of the journal, by which it can be taken back."""
 
     def __str__(self) -> str:
-        lines = f", +{self.added} \N{MINUS SIGN}{self.removed}" if self.added or self.removed else ""
+        lines = f", +{self.added} \u2212{self.removed}" if self.added or self.removed else ""
         return f"changed {len(self.files):,} file{'s' * (len(self.files) != 1)}{lines}"
 
 
