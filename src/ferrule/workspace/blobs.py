@@ -157,14 +157,20 @@ class Blobs:
 def write_sparse(descriptor: int, piece: bytes) -> None:
     """Write bytes, but leave holes where there is nothing; whoever ends the file sets its size."""
     if not _is_blank(piece[:_BLOCK]) and not _is_blank(piece[-_BLOCK:]):
-        write_all(descriptor, piece)
+        _write(descriptor, piece)
         return
     for at in range(0, len(piece), _BLOCK):
         block = piece[at : at + _BLOCK]
         if _is_blank(block):
             os.lseek(descriptor, len(block), os.SEEK_CUR)
         else:
-            write_all(descriptor, block)
+            _write(descriptor, block)
+
+
+def _write(descriptor: int, raw: bytes) -> None:
+    left = memoryview(raw)
+    while left:
+        left = left[os.write(descriptor, left) :]
 
 
 def _is_blank(block: bytes) -> bool:

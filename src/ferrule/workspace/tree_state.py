@@ -127,6 +127,7 @@ class TreeState:
         for path in self.folders.keys() - found.keys():
             changes += _gone(path, self.folders[path])
         self.folders = found
+        changes = _merged(changes)
         # What is looked into for the first time was there before, and what is not any more is still there.
         closed = closed_before | self._closed
         return [one for one in changes if not _is_below(one.path, closed)] if closed else changes
@@ -275,6 +276,18 @@ class _Opened(NamedTuple):
 def folder_node(status: os.stat_result) -> Node:
     """A folder as it is."""
     return Node("folder", stat.S_IMODE(status.st_mode), owner=status.st_uid, group=status.st_gid)
+
+
+def _merged(changes: list[Change]) -> list[Change]:
+    """One change a path: where a folder became a file, it went as the one and came as the other."""
+    by_path: dict[str, Change] = {}
+    for one in changes:
+        other = by_path.get(one.path)
+        if other is not None:
+            gone, came = (other, one) if other.before is not None else (one, other)
+            one = Change(one.path, gone.before, came.after, gone.pinned)  # noqa: PLW2901 - the two together
+        by_path[one.path] = one
+    return list(by_path.values()) if len(by_path) < len(changes) else changes
 
 
 def _is_below(path: str, folders: set[str]) -> bool:
