@@ -5,7 +5,6 @@ from collections.abc import Iterable
 
 from ferrule.context import CallContext
 from ferrule.core.access import MODE, UNKNOWN, Access
-from ferrule.core.errors import ToolFailure
 from ferrule.core.reply import Changes
 from ferrule.services import Services
 from ferrule.support.threads import Threads
@@ -29,8 +28,8 @@ class CallCheckpoints:
             access.mode == "write" and access != MODE and (hooked or access.kind in UNKNOWN) for access in touches
         )
 
-    async def begin(self, ctx: CallContext) -> None:
-        """Keep the state of the workspace. Raises `ToolFailure`: then nothing runs."""
+    async def begin(self, ctx: CallContext) -> bool:
+        """Keep the state of the workspace; no where that could not be done, and will not be tried again."""
         background, self._background = self._background, ""
         look = asyncio.ensure_future(self._run(ctx, background))
         try:
@@ -38,14 +37,13 @@ class CallCheckpoints:
             if not done:
                 ctx.progress("Keeping the state of the workspace, so that it can be brought back.")
             await look
-            ctx.checkpointed = True
         except OSError as error:
-            self._services.give_up_checkpoints(f"{error.strerror or error}")
-            raise ToolFailure(
-                f"It was not run: the state of the workspace could not be kept ({error}), so what it changes could not "
-                "be taken back. Make the call again to run it without that.",
-                code="no-checkpoint",
-            ) from error
+            why = error.strerror or str(error)
+            self._services.give_up_checkpoints(why)
+            ctx.note(f"What commands change cannot be undone in this session: the workspace could not be kept ({why}).")
+        else:
+            ctx.checkpointed = True
+        return ctx.checkpointed
 
     async def end(self, ctx: CallContext) -> Changes | None:
         """What the call has changed, now in the journal."""
@@ -59,6 +57,14 @@ class CallCheckpoints:
         except OSError as error:
             ctx.note(f"What this call has changed could not be kept, so it cannot be undone: {error}.")
             return None
+
+    async def prepare(self) -> None:
+        """Keep the state of the workspace before the first command, which then need not wait for it."""
+        if self._services.keeps_checkpoints():
+            try:
+                await self._services[Threads].finish(self._services.checkpoints().begin)
+            except OSError as error:
+                self._services.give_up_checkpoints(error.strerror or str(error))
 
     async def settle(self) -> None:
         """Write down what commands in the background have changed since the last look."""

@@ -229,8 +229,9 @@ class Flow:
                 self.gate.hold(self.case(ready))
             ctx.started = self.clock()
             self.emit(Started(id=call.id, name=call.name, at=ctx.started))
-            if self.checkpoints.is_needed(ready.touches, hooked=self.hooks is not None):
-                await self.checkpoints.begin(ctx)
+            is_kept = self.checkpoints.is_needed(ready.touches, hooked=self.hooks is not None)
+            if is_kept and not await self.checkpoints.begin(ctx):
+                admitted = await self._admit(ready, ticket)  # what cannot be taken back may need a question
             ctx.asks = functools.partial(self._approve, ready)
             ctx.asks_hosts = functools.partial(self._approve_hosts, ready)
             outcome = await self.runner.run(tool, args, ctx)

@@ -6,6 +6,7 @@ import re
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ferrule.core.access import within
 from ferrule.settings import Settings
 from ferrule.support.beneath import BY_DESCRIPTOR
 from ferrule.support.threads import Threads
@@ -49,7 +50,9 @@ class Services:
         self.is_watched = False
         """Does a person sit before the session?"""
         self.no_checkpoints = ""
-        """Why nothing is kept of what commands change, where that could not be done."""
+        """Why nothing is kept of what commands change, where that cannot be done."""
+        if any(within(os.path.realpath(os.path.expanduser("~")), root.path) for root in jail.roots):
+            self.no_checkpoints = "the workspace holds the home folder"
         jail.own_tmp = self.own_tmp
         self._lock = threading.RLock()  # taken again by a factory that needs another service
         # By name: asking for a service must not load its type.

@@ -6,9 +6,11 @@ has changed is found by looking again, and goes into the journal as one entry, f
 
 import contextlib
 import hashlib
+import math
 import os
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -31,6 +33,7 @@ _COUNTED_BYTES = 1 << 18
 _COUNTED_FILES = 200
 """Of more, or larger, files nobody is told how many lines changed."""
 _DIGEST_BYTES = 20
+_TIDY_SECONDS = 86_400.0
 _SAVED_CHANGES = 500
 """So many changes are worth writing down what was found, before the session ends."""
 
@@ -172,10 +175,15 @@ class Checkpoints:
             self._used_bytes = self.blobs.prune(current, past, keep_bytes=self._limits.keep_bytes)
 
     def close(self) -> None:
-        """Write down what was found, so that the next session need not read every file again."""
+        """Write down what was found, so that the next session need not read every file again; tidy once a day."""
         with self._lock:
             if self._is_ready and self._unsaved:
                 self._save()
+            tidied = os.path.join(self._folder, "tidied")
+            if self._is_ready and _age_seconds(tidied) > _TIDY_SECONDS:
+                self.prune()
+                with contextlib.suppress(OSError), open(tidied, "w", encoding="ascii") as file:
+                    file.write(f"{self._used_bytes}\n")
 
     def _pin(self) -> None:
         """Pin the objects of every repository: at first of those that the roots are."""
@@ -281,6 +289,11 @@ class Checkpoints:
 
     def _load(self) -> None:
         """What an earlier session has found: what is still the same is not read again."""
+        with (
+            contextlib.suppress(OSError, ValueError),
+            open(os.path.join(self._folder, "tidied"), encoding="ascii") as file,
+        ):
+            self._used_bytes = int(file.read())
         saved = _read_saved(self._saved_at)
         self._tree.repositories.update(path for path, folder in saved.items() if folder.has_objects)
         self._pin()
@@ -371,6 +384,13 @@ def told(entry: Entry) -> Changes:
         removed=sum(node.removed for node in entry.nodes),
         entry=entry.id,
     )
+
+
+def _age_seconds(path: str) -> float:
+    try:
+        return time.time() - os.stat(path).st_mtime
+    except OSError:
+        return math.inf
 
 
 def _is_file(change: NodeChange) -> bool:

@@ -16,6 +16,8 @@ from ferrule.workspace.remade import is_remade
 
 _TICK_NS = 50_000_000
 """Longer than the steps in which any file system counts time: within one, a change leaves no trace."""
+MOST_FILES = 300_000
+"""In a larger tree a look would take seconds before every command."""
 GIT = ".git"
 KINDS: Mapping[int, Kind] = {
     stat.S_IFREG: "file",
@@ -110,13 +112,14 @@ class TreeState:
         self._devices: dict[str, int] = {}
         self._closed: set[str] = set()
         """Folders that were not looked into."""
+        self._count = 0
 
     def look(self, hidden: frozenset[str] = frozenset()) -> list[Change]:
         """Look at everything, and tell what has changed since the last time; the first time, that is everything.
 
         `hidden` are files that no command can see, so that they need not be kept.
         """
-        self._hidden = hidden
+        self._hidden, self._count = hidden, 0
         closed_before, self._closed = self._closed, set()
         found: dict[str, SeenFolder] = {}
         changes: list[Change] = []
@@ -147,6 +150,9 @@ class TreeState:
                     continue
                 if one is not None:
                     found[path] = one
+                    self._count += len(one.files) + 1
+                    if self._count > MOST_FILES:
+                        raise OSError(f"there are more than {MOST_FILES:,} files")
                     left += [os.path.join(path, name) for name in reversed(one.names.folders)]
 
     def _failed(self, path: str, error: OSError, found: dict[str, SeenFolder], changes: list[Change]) -> None:
