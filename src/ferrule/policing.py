@@ -79,7 +79,10 @@ class Policing:
             # Rules that stand alone have no others beside them, not even ours about tests and builds.
             development=rules is None,
             is_sandboxed=lambda: services.confinement().sandbox is not None,
-            confined=lambda: self._settings.sandbox.auto_allow and services.confinement().is_whole(),
+            confined=lambda: not services.why_asked(),
+            # Who has said that confined commands need no question is not asked about any.
+            left_out=services.is_left_out if self._settings.sandbox.auto_allow == "auto" else None,
+            addresses=services.addresses,
         )
         if sets:
             guard.denied = policy.denied
