@@ -287,6 +287,11 @@ class Engine(Lookback):
         call = self._named(call)
         return await weigh(self._flow, call, self._policing.names())
 
+    def why_asked(self) -> str:
+        """Why confined commands ask all the same, as a sentence; empty where they run without a question."""
+        self._check_open()
+        return self._services.why_asked()
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """What could not be used of the rules, the settings and the tools from elsewhere, each as a sentence."""

@@ -79,13 +79,22 @@ class Policing:
             # Rules that stand alone have no others beside them, not even ours about tests and builds.
             development=rules is None,
             is_sandboxed=lambda: services.confinement().sandbox is not None,
-            confined=lambda: self._settings.sandbox.auto_allow and services.confinement().is_whole(),
+            confined=functools.partial(self._runs_unasked, services, alone=rules is not None),
+            # Who has said that confined commands need no question is not asked about any.
+            left_out=services.is_left_out if self._settings.sandbox.auto_allow == "auto" else None,
+            addresses=services.addresses,
         )
         if sets:
             guard.denied = policy.denied
             guard.rules = lambda: len(policy.sets)
             self._open(policy, services, [one for one in sets if one.layer != "project" or trusted])
         return policy
+
+    def _runs_unasked(self, services: Services, *, alone: bool) -> bool:
+        """Need confined commands no question? By default not where rules stand alone: those say all that holds."""
+        if alone and self._settings.sandbox.auto_allow is not True:
+            return False
+        return not services.why_asked()
 
     def change_mode(self, policy: Policy, mode: str) -> None:
         """Have another permission mode hold from now on, as if the session had begun in it. Raises `ConfigError`."""

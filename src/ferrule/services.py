@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ferrule.output.store import Store
     from ferrule.support.web.reach import Inside
+    from ferrule.workspace.addresses import Addresses
     from ferrule.workspace.checkpoint import Checkpoints
     from ferrule.workspace.confinement import Confinement
     from ferrule.workspace.guidance import Guidance
@@ -53,6 +54,10 @@ class Services:
         """Why nothing is kept of what commands change, where that cannot be done."""
         if any(within(os.path.realpath(os.path.expanduser("~")), root.path) for root in jail.roots):
             self.no_checkpoints = "the workspace holds the home folder"
+        self.can_take_back: Callable[[], bool] = self.keeps_checkpoints
+        """Is a checkpoint made before commands, so that what they change can be taken back?"""
+        self.left_out: Callable[[str], bool] = self._table_says
+        """Would a checkpoint leave this file or folder out, by its absolute path?"""
         jail.own_tmp = self.own_tmp
         self._lock = threading.RLock()  # taken again by a factory that needs another service
         # By name: asking for a service must not load its type.
@@ -64,6 +69,7 @@ class Services:
             "Threads": Threads(_WORKERS),
         }
         self._factories: dict[str, Callable[[], object]] = {
+            "Addresses": self._make_addresses,
             "Checkpoints": self._make_checkpoints,
             "Confinement": self._make_confinement,
             "Guidance": self._make_guidance,
@@ -181,6 +187,34 @@ class Services:
         made: Confinement = self._one("Confinement")
         return made
 
+    def why_asked(self) -> str:
+        """Why confined commands ask all the same, as a sentence; empty where they run without a question."""
+        wanted = self._settings.sandbox.auto_allow
+        if wanted is False:
+            return "sandbox.auto_allow is false."
+        if wanted is True:
+            return self.confinement().why_not_hidden()
+        if not self.can_take_back():
+            return "No checkpoint is kept here, so what commands change could not be taken back."
+        return self.confinement().why_not_whole()
+
+    def addresses(self) -> "Addresses":
+        made: Addresses = self._one("Addresses")
+        return made
+
+    def is_left_out(self, path: str) -> bool:
+        """What `left_out` says, whoever was asked to say it when the session had begun."""
+        return self.left_out(path)
+
+    def _table_says(self, path: str) -> bool:
+        from ferrule.workspace.remade import is_left_out  # for commands that run unasked
+
+        others = [os.path.realpath(os.path.expanduser(one)) for one in self._settings.sandbox.writable]
+        if is_left_out(path, self.home, others, large_bytes=self._settings.checkpoints.file_mb << 20):
+            return True
+        made: Checkpoints | None = self._made.get("Checkpoints")
+        return made is not None and made.is_left_out(path)
+
     def own_tmp(self) -> str:
         """The folder that commands have as /tmp; nothing where that is the machine's."""
         confinement = self.confinement()
@@ -189,6 +223,11 @@ class Services:
     def inside(self) -> "Inside | None":
         """The network that the session's commands share; None where none has run."""
         return self.confinement().inside() if "Confinement" in self._made else None
+
+    def _make_addresses(self) -> object:
+        from ferrule.workspace.addresses import Addresses  # for sessions that look at the web
+
+        return Addresses()
 
     def _make_confinement(self) -> object:
         from ferrule.permissions.grants import Grants  # for sessions that run commands

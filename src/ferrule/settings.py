@@ -58,8 +58,8 @@ class Sandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The way that commands are confined; the best one there is by default."""
     required: bool = False
     """Does no command run where none can be confined?"""
-    auto_allow: bool = False
-    """Do confined commands run without a question?"""
+    auto_allow: bool | Literal["auto"] = "auto"
+    """Do confined commands run without a question? By default where the walls are whole and a checkpoint is kept."""
     network: bool = False
     """May confined commands use the network?"""
     hosts: tuple[str, ...] = ()

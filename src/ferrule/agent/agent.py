@@ -115,8 +115,11 @@ class Agent:
         usage = counted(usage)
         self.share(Spent(0, usage, None if model.prices is None else model.prices.cost(usage), 0.0))
 
-    async def run(self, prompt: str) -> Ended:
-        """Work on a prompt until control comes back. Every run ends with an `Ended`, which is also told."""
+    async def run(self, prompt: str, *, written: str | None = None) -> Ended:
+        """Work on a prompt until control comes back. Every run ends with an `Ended`, which is also told.
+
+        `written` is what of it the user wrote, where that is not all: the rest may come from a file or a program.
+        """
         if self.is_running or self._waiting.is_busy:
             raise ConfigError("The agent works on a prompt already, or sums up: steer it, or interrupt it first.")
         self.is_running, self._interrupted, self._words = True, False, ""
@@ -124,7 +127,7 @@ class Agent:
         reason: Reason = "interrupted"
         error = ""
         try:
-            reason, error = await self._work(prompt)
+            reason, error = await self._work(prompt, prompt if written is None else written)
         except Stopped:
             reason = "interrupted" if self._interrupted else "time"
         except ModelError as failure:
@@ -156,10 +159,10 @@ class Agent:
         self.talk.note("spent", self.talk.spent)
         return compacted
 
-    async def _work(self, prompt: str) -> tuple[Reason, str]:
+    async def _work(self, prompt: str, written: str) -> tuple[Reason, str]:
         """The loop itself."""
         self._began(prompt)
-        if refused := await self._take(prompt):
+        if refused := await self._take(prompt, written):
             return "hook", refused
         self._sent_back, repeating = 0, Repeating(self._loop.repeats)
         while True:
@@ -190,11 +193,12 @@ class Agent:
             )
         )
 
-    async def _take(self, prompt: str) -> str:
+    async def _take(self, prompt: str, written: str) -> str:
         """Put the prompt into the conversation; why not, where a hook will not have it."""
         said = await self.hooks("UserPromptSubmit", prompt=prompt)
         if said is not None and said.blocked:
             return said.blocked
+        self.talk.setup.heard(written)
         before = [_STOPPED_BEFORE] if self.talk.is_left_off else []
         texts = [*before, prompt, *(said.notes if said is not None else ())]
         parts = (*(Text(text) for text in texts if text.strip()), *self.talk.take_steering())

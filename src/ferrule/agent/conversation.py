@@ -45,11 +45,15 @@ class Setup:
         permission_mode: Callable[[], str] = lambda: "default",
         reminder: Callable[[], str] = str,
         news: Callable[[], Sequence[str]] = tuple,
+        heard: Callable[[str], None] = lambda _: None,
         tell_hooks: "Callable[..., Awaitable[After | None]] | None" = None,
         stop_event: str = "Stop",
         overdrawn: "Callable[[], Reason | None] | None" = None,
     ) -> None:
-        """`reminder` is told before each turn and not remembered; `news` is told once, with the next replies."""
+        """`reminder` is told before each turn and not remembered; `news` is told once, with the next replies.
+
+        `heard` is given what the user writes, and nothing else that comes to stand in the conversation.
+        """
         self.thread = thread
         self.system = system
         self.dialect = dialect
@@ -60,6 +64,7 @@ class Setup:
         self.permission_mode = permission_mode
         self.reminder = reminder
         self.news = news
+        self.heard = heard
         self.tell_hooks = tell_hooks
         self.stop_event = stop_event
         """What hooks are told when it is done."""
@@ -146,6 +151,7 @@ class Conversation:
         texts, self.steering = self.steering, []
         for text in texts:
             self.tell(Steered(thread=self.thread, text=text))
+            self.setup.heard(text)
         return tuple(map(Text, (*self.setup.news(), *texts)))
 
     def add(self, turn: Turn, files: tuple[str, ...] = ()) -> None:

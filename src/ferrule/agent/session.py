@@ -26,6 +26,8 @@ from ferrule.models.load import chosen, load_model
 from ferrule.models.model import Model, ModelError
 from ferrule.permissions.policy import mode_name
 from ferrule.settings import Settings, state_folder
+from ferrule.support.once import is_first
+from ferrule.workspace.addresses import Addresses
 
 if TYPE_CHECKING:
     from ferrule.agent.stored import Resumed
@@ -34,6 +36,11 @@ if TYPE_CHECKING:
     from ferrule.given import Options
     from ferrule.permissions.asker import Asker, Callback
     from ferrule.workspace.thread_store import ThreadStore
+
+_UNASKED = (
+    "Commands run in a sandbox, without a question; what they change in the workspace can be undone (/undo, or "
+    "`ferrule undo`). To be asked before they run, set sandbox.auto_allow = false."
+)
 
 
 class Session:
@@ -196,6 +203,7 @@ class Session:
             permission_mode=lambda: mode_name(engine.policy),
             reminder=planning.reminder,
             news=children.news,
+            heard=lambda text: engine.need(Addresses).hear(text),
             tell_hooks=engine.tell,
         )
         talk = Conversation(
@@ -212,6 +220,7 @@ class Session:
         self._check_price(self.model)
         for warning in engine.warnings:
             talk.warn(warning)
+        engine.policy.on_unasked = self._tell_unasked
 
     def _check_price(self, model: Model) -> None:
         if sentence := unpriced(model, self.agent.talk.setup.limits):
@@ -251,6 +260,12 @@ class Session:
         if resumed.workspace not in {"", self.engine.jail.folder}:
             self._warn(f"The conversation was had in {resumed.workspace}; it goes on in {self.engine.jail.folder}.")
         return resumed
+
+    def _tell_unasked(self) -> None:
+        """Say once, to whoever uses this state folder, that commands run without a question and how to be asked."""
+        self.engine.policy.on_unasked = lambda: None
+        if is_first(self._state, "unasked"):
+            self._warn(_UNASKED)
 
     def _warn(self, sentence: str) -> None:
         self._on_event(Warned(thread=self.engine.session_id, sentence=sentence))

@@ -61,6 +61,7 @@ def examine(session: dict[str, Any]) -> Iterator[Finding]:
     settings = _settings()
     if settings.good:  # else nobody could say what holds
         yield from _sandbox(session)
+        yield from finish(_asking(session))
         yield _model()
         yield from _web()
         yield from _languages(session)
@@ -223,6 +224,17 @@ def _sandbox(session: dict[str, Any]) -> Iterator[Finding]:
         if chosen is None or tried.name != chosen.name:
             text = f"works; cannot enforce: {tried.why}" if tried.works and tried.why else tried.why or "works"
             yield Finding(good=None, subject="", text=f"{tried.name}: {text}")
+
+
+async def _asking(session: dict[str, Any]) -> list[Finding]:
+    """Whether confined commands run without a question, and why not."""
+    try:
+        async with open_engine(**session, lazy=True) as engine:
+            why = engine.why_asked()
+    except (ConfigError, OSError):  # told where the store is looked at
+        return []
+    text = f"commands ask before they run: {why}" if why else "commands run without a question"
+    return [Finding(good=None if why else True, subject="", text=text)]
 
 
 def _home() -> Iterator[Finding]:

@@ -192,6 +192,8 @@ def _about(engine: Engine, workspace: str) -> None:
     click.echo(f"mode: {engine.policy.standing.name}")
     click.echo(f"project rules: {'trusted' if engine.policy.trusted else 'not trusted, so they can only tighten'}")
     click.echo(f"project code: {_code(os.path.realpath(os.path.expanduser(workspace)), engine.state)}")
+    why = engine.why_asked()
+    click.echo(f"confined commands: {f'ask. {why}' if why else 'run without a question'}")
     for warning in engine.warnings:
         click.echo(paint(f"warning: {warning}", "yellow"))
 

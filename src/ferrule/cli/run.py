@@ -121,12 +121,12 @@ def command(
         raise click.UsageError("--permission-prompt-tool needs --input stream-json, and neither --yes nor --deny.")
     if session["json_schema"] and output == "text":
         raise click.UsageError("--json-schema needs --output json or --output stream-json.")
-    text = None if given == "stream-json" else _task(task)
+    text, piped = (None, "") if given == "stream-json" else _task(task)
     if sys.stdout is None:
         raise click.UsageError("Standard output is closed: nobody would hear the answer.")
     box = outbox() if output != "text" else None
     write = box.write if box is not None else plainly
-    work = Work(text, session, write, asks=asked is not None)
+    work = Work(text, session, write, asks=asked is not None, piped=piped)
     shown = Shown(front(output, write, partial=partial, verbose=verbose, form=work.form), box, goes_on=text is None)
     try:
         return finish(_run(work, shown))
@@ -135,16 +135,18 @@ def command(
         raise click.Abort from None
 
 
-def _task(task: str | None) -> str:
+def _task(task: str | None) -> tuple[str, str]:
+    """What the user wants done, and what was piped in beside it."""
+    piped = ""
     if task is None or task == "-":
         if sys.stdin is not None and sys.stdin.isatty():
             raise click.UsageError('There is no task: ferrule run "what to do". `ferrule chat` is for talking.')
         task = typed_in()
-    elif task.strip() and (piped := piped_in()).strip():
-        task = f"{task}\n\n{piped}"
+    elif task.strip():
+        piped = piped_in()
     if not task.strip():
         raise click.UsageError("The task is empty.")
-    return task
+    return task, piped
 
 
 class Stopping:
@@ -170,10 +172,14 @@ class Work:
     """What is to be done, and what the session for it is given."""
 
     def __init__(
-        self, task: str | None, options: dict[str, Any], write: Callable[[bytes], None], *, asks: bool
+        self, task: str | None, options: dict[str, Any], write: Callable[[bytes], None], *, asks: bool, piped: str = ""
     ) -> None:
-        """Without a `task` it comes in as lines; `asks`: whoever writes them answers questions too."""
+        """Without a `task` it comes in as lines; `asks`: whoever writes them answers questions too.
+
+        `piped` came beside the task, and belongs to it. Who wrote that is not known.
+        """
         self.task = task
+        self.piped = piped
         self.fitting = Fitting(**{name: options.pop(name) for name in FITTING})
         self.form = _form(options.pop("json_schema"), self.fitting, options)
         self.options = options if (mode := self.fitting.mode) is None else {**options, "mode": mode}
@@ -236,7 +242,8 @@ async def _worked(work: Work, shown: Shown, stopping: Stopping, driver: "Driver 
                 ended = await driver.work(session)
             else:
                 assert work.task is not None
-                ended = await session.agent.run(work.task)
+                prompt = f"{work.task}\n\n{work.piped}" if work.piped.strip() else work.task
+                ended = await session.agent.run(prompt, written=work.task)
             from ferrule.cli.leaving import left_running  # when all is done
 
             if sentence := left_running(session.engine):

@@ -11,6 +11,8 @@ Allows = Callable[[Case, Sequence[str]], bool]
 """Would a call need no question, if these rules were saved?"""
 _SHELL = "Bash"
 """What rules about commands are called in every family's files."""
+FETCH = "WebFetch"
+"""And what rules about hosts are called."""
 
 
 def granted(case: Case, decide: Decide) -> tuple[str, ...]:
@@ -18,6 +20,8 @@ def granted(case: Case, decide: Decide) -> tuple[str, ...]:
 
     The commands of checks are each like a command of the shell: a yes there counts here, and the other way round.
     """
+    if case.is_fetch:
+        return tuple(likeness(case._replace(touches=(access,))) for access in case.touches)
     if case.tool != "check":
         return (likeness(case),)
     return tuple(likeness(_alone(case, access)) for access in asking(case, decide)) or (likeness(case),)
@@ -60,6 +64,9 @@ def proposals(case: Case, decide: Decide, roots: Sequence[str], allows: Allows |
     commands = [access for access in case.touches if access.kind == "command"]
     if not commands and case.tool.startswith(("mcp__", "tb__")):
         return (case.tool,)
+    if case.is_fetch:
+        domains = tuple(f"{FETCH}(domain:{access.key})" for access in case.touches)
+        return domains if allows is None or allows(case, domains) else ()
     # The commands of a skill are judged by the rules about the shell; a rule about the skill covers none of them.
     if not commands or case.input.get("outside") or case.tool == "skill":
         return ()

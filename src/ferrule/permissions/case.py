@@ -45,6 +45,11 @@ class Case(NamedTuple):
         looks = all(access.kind == "host" and access.mode == "read" for access in self.touches)
         return self.builtin and self.tool in _WEB and bool(self.touches) and looks
 
+    @property
+    def is_fetch(self) -> bool:
+        """Does it fetch pages, and nothing else?"""
+        return self.looks_at_web and self.tool == "web_fetch"
+
     def may_read(self, access: Access) -> bool:
         """Is it a read of what was lent, by a tool of ours?"""
         reads = self.builtin and access.kind == "path" and access.mode == "read"

@@ -212,6 +212,10 @@ class Gate:
             said = f"{answer.message} " if answer.message else f"The user did not {left}: {stated(question.summary)}"
             said += decision.why * (case.hooked[0] == "ask")
             raise Denied(said.rstrip(), code="not-allowed")
+        if case.is_fetch and not decision.fixed:
+            # A yes is one to the host: neither the calls beside this one nor later ones ask about it again.
+            self._granted.update(keys)
+            self.policy.agree(case)
         self.hold(case)
         return admitted
 

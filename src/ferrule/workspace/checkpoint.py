@@ -77,6 +77,16 @@ class Checkpoints:
         """Paths that are not kept → why."""
         return dict(self._tree.left_out)
 
+    def is_left_out(self, path: str) -> bool:
+        """Was this path, or a folder above it, left out when the workspace was last looked at?"""
+        left_out = self._tree.left_out
+        while path not in left_out:
+            above = os.path.dirname(path)
+            if above == path:
+                return False
+            path = above
+        return True
+
     def begin(self, hidden: frozenset[str] = frozenset(), *, background: str = "") -> None:
         """Have everything kept that a command may change.
 

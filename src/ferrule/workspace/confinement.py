@@ -34,6 +34,8 @@ _GIT = re.compile(r"\bgit\b.*\b(?:add|commit|stash|status|clean|ls-files)\b", re
 """Commands in which git looks for files that it does not know."""
 _OF_MOUNTS = ("namespaces", "bubblewrap")
 """The ways that give a session a network, a /tmp and a home folder of its own."""
+_WHOLE = (*_OF_MOUNTS, "seatbelt")
+"""The ways that keep commands from every file that they are to be kept from."""
 
 KEPT = (
     ".git/hooks",
@@ -169,11 +171,40 @@ class Confinement:
         return self.name in _OF_MOUNTS
 
     def is_whole(self) -> bool:
-        """Is everything hidden that is secret? Only then may commands run unasked because they are confined."""
-        if self.sandbox is None:
-            return False
+        """May commands run unasked because they are confined?"""
+        return not self.why_not_whole()
+
+    def why_not_whole(self) -> str:
+        """Why commands may not run unasked because they are confined, as a sentence; empty where the walls are whole.
+
+        It is asked for every command: what was found of secret files a moment ago still holds.
+        """
+        try:
+            name = self.name
+        except ToolFailure as error:
+            return error.message
+        if name != "none" and name not in _WHOLE:
+            return f"The sandbox {name} cannot take files out of the folders that commands write."
+        if self._wishes.network:
+            return "Commands may use the whole network."
+        if self._wishes.unix_sockets:
+            return "Commands may talk to other programs of this machine (setting sandbox.unix_sockets)."
+        return self.why_not_hidden()
+
+    def why_not_hidden(self) -> str:
+        """Why secrets are not hidden from commands, as a sentence; empty where all of them are."""
+        try:
+            name = self.name
+        except ToolFailure as error:
+            return error.message
+        if name == "none":
+            return "Nothing confines commands here."
         found = self._precious.find(self._writable())
-        return not found.incomplete and not (self.name == "landlock" and (found.secret or found.replaced))
+        if found.incomplete:
+            return "Not all of the workspace could be searched for secret files."
+        if name == "landlock" and (found.secret or found.replaced):
+            return "The sandbox landlock cannot hide the secret files of the workspace."
+        return ""
 
     def hidden_files(self) -> frozenset[str]:
         """The secret files that no command can see or change; none where commands see all files."""

@@ -1,8 +1,10 @@
 """Which folders a tool makes again: no checkpoint keeps them, and a command that is seen to delete one asks."""
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
+
+from ferrule.core.access import within
 
 REMADE: tuple[str, ...] = (
     ".angular",
@@ -34,6 +36,9 @@ REMADE: tuple[str, ...] = (
     "zig-cache",
 )
 """Names that nobody but a tool gives a folder; one with a slash is the end of a path."""
+
+CACHES: tuple[str, ...] = (".mypy_cache", ".pytest_cache", ".ruff_cache", "__pycache__")
+"""Those that come again by themselves, at the next run: who deletes a folder of sources loses nothing with them."""
 
 BESIDE: Mapping[str, tuple[str, ...]] = {
     ".build": ("Package.swift",),
@@ -80,3 +85,37 @@ def is_remade(
     if any(fnmatchcase(one, pattern) for pattern in BESIDE.get(name, ()) for one in siblings):
         return True
     return any(one in inside for one in HOLDING.get(name, ()))
+
+
+def is_left_out(path: str, roots: Sequence[str], others: Sequence[str] = (), *, large_bytes: int) -> bool:
+    """Would a checkpoint of these folders leave out what lies here now? `others` are written too, and never kept.
+
+    Files of more than `large_bytes` are left out too.
+    """
+    root = next((root for root in roots if within(path, root)), None)
+    if root is None:
+        return any(within(path, other) for other in others)
+    folder = root
+    for name in os.path.relpath(path, root).split(os.sep):
+        folder = os.path.join(folder, name)
+        if folder != root and _is_remade_here(folder):
+            return True
+    try:
+        return os.path.isfile(path) and os.path.getsize(path) > large_bytes
+    except OSError:  # gone since
+        return False
+
+
+def _is_remade_here(folder: str) -> bool:
+    name = os.path.basename(folder)
+    pair = f"{os.path.basename(os.path.dirname(folder))}/{name}"
+    if not {name, pair}.intersection((*REMADE, *BESIDE, *HOLDING)) or not os.path.isdir(folder):
+        return False
+    return is_remade(folder, _names(os.path.dirname(folder)), inside=_names(folder) if name in HOLDING else ())
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []

@@ -20,6 +20,7 @@ from ferrule.support.web.plain import text_of
 from ferrule.support.web.web import Web
 from ferrule.tools.web.keeping import fitted
 from ferrule.tools.web.reading import answered
+from ferrule.workspace.addresses import Addresses
 
 MOST_PAGES = 20
 MOST_SECONDS = 120.0
@@ -61,6 +62,9 @@ class WebFetch(Tool[WebFetchArgs, Fetched]):
         if all(isinstance(page, Missed) for page in found):
             whys = "\n".join(f"{page.url}: {page.why}" for page in found if isinstance(page, Missed))
             raise ToolFailure(f"None of the {len(found)} addresses could be read.\n{whys}", code="unreadable")
+        for page in found:
+            if isinstance(page, Page):
+                ctx.need(Addresses).read(page.url, page.text)
         pages = await fitted(found, ctx)
         return await answered(Fetched(pages, prompt=args.prompt.strip()), ctx)
 

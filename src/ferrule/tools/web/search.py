@@ -15,6 +15,7 @@ from ferrule.support.web.search.backends import APIS, hosts, search
 from ferrule.support.web.search.domains import Domain, Domains, each
 from ferrule.support.web.search.result import MOST_RESULTS, Query, Result, merged
 from ferrule.support.web.web import Web
+from ferrule.workspace.addresses import Addresses
 
 _QUERY_CHARS = 400
 """The most that the APIs take."""
@@ -61,6 +62,7 @@ class WebSearch(Tool[WebSearchArgs, Searched]):
         if missed:
             ctx.note(f"Not all of the queries were searched for. {missed[0].message}")
         links = tuple(Link(*result) for result in merged(found, wanted))
+        ctx.need(Addresses).found(link.url for link in links)
         if not links and backend.name == DDGS:
             ctx.note("That may also mean that the search engines have turned the program away. Try again later.")
         return Searched(args.query.strip(), links, backend.name)
