@@ -38,6 +38,11 @@ class Lookback:
         self._check_open()
         return self._services.steps().plan
 
+    def begin_prompt(self, number: int) -> None:
+        """What is written from now on is for this prompt of the conversation; prompts count from 1."""
+        self._check_open()
+        self._services.begin_prompt(number)
+
     async def undo(self, path: str | os.PathLike[str] | None = None) -> "Undone":
         """Take back the last write, of one file or of all. Raises `ToolFailure` where it would lose something."""
         self._check_open()
