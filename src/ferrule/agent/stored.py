@@ -109,6 +109,8 @@ class _Replayed:
         self.spent = Spent()
         self.is_left_off = False
         self.plan: Plan | None = None
+        self.ids: set[str] = set()
+        """Of all calls that there ever were."""
         self._number = 0
         """Of the prompt that the next turn is, if it is one."""
 
@@ -120,6 +122,7 @@ class _Replayed:
             if number:
                 self.past.begin(number, len(self.turns), turn, item.at)
             self.turns.append(turn)
+            self.ids.update(part.id for part in turn.parts if isinstance(part, Use))
             self.is_left_off = False
         elif item.kind == "compacted":
             whole = msgspec.json.decode(item.body, type=_Whole)
@@ -165,6 +168,7 @@ def resume(items: "Sequence[Item]") -> Resumed:
     past.left = [_whole(view) for view in past.left]
     view = _whole(played.view())
     history, past.marks = History(view.turns), list(view.marks)
+    history.ids |= played.ids  # an id that was rewound or summed up stands for what was read there
     return Resumed(
         history,
         played.spent,
