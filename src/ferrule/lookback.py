@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from ferrule.core.outcomes import Planned
     from ferrule.output.store import Store, Stored
     from ferrule.workspace.guidance import Guide
-    from ferrule.workspace.journal import Entry
+    from ferrule.workspace.journal import Entry, Node
+    from ferrule.workspace.rewind import Rewind
     from ferrule.workspace.undo import Undone
 
 
@@ -53,10 +54,37 @@ class Lookback:
         self._check_open()
         return await self._step(self._services.undo().again, path)
 
+    async def rewind_preview(self, prompt: int) -> "Rewind":
+        """What `rewind` would do to the files."""
+        self._check_open()
+        return await self._services[Threads].run(self._services.rewinder().preview, prompt)
+
+    async def rewind(self, prompt: int, *, over: bool = False) -> "Rewind":
+        """Bring the files back to what they were before a prompt of this conversation, in one write.
+
+        What the user has changed by hand since is left alone, unless it is `over`. `undo` takes it back. Raises
+        `ToolFailure`.
+        """
+        self._check_open()
+        rewinder = self._services.rewinder()
+        done = await self._services[Threads].finish(lambda: rewinder.back(prompt, over=over))
+        files = {
+            one.path: one.after.content if one.after is not None and one.after.kind == "file" else None
+            for one in done.changes
+        }
+        self._services[Ledger].follow_to(files)
+        return done
+
     async def history(self, path: str | os.PathLike[str] | None = None) -> "tuple[list[Entry], list[Entry]]":
         """The writes that can be undone and those that can be redone, the next one last."""
         self._check_open()
         return await self._services[Threads].run(self._services.undo().history, self._real(path))
+
+    def bytes_before(self, node: "Node") -> bytes | None:
+        """The bytes of a file as it was before a command, where they were kept."""
+        checkpoints = self._services.checkpoints()
+        found: bytes | None = None if checkpoints is None else checkpoints.read(node)
+        return found
 
     async def _step(self, step: "Callable[[str | None], Undone]", path: str | os.PathLike[str] | None) -> "Undone":
         done = await self._services[Threads].finish(step, self._real(path))

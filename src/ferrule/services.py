@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ferrule.workspace.confinement import Confinement
     from ferrule.workspace.guidance import Guidance
     from ferrule.workspace.journal import Journal
+    from ferrule.workspace.rewind import Rewinder
     from ferrule.workspace.steps import Steps
     from ferrule.workspace.undo import Undo
 
@@ -59,6 +60,7 @@ class Services:
         self._factories: dict[str, Callable[[], object]] = {
             "Confinement": self._make_confinement,
             "Guidance": self._make_guidance,
+            "Rewinder": self._make_rewinder,
             "Roster": self._make_roster,
             "Tasks": self._make_tasks,
             "Steps": self._make_steps,
@@ -127,6 +129,14 @@ class Services:
 
     def undo(self) -> "Undo":
         made: Undo = self._one("Undo")
+        return made
+
+    def checkpoints(self) -> Any:
+        """What keeps the bytes that commands change; None where nothing does."""
+        return self._one("Checkpoints")
+
+    def rewinder(self) -> "Rewinder":
+        made: Rewinder = self._one("Rewinder")
         return made
 
     def journal_folder(self) -> str:
@@ -228,6 +238,12 @@ class Services:
         from ferrule.workspace.undo import Undo  # for sessions that go back
 
         return Undo(self.journal(), self._one("Writer"))
+
+    def _make_rewinder(self) -> object:
+        from ferrule.workspace.rewind import Rewinder  # for sessions that go back
+        from ferrule.workspace.transaction import read_file
+
+        return Rewinder(self.journal(), self._one("Writer"), lambda path: read_file(self._jail.place(path)))
 
     def _make_variables(self) -> object:
         from ferrule.workspace.variables import Variables  # for sessions that run commands
