@@ -303,7 +303,7 @@ class Session:
 
     def _keep_reads(self) -> None:
         """What came to be known behind the last turn, as by an undo; nothing where nothing was said."""
-        if hasattr(self, "agent") and self.agent.turns:
+        if hasattr(self, "agent") and self.agent.talk.past.number:
             self.agent.talk.keep_reads()
 
     def _let_go(self) -> None:

@@ -126,7 +126,9 @@ class Chat:
 
     def going_on(self) -> str:
         """What a session that is opened again goes on with: this conversation, if anything was said."""
-        return str(self.session.agent.thread) if self.session.agent.turns else ""
+        agent = self.session.agent
+        # One that was rewound to its beginning still has what it has left.
+        return str(agent.thread) if agent.turns or agent.talk.past.number else ""
 
     async def stoppable(self, work: Awaitable[Any], doing: str = "") -> Any:
         """Wait for something that ctrl-C stops; None where it did."""
@@ -173,7 +175,7 @@ class Chat:
             self.note(f"The permission mode is {self.mode()} from now on.")
         if agent.turns and agent.thread != self._thread:
             self._print(tail(agent.turns, engine.jail.folder))
-        elif not agent.turns and self._thread and self._said:
+        elif not agent.turns and self._said and self._thread not in {"", agent.thread}:
             self.note("A new conversation.")
         self._thread, self._said = agent.thread, False
         early, self._early = self._early, []
