@@ -55,7 +55,7 @@ async def dialect(chat: "Chat", rest: str) -> Next:
 
 
 async def permissions(chat: "Chat", rest: str) -> Next:
-    """Another mode goes through the same checks as at the start, so the session is opened again for it."""
+    """In place: what runs in the background goes on."""
     engine = chat.session.engine
     now = chat.mode()
     if not rest:
@@ -66,10 +66,14 @@ async def permissions(chat: "Chat", rest: str) -> Next:
 
     wanted = named(rest).name
     if wanted == "plan":
-        engine.need(Planning).enter()
+        engine.change_mode(wanted)
         chat.note("Plan mode is on: only reading works. /plan ends it.")
-        return None
-    return None if wanted == now else Again(resume=chat.going_on(), permission_mode=wanted)
+    elif wanted != now:
+        holds = engine.change_mode(wanted)
+        chat.session.agent.talk.tools_changed()
+        chat.named_mode = wanted
+        chat.note(f"The permission mode is {holds} from now on.")
+    return None
 
 
 def _show_rules(chat: "Chat") -> None:
