@@ -1,13 +1,17 @@
 """A place to talk without a terminal: it types what a test has written down, and remembers what was shown."""
 
 import contextlib
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ferrule.agent.session import Session
 from ferrule.cli.talk.chatting import Chat
 from ferrule.cli.talk.commands import Again
-from ferrule.cli.talk.line import Line
 from ferrule.permissions.asker import Everybody
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ferrule.cli.talk.line import Line
 
 
 class Typing:
