@@ -236,3 +236,19 @@ def test_on_a_terminal_that_can_do_little_the_prompt_is_printed(tmp_path, projec
 
     assert one.ended() == 0
     assert "a - b" in (project / "app.py").read_text()
+
+
+@pytest.mark.parametrize("way", ["/exit", "ctrl-D"])
+def test_whoever_leaves_is_told_what_is_stopped(tmp_path, project, terminal, unconfined, way):  # noqa: F811 - fixtures
+    serve = {"use": "Bash", "input": {"command": "sleep 600", "description": "Serve", "run_in_background": True}}
+    one = terminal(["--replay", script(tmp_path, {"parts": [serve]}, {"text": "It runs."}), "--yes"], project)
+    one.wait(READY)
+    submit(one, "serve")
+    one.wait("It runs.")
+    if way == "/exit":
+        submit(one, "/exit")
+    else:
+        one.press("C-d")
+
+    assert one.ended() == 0
+    assert re.search(r"stopped\s+with the session: the command \w+ \(Serve\)", one.screen())
