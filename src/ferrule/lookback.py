@@ -1,9 +1,13 @@
 """What an open session can look back on: full outputs, the writes that can be undone, guidance, the plan's steps."""
 
+import functools
 import os
 from typing import TYPE_CHECKING
 
+from ferrule.core.access import Access
 from ferrule.core.errors import ConfigError, ToolFailure
+from ferrule.flow import Flow
+from ferrule.permissions.asker import Asker, Question
 from ferrule.services import Services
 from ferrule.support.threads import Threads
 from ferrule.workspace.ledger import Ledger
@@ -25,6 +29,8 @@ class Lookback:
 
     jail: Jail
     _services: Services
+    _flow: Flow
+    _asker: Asker
     _opened = False
 
     @property
@@ -45,35 +51,59 @@ class Lookback:
         self._services.begin_prompt(number)
 
     async def undo(self, path: str | os.PathLike[str] | None = None) -> "Undone":
-        """Take back the last write, of one file or of all. Raises `ToolFailure` where it would lose something."""
+        """Take back the last write, of one file or of all, or all that the last command has changed.
+
+        Raises `ToolFailure` where it would lose something. A repository that was removed comes back only if whoever
+        the engine asks agrees.
+        """
         self._check_open()
-        return await self._step(self._services.undo().back, path)
+        await self._settle()
+        undo = self._services.undo()
+        gone = await self._services[Threads].run(undo.removed_repositories, self._real(path))
+        with_git = bool(gone) and await self._may_bring_back(gone)
+        return await self._step(functools.partial(undo.back, with_git=with_git), path)
+
+    async def _may_bring_back(self, repositories: "tuple[str, ...]") -> bool:
+        names = ", ".join(map(self.jail.shown, repositories))
+        question = Question(
+            kind="call",
+            call_id="",
+            name="undo",
+            summary=f"Bring the removed repository {names} back, from the objects that were kept of it",
+            touches=tuple(Access.write(path) for path in repositories),
+        )
+        return (await self._asker.ask(question)).allow
+
+    async def _settle(self) -> None:
+        """Have what commands in the background have changed written down."""
+        if self._services.keeps_checkpoints():
+            await self._flow.checkpoints.settle()
+
+    async def rewind_preview(self, prompt: int, *, over: bool = False) -> "Rewind":
+        """What going back to before a prompt of this conversation would do to the files. Raises `ToolFailure`."""
+        self._check_open()
+        await self._settle()
+        return await self._services[Threads].run(self._services.history().preview, prompt, over=over)
+
+    async def rewind(self, prompt: int, *, over: bool = False) -> "Rewind":
+        """Put every file back to what it was before a prompt of this conversation; `undo` takes that back.
+
+        `over`: also what somebody else has changed since. Raises `ToolFailure`.
+        """
+        self._check_open()
+        await self._settle()
+        done = await self._services[Threads].finish(self._services.history().back, prompt, over=over)
+        files = {
+            one.path: one.after.content or None if one.after is not None and one.after.kind == "file" else None
+            for one in done.changes
+        }
+        self._services[Ledger].follow_to(files)
+        return done
 
     async def redo(self, path: str | os.PathLike[str] | None = None) -> "Undone":
         """Write again what was last undone."""
         self._check_open()
         return await self._step(self._services.undo().again, path)
-
-    async def rewind_preview(self, prompt: int) -> "Rewind":
-        """What `rewind` would do to the files."""
-        self._check_open()
-        return await self._services[Threads].run(self._services.rewinder().preview, prompt)
-
-    async def rewind(self, prompt: int, *, over: bool = False) -> "Rewind":
-        """Bring the files back to what they were before a prompt of this conversation, in one write.
-
-        What the user has changed by hand since is left alone, unless it is `over`. `undo` takes it back. Raises
-        `ToolFailure`.
-        """
-        self._check_open()
-        rewinder = self._services.rewinder()
-        done = await self._services[Threads].finish(lambda: rewinder.back(prompt, over=over))
-        files = {
-            one.path: one.after.content if one.after is not None and one.after.kind == "file" else None
-            for one in done.changes
-        }
-        self._services[Ledger].follow_to(files)
-        return done
 
     async def history(self, path: str | os.PathLike[str] | None = None) -> "tuple[list[Entry], list[Entry]]":
         """The writes that can be undone and those that can be redone, the next one last."""
@@ -82,13 +112,14 @@ class Lookback:
 
     def bytes_before(self, node: "Node") -> bytes | None:
         """The bytes of a file as it was before a command, where they were kept."""
-        checkpoints = self._services.checkpoints()
-        found: bytes | None = None if checkpoints is None else checkpoints.read(node)
-        return found
+        return self._services.checkpoints().read(node)
 
     async def _step(self, step: "Callable[[str | None], Undone]", path: str | os.PathLike[str] | None) -> "Undone":
         done = await self._services[Threads].finish(step, self._real(path))
         self._services[Ledger].follow(done.after)
+        for touched in done.touched:
+            if touched not in done.after:
+                self._services[Ledger].forget(touched)
         return done
 
     def _real(self, path: str | os.PathLike[str] | None) -> str | None:

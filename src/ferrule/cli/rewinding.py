@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ferrule.agent.past import Past, Prompt
+from ferrule.core.errors import ToolFailure
+from ferrule.engine import Engine
 from ferrule.output.clean import clean
-from ferrule.workspace.entry_words import counted
+from ferrule.workspace.entry_words import counted, is_folder
 from ferrule.workspace.journal import Entry, Node, NodeChange
 from ferrule.workspace.rewind import Rewind
 from ferrule.workspace.thread import when
@@ -30,6 +32,16 @@ class Listed(NamedTuple):
         return f"{when(self.prompt.at)}  {_first_line(self.prompt.text)}{f'  ({about})' if about else ''}"
 
 
+async def previewed(engine: Engine, number: int) -> Rewind:
+    """What going back to before a prompt would do to the files. Raises `ToolFailure`."""
+    try:
+        return await engine.rewind_preview(number)
+    except ToolFailure as error:
+        if error.code != "no-history":
+            raise
+        return Rewind()
+
+
 def listed(past: Past, entries: Iterable[Entry], thread: str) -> list[Listed]:
     """The prompts of a conversation, the newest last."""
     steps: dict[str, list[_Stepped]] = {}
@@ -37,7 +49,7 @@ def listed(past: Past, entries: Iterable[Entry], thread: str) -> list[Listed]:
         if entry.thread == thread:
             for file in entry.files:
                 steps.setdefault(file.path, []).append(_Stepped(entry.prompt, file.before, file.after))
-            for node in entry.nodes:
+            for node in (one for one in entry.nodes if not is_folder(one)):
                 stepped = _Stepped(entry.prompt, _mark(node.before), _mark(node.after))
                 steps.setdefault(node.path, []).append(stepped)
     return [Listed(prompt, sum(_differs(some, prompt.number) for some in steps.values())) for prompt in past.prompts()]
@@ -65,19 +77,19 @@ def _differs(steps: list[_Stepped], number: int) -> bool:
 
 def is_nothing(rewind: Rewind) -> bool:
     """Are the files, and git, as they were?"""
-    return not (rewind.changes or rewind.by_hand or rewind.lost or rewind.moved)
+    return not any(rewind)
 
 
 def preview_rows(rewind: Rewind, shown: Callable[[str], str]) -> list[str]:
     """What would become of the files: counts, then path by path."""
     if is_nothing(rewind):
         return ["The files are as they were then."]
-    kinds = [_kind(change) for change in rewind.changes]
+    kinds = [_kind(change) for change in _files(rewind)]
     counts = [f"{kinds.count(kind):,} {kind}" for kind in ("restored", "removed", "made again") if kind in kinds]
     rows = [f"Files: {', '.join(counts) or 'none changed'}."]
     named = [
-        f"  {kind:<10}  {clean(shown(change.path))}{_lines(change)}"
-        for kind, change in zip(kinds, rewind.changes, strict=True)
+        f"  {_kind(change):<10}  {clean(shown(change.path))}{'/' * is_folder(change)}{_lines(change)}"
+        for change in rewind.changes
     ]
     rows += _some(named)
     if rewind.by_hand:
@@ -86,13 +98,22 @@ def preview_rows(rewind: Rewind, shown: Callable[[str], str]) -> list[str]:
     if rewind.lost:
         rows.append(f"Cannot be brought back, because their bytes were not kept: {len(rewind.lost):,}")
         rows += _some([f"  lost        {clean(shown(path))}" for path in rewind.lost])
+    rows += [
+        f"Removed, and not brought back by this: the repository {clean(shown(path))}; undoing that command may."
+        for path in rewind.repositories
+    ]
     return [*rows, *map(clean, rewind.moved)]
 
 
 def done_words(rewind: Rewind, number: int) -> str:
     """What a rewind has done to the files."""
-    what = counted(len(rewind.changes), "file")
-    return f"{what} {'is' if len(rewind.changes) == 1 else 'are'} as before prompt {number}."
+    count = len(_files(rewind))
+    return f"{counted(count, 'file')} {'is' if count == 1 else 'are'} as before prompt {number}."
+
+
+def _files(rewind: Rewind) -> list[NodeChange]:
+    """Without folders, unless there is nothing else."""
+    return [change for change in rewind.changes if not is_folder(change)] or list(rewind.changes)
 
 
 def _kind(change: NodeChange) -> str:

@@ -37,6 +37,8 @@ async def _step(which: str, path: str | None, session: dict[str, Any], *, listin
         done = await (engine.undo(path) if which == "undo" else engine.redo(path))
         for text in diffs(done, engine):
             click.echo(paint_diff(clean(text)), nl=False)
+        for note in done.notes:
+            click.echo(f"note: {clean(note)}", err=True)
         click.echo(f"{'Undone' if which == 'undo' else 'Redone'}: {_line(done.entry, engine)}")
 
 

@@ -13,7 +13,7 @@ from ferrule.agent.claim import Claim
 from ferrule.agent.past import REWOUND, UNREWOUND, Past
 from ferrule.agent.stored import resume
 from ferrule.cli.codes import DONE, FAILED
-from ferrule.cli.rewinding import Listed, done_words, listed, preview_rows
+from ferrule.cli.rewinding import Listed, done_words, listed, preview_rows, previewed
 from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.engine import Engine
 from ferrule.output.clean import clean
@@ -115,7 +115,7 @@ async def _rewind(talk: _Talk, one: Listed, engine: Engine | None, wanted: Wante
     if wanted.conversation:
         past.step(number)  # what cannot go back is said before anything else
     try:
-        preview = await engine.rewind_preview(number) if engine is not None else None
+        preview = await previewed(engine, number) if engine is not None else None
         if preview is not None and engine is not None:
             click.echo("\n".join(preview_rows(preview, engine.jail.shown)))
         plan = _planned(one, preview, wanted)

@@ -1,123 +1,133 @@
-"""Going back to the files as they were before a prompt of a conversation, from the journal."""
+"""Back to an earlier prompt of a conversation: every file that was changed since becomes what it was then."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ferrule.core.errors import ToolFailure
-from ferrule.support.beneath import describe
+from ferrule.workspace.checkpoint import Checkpoints
+from ferrule.workspace.git_moves import git_moves, removed_repositories
 from ferrule.workspace.journal import Entry, FileChange, Journal, Node, NodeChange
 from ferrule.workspace.ledger import fingerprint
+from ferrule.workspace.restore import ANY_MODE, Move, Restorer
 from ferrule.workspace.sealed import DamagedError
-from ferrule.workspace.transaction import Contents, Writer
 
 
 class Rewind(NamedTuple):
-    """What a rewind of files would do, or has done."""
+    """What going back would do, or has done."""
 
-    changes: tuple[NodeChange, ...]
+    changes: tuple[NodeChange, ...] = ()
     """What becomes of each path."""
     by_hand: tuple[str, ...] = ()
-    """Paths that the user has changed since: left alone unless they say otherwise."""
+    """Paths that somebody else has changed since: they are left alone unless the user says otherwise."""
     lost: tuple[str, ...] = ()
-    """Paths that cannot be brought back, because their bytes were not kept."""
+    """Paths that cannot be brought back, for their bytes were not kept."""
     moved: tuple[str, ...] = ()
-    """Sentences about git's HEAD, refs and index, each with the command that moves it back."""
+    """What was moved in git's own data, each with the command that moves it back."""
+    repositories: tuple[str, ...] = ()
+    """Folders of git's data that were removed as a whole."""
     entry: str = ""
-    """The journal's entry of a rewind that was done."""
+    """The entry of the journal, where it was done."""
 
 
-class Rewinder:
-    """Takes back all that one conversation has written since a prompt, in one write."""
+class History:
+    """The writes of one conversation, taken back together."""
 
-    def __init__(self, journal: Journal, writer: Writer, read: Callable[[str], bytes | None]) -> None:
-        """`read` reads a file of the workspace."""
+    def __init__(self, journal: Journal, restorer: Restorer, checkpoints: Checkpoints) -> None:
         self._journal = journal
-        self._writer = writer
-        self._read = read
+        self._restorer = restorer
+        self._checkpoints = checkpoints
 
-    def preview(self, prompt: int) -> Rewind:
-        """What `back` would do now."""
-        return self._planned(prompt, over=False)[0]
+    def preview(self, prompt: int, *, over: bool = False) -> Rewind:
+        """What going back to before a prompt would do. Raises `ToolFailure`."""
+        self._journal.sweep()
+        entries = [entry for entry in self._journal.entries() if self._journal.wrote(entry) and entry.prompt >= prompt]
+        if not entries:
+            raise ToolFailure("No file was changed since then.", code="no-history")
+        moves = self._moves(entries)
+        plan = self._restorer.plan(moves, over=over)
+        git = _together([entry.git for entry in entries])
+        return Rewind(
+            plan.changes,
+            plan.by_hand,
+            plan.lost,
+            git_moves(git, self._checkpoints.read),
+            removed_repositories(git),
+        )
 
     def back(self, prompt: int, *, over: bool = False) -> Rewind:
-        """Make it so: all of it or nothing. `over` also what was changed by hand since."""
-        planned, wanted = self._planned(prompt, over=over)
-        if not wanted:
+        """Go back to before a prompt: one write, which can itself be undone. Raises `ToolFailure`."""
+        planned = self.preview(prompt, over=over)
+        if not planned.changes:
             return planned
-        found = {path: now for path, (now, _) in wanted.items()}
+        return planned._replace(entry=self._restorer.apply(planned.changes, kind="rewind", about=f"to prompt {prompt}"))
 
-        def plan(there: Contents) -> Contents:
-            if any(there[path] != now for path, now in found.items()):
-                raise ToolFailure("A file was changed meanwhile. Nothing was changed. Try again.")
-            return {path: then for path, (_, then) in wanted.items()}
+    def _moves(self, entries: Sequence[Entry]) -> list[Move]:
+        """Each path, with what the last write has left there and what was there before the first one."""
+        last: dict[str, Node | None] = {}
+        first: dict[str, tuple[Node | None, int]] = {}
+        for at, entry in enumerate(entries):
+            for change in entry.nodes:
+                first.setdefault(change.path, (change.before, at))
+                last[change.path] = change.after
+            for file in entry.files:
+                first.setdefault(file.path, (_before(file), at))
+                last[file.path] = None if file.after is None else Node("file", ANY_MODE, file.after)
+                for folder in file.made if file.before is None else ():
+                    first.setdefault(folder, (None, at))
+                    last[folder] = Node("folder", ANY_MODE)
+        for path, (node, at) in first.items():
+            if node is not None and node.kind == "file" and not self._checkpoints.blobs.has(node.content):
+                self._rebuild(path, node.content, entries[at:])
+        return [Move(path, last[path], _sized(node, self._checkpoints)) for path, (node, _) in sorted(first.items())]
 
-        written = self._writer.apply(list(wanted), plan, kind="rewind")
-        return planned._replace(entry=written.entry_id)
-
-    def _planned(self, prompt: int, *, over: bool) -> tuple[Rewind, dict[str, tuple[bytes | None, bytes | None]]]:
-        """With what each file is now, and what it is to be."""
-        try:
-            own = self.entries(prompt)
-        except OSError as error:
-            raise ToolFailure(f"{describe(error)}: {self._journal.folder}. Nothing was changed.") from error
-        wanted: dict[str, tuple[bytes | None, bytes | None]] = {}
-        by_hand: list[str] = []
-        lost: list[str] = []
-        for path in dict.fromkeys(path for entry in own for path in entry.paths):
-            now = self._read(path)
-            first = next(file for entry in own for file in entry.files if file.path == path)
-            last = next(file for entry in reversed(own) for file in entry.files if file.path == path)
-            is_by_hand = _mark(now) not in {last.after, first.before}
-            if is_by_hand:
-                by_hand.append(path)
-                if not over:
-                    continue
-            if _mark(now) == first.before:
-                continue
-            known, then = self._before(own, path, now)
-            if first.before is None:
-                wanted[path] = (now, None)
-            elif known:
-                wanted[path] = (now, then)
-            else:
-                lost.append(path)
-        changes = tuple(NodeChange(path, _node(now), _node(then)) for path, (now, then) in wanted.items())
-        return Rewind(changes, tuple(by_hand), tuple(lost)), wanted
-
-    def entries(self, prompt: int) -> list[Entry]:
-        """What the conversation has written since, oldest first."""
-        thread = self._journal.origin.thread
-        return [
-            entry
-            for entry in self._journal.entries()
-            if thread and entry.thread == thread and entry.prompt >= prompt and entry.files
-        ]
-
-    def _before(self, own: Sequence[Entry], path: str, now: bytes | None) -> tuple[bool, bytes | None]:
-        for entry in reversed(own):
+    def _rebuild(self, path: str, wanted: str, entries: Sequence[Entry]) -> None:
+        """Keep the bytes that a file had before an edit, made from what came of them."""
+        raw: bytes | None = None
+        for entry in reversed(entries):
+            node = next((one for one in entry.nodes if one.path == path), None)
+            if node is not None:
+                raw = None if node.before is None else self._checkpoints.read(node.before)
             at = 0
             for file in entry.files:
                 if file.path == path:
-                    if _mark(now) != file.after:
-                        return False, None
-                    now = self._taken_back(entry, file, at, now)
+                    raw = self._taken_back(entry, file, at, raw)
                 at += file.old + file.new
-        return True, now
+        if raw is not None and fingerprint(raw) == wanted:
+            self._checkpoints.blobs.put(raw, wanted)
 
-    def _taken_back(self, entry: Entry, file: FileChange, at: int, now: bytes | None) -> bytes | None:
+    def _taken_back(self, entry: Entry, file: FileChange, at: int, raw: bytes | None) -> bytes | None:
         if file.before is None:
             return None
         try:
-            old = self._journal.payload(entry)[at : at + file.old]
+            payload = self._journal.payload(entry)
         except DamagedError:
-            return b""
-        base = now or b""
-        return base[: file.start] + old + base[file.start + file.new :]
+            return None
+        if file.after is not None and (raw is None or fingerprint(raw) != file.after):
+            raw = self._checkpoints.now(file.path)
+            if raw is None or fingerprint(raw) != file.after:
+                return None
+        base = raw or b""
+        return base[: file.start] + payload[at : at + file.old] + base[file.start + file.new :]
 
 
-def _mark(raw: bytes | None) -> str | None:
-    return None if raw is None else fingerprint(raw)
+def _before(file: FileChange) -> Node | None:
+    if file.before is None:
+        return None
+    return Node("file", ANY_MODE if file.mode is None else file.mode, file.before)
 
 
-def _node(raw: bytes | None) -> Node | None:
-    return None if raw is None else Node("file", 0o644, fingerprint(raw), len(raw))
+def _sized(node: Node | None, checkpoints: Checkpoints) -> Node | None:
+    """A node of an edit does not say how large its file was; an empty one has nothing to copy."""
+    if node is None or node.kind != "file" or node.size:
+        return node
+    return Node(node.kind, node.mode, node.content, checkpoints.blobs.size(node.content), node.owner, node.group)
+
+
+def _together(groups: Sequence[Sequence[NodeChange]]) -> list[NodeChange]:
+    """What several entries have made of each path."""
+    first: dict[str, Node | None] = {}
+    last: dict[str, Node | None] = {}
+    for change in (change for group in groups for change in group):
+        first.setdefault(change.path, change.before)
+        last[change.path] = change.after
+    return [NodeChange(path, node, last[path]) for path, node in first.items() if node != last[path]]

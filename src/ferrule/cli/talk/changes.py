@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ferrule.support.beneath import is_regular, read_all
 from ferrule.support.diff import diff
-from ferrule.workspace.entry_words import command_words
+from ferrule.workspace.entry_words import command_words, files_of
 from ferrule.workspace.journal import Entry, FileChange, Journal, Node, NodeChange
 from ferrule.workspace.ledger import fingerprint
 from ferrule.workspace.sealed import DamagedError
@@ -35,7 +35,8 @@ def changes(
     `kept` gives the bytes that a file had before a command, where they are known.
     """
     own = [entry for entry in journal.entries() if journal.wrote(entry)]
-    paths = dict.fromkeys(path for entry in own for path in entry.paths if _is_below(path, only, shown))
+    changed = dict.fromkeys(path for entry in own for path in files_of(entry))
+    paths = [path for path in changed if _is_below(path, only, shown) and not os.path.isdir(path)]
     return [text for path in paths if (text := _of_file(journal, own, path, shown(path), kept))]
 
 
@@ -76,10 +77,14 @@ def _before(
     return _Earlier(raw, "" if fits else _FOREIGN)
 
 
+def _by_command(entry: Entry) -> str:
+    return f"changed by a command: {command_words(entry)}" if entry.kind == "command" else "changed by a command"
+
+
 def _before_command(
     now: bytes | None, node: NodeChange, entry: Entry, kept: Callable[[Node], bytes | None]
 ) -> _Earlier:
-    unknown = _Earlier(now, f"changed by a command: {command_words(entry)}" if entry.about else "changed by a command")
+    unknown = _Earlier(now, _by_command(entry))
     was, became = node.before, node.after
     if any(one is not None and one.kind != "file" for one in (was, became)):
         return unknown

@@ -3,7 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from ferrule.cli.rewinding import MOST_PROMPTS, Listed, done_words, listed, preview_rows
+from ferrule.cli.rewinding import MOST_PROMPTS, Listed, done_words, listed, preview_rows, previewed
 from ferrule.cli.talk.commands import Next
 from ferrule.cli.talk.line import BLANK, line, sentence
 from ferrule.core.errors import FerruleError, ToolFailure
@@ -62,7 +62,7 @@ async def _asked(chat: "Chat", prompts: list[Listed]) -> str:
 async def _rewind(chat: "Chat", one: Listed) -> None:
     engine, number = chat.session.engine, one.prompt.number
     try:
-        preview: Rewind = await engine.rewind_preview(number)
+        preview = await previewed(engine, number)
     except ToolFailure as error:
         chat.note(error.message)
         return

@@ -9,7 +9,7 @@ from ferrule.cli.talk.line import BLANK, diff_lines, line
 from ferrule.core.errors import ToolFailure
 from ferrule.core.planning import Planning
 from ferrule.dialects.dialect import FAMILIES
-from ferrule.workspace.entry_words import command_words, entry_words, names_of
+from ferrule.workspace.entry_words import command_words, entry_words, files_of, names_of
 from ferrule.workspace.journal import Entry, Journal
 from ferrule.workspace.thread import when
 
@@ -133,6 +133,8 @@ async def _step(chat: "Chat", rest: str, which: str) -> Next:
         chat.say(line(("dim", f"  … {len(rows) - _MOST_DIFF_ROWS:,} more lines")))
     step = "undone" if which == "undo" else "redone"
     chat.note(f"{step.capitalize()}: {entry_words(done.entry, engine.jail.shown)}.")
+    for sentence in done.notes:
+        chat.note(sentence)
     is_own = engine.need(Journal).wrote(done.entry)
     chat.session.agent.steer(f"[The user has {step} {_what(done.entry, engine.jail.shown, is_own=is_own)}.]")
     return None
@@ -140,7 +142,7 @@ async def _step(chat: "Chat", rest: str, which: str) -> Next:
 
 def _what(entry: Entry, shown: Callable[[str], str], *, is_own: bool) -> str:
     """What the model is told that was taken back or done again."""
-    names = names_of(entry.paths, shown)
+    names = names_of(files_of(entry), shown)
     if entry.kind == "command":
         whose = "your command" if is_own else "an earlier command"
         return f"what {whose} {command_words(entry)} has changed: {names}"
