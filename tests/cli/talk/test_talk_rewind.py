@@ -252,3 +252,44 @@ def test_whoever_leaves_is_told_what_is_stopped(tmp_path, project, terminal, unc
 
     assert one.ended() == 0
     assert re.search(r"stopped\s+with the session: the command \w+ \(Serve\)", one.screen())
+
+
+FORMATTED = calls(("Bash", {"command": "mkdir new && cp a new/b && echo two > a"}))
+
+
+async def test_what_a_command_changed_is_shown_listed_undone_and_done_again(tmp_path):
+    (tmp_path / "a").write_text("one\n")
+    front = await talk(tmp_path, model(tmp_path, FORMATTED, said("Done.")), "format", "/diff", "/undo", "/redo")
+
+    assert [row.strip() for row in front.after("/diff").splitlines() if row.strip()[:1] in {"+", "-"}] == [
+        *("--- a/a", "+++ b/a", "-one", "+two"),
+        *("--- /dev/null", "+++ b/new/b", "+one"),
+    ]
+    undone = "command `mkdir new && cp a new/b && echo two > a`: 2 files."
+    assert f"Undone: {undone}" in front.after("/undo")
+    assert f"Redone: {undone}" in front.after("/redo")
+    assert ((tmp_path / "a").read_text(), (tmp_path / "new" / "b").read_text()) == ("two\n", "one\n")
+
+
+async def test_a_rewind_takes_back_edits_and_commands_together(tmp_path):
+    (tmp_path / "a").write_text("one\n")
+    read = calls(("Read", {"file_path": "${workspace}/a"}))
+    scripted = model(tmp_path, read, edit("a", "one", "0"), said("A."), FORMATTED, said("B."), edit("a", "one", "1"))
+    lines = ("edit", "format", "/rewind 1", "/undo", "/rewind 2")
+    front = await talk(tmp_path, scripted, *lines, answers=["f", "f"])
+
+    rows = [row.strip() for row in front.after("/rewind 1").splitlines() if row.strip()]
+    assert rows[0] == "Files: 1 restored, 1 removed."
+    assert sorted(row.split()[1] for row in rows[1:4]) == ["a", "new/", "new/b"]
+    assert ((tmp_path / "a").read_text(), (tmp_path / "new").exists()) == ("0\n", False)
+
+
+async def test_where_only_git_was_moved_it_is_said_how_it_is_moved_back(tmp_path, unconfined):
+    commit = calls(
+        ("Bash", {"command": "git init -q . && git -c user.name=n -c user.email=e commit -q --allow-empty -m m"})
+    )
+    again = calls(("Bash", {"command": "git -c user.name=n -c user.email=e commit -q --allow-empty -m n"}))
+    scripted = model(tmp_path, commit, said("A."), again, said("B."))
+    front = await talk(tmp_path, scripted, "begin", "commit", "/rewind 2", answers=["n"])
+
+    assert "git " in front.after("/rewind 2")
