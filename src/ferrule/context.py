@@ -5,7 +5,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from ferrule.core.access import Access
 from ferrule.core.call import Call
@@ -15,6 +15,7 @@ from ferrule.core.preview import Preview
 from ferrule.output.clean import clean
 from ferrule.services import Services
 from ferrule.support.threads import Threads
+from ferrule.workspace.ledger import Ledger
 from ferrule.workspace.paths import Jail
 
 if TYPE_CHECKING:
@@ -139,7 +140,9 @@ class CallContext:
         return real
 
     def need(self, service: type[S]) -> S:
-        return self._services[service]
+        found = self._services[service]
+        # What is read and written here, this call has shown.
+        return cast("S", found.of(self.call_id)) if isinstance(found, Ledger) else found
 
     def progress(self, message: str) -> None:
         if threading.get_ident() != self._thread:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ferrule.core.outcomes import Planned
     from ferrule.output.store import Store, Stored
     from ferrule.workspace.guidance import Guide
-    from ferrule.workspace.journal import Entry
+    from ferrule.workspace.journal import Entry, Node
     from ferrule.workspace.rewind import Rewind
     from ferrule.workspace.undo import Undone
 
@@ -44,6 +44,11 @@ class Lookback:
         """The plan as the model last wrote it: steps, and how far each is."""
         self._check_open()
         return self._services.steps().plan
+
+    def begin_prompt(self, number: int) -> None:
+        """What is written from now on is for this prompt of the conversation; prompts count from 1."""
+        self._check_open()
+        self._services.begin_prompt(number)
 
     async def undo(self, path: str | os.PathLike[str] | None = None) -> "Undone":
         """Take back the last write, of one file or of all, or all that the last command has changed.
@@ -88,8 +93,11 @@ class Lookback:
         self._check_open()
         await self._settle()
         done = await self._services[Threads].finish(self._services.history().back, prompt, over=over)
-        for change in done.changes:
-            self._services[Ledger].forget(change.path)
+        files = {
+            one.path: one.after.content or None if one.after is not None and one.after.kind == "file" else None
+            for one in done.changes
+        }
+        self._services[Ledger].follow_to(files)
         return done
 
     async def redo(self, path: str | os.PathLike[str] | None = None) -> "Undone":
@@ -101,6 +109,10 @@ class Lookback:
         """The writes that can be undone and those that can be redone, the next one last."""
         self._check_open()
         return await self._services[Threads].run(self._services.undo().history, self._real(path))
+
+    def bytes_before(self, node: "Node") -> bytes | None:
+        """The bytes of a file as it was before a command, where they were kept."""
+        return self._services.checkpoints().read(node)
 
     async def _step(self, step: "Callable[[str | None], Undone]", path: str | os.PathLike[str] | None) -> "Undone":
         done = await self._services[Threads].finish(step, self._real(path))

@@ -40,6 +40,7 @@ class Services:
         """`thread` is the conversation that the session is of."""
         self._jail = jail
         self._thread = thread
+        self._prompt = 0
         self._settings = settings
         self._state = state
         self.home: list[str] = [root.path for root in jail.roots]
@@ -117,6 +118,13 @@ class Services:
         """What a service has to say, if it was made."""
         made = self._made.get(name)
         return () if made is None else made.warnings
+
+    def begin_prompt(self, number: int) -> None:
+        """What is written from now on is for this prompt of the conversation; no journal is made for it."""
+        with self._lock:
+            self._prompt = number
+            if (journal := self._made.get("Journal")) is not None:
+                journal.origin.prompt = number
 
     def journal(self) -> "Journal":
         made: Journal = self._one("Journal")
@@ -297,6 +305,7 @@ class Services:
 
         undo = self._settings.undo
         origin = Origin(self._thread)
+        origin.prompt = self._prompt
         return Journal(self.journal_folder(), keep_bytes=undo.keep_mb << 20, keep_days=undo.keep_days, origin=origin)
 
     def _make_steps(self) -> object:
