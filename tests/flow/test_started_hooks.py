@@ -6,7 +6,7 @@ Every script writes where it ran: beside the workspace, which only what is outsi
 import json
 import shutil
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -90,10 +90,10 @@ class Ground:
     def trust(self) -> None:
         Trust(self.state).grant(str(self.work), project_files(str(self.work)))
 
-    def opened(self, **settings: object) -> Engine:
+    def opened(self, **settings: Any) -> Engine:
         return Engine(self.work, dialect="claude", ask=self.asker, settings=Settings(**settings), state=self.state)
 
-    async def session(self, **settings: object) -> tuple[str, ...]:
+    async def session(self, **settings: Any) -> tuple[str, ...]:
         """The words that scripts wrote outside the walls, and then those that they wrote behind them alone."""
         async with self.opened(**settings) as engine:
             await engine.call("Read", file_path="a.txt")

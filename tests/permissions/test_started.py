@@ -141,6 +141,9 @@ def test_a_line_that_runs_nothing_of_the_workspace_names_nothing_of_it(work: Pat
         "run-parts .claude/hooks",
         "awk 'BEGIN { system(\"./x\") }'",
         "sh 'unfinished",
+        f"cp {CHECK} /tmp/check && sh /tmp/check",
+        f"cat {CHECK} > /tmp/check; /tmp/check",
+        f"cat {CHECK} | tee /tmp/check; . /tmp/check",
     ],
 )
 def test_a_line_that_could_run_more_of_the_workspace_than_it_names_is_unclear(work: Path, command: str) -> None:

@@ -14,6 +14,7 @@ from typing import Literal
 
 from ferrule.core.access import within
 from ferrule.permissions.shell.effects import LATER
+from ferrule.permissions.shell.finding import Finding
 from ferrule.permissions.shell.form import Reader, is_single
 from ferrule.permissions.shell.inside import SHELLS, runs_another
 from ferrule.permissions.shell.line import Line, Simple, Word
@@ -67,6 +68,8 @@ def look(command: str, workspace: str, *, start: str = "", others: Sequence[str]
     for simple in line.commands:
         for one in (simple, *simple.inside):
             search.command(one, one.cwd or begin)
+    if any(within(path, written) for path in search.elsewhere for written in search.written):
+        search.doubt("it runs what it has written itself")
     files = {*search.run, *search.handed, *rough(command, workspace, start=start)}
     if len(files) > _MOST:
         search.doubt(f"it names more than {_MOST} files")
@@ -97,6 +100,10 @@ class _Search:
         self.roots = (root, *others)
         self.run: dict[str, None] = {}
         self.handed: dict[str, None] = {}
+        self.elsewhere: set[str] = set()
+        """Files from outside the workspace that it runs, and"""
+        self.written: set[str] = set()
+        """what it writes: that may be content of the workspace."""
         self.unclear = ""
 
     def doubt(self, why: str) -> None:
@@ -105,6 +112,8 @@ class _Search:
     def command(self, simple: Simple, here: str) -> None:
         """Take in one simple command, which runs in `here`."""
         words = simple.stripped or simple.words
+        targets = [one.target.text for one in simple.redirects if one.writes and one.target.known]
+        self.written |= {self._place(target, here)[1] for target in targets}
         if not words:
             return
         if simple.cwd is None:
@@ -118,7 +127,9 @@ class _Search:
             self._take(rest, here, self.run)
             return
         name = os.path.basename(head.text)
-        if "/" in head.text and self._place(head.text, here)[0] != "outside":
+        kind, path = self._place(head.text, here) if "/" in head.text else ("outside", "")
+        self.elsewhere |= {path} if path else set()
+        if kind != "outside":
             self._script(head.text, here)
             self._arguments(rest, here)
         elif name in _SOURCES:
@@ -142,7 +153,9 @@ class _Search:
             is_calm = NEVER[name].startswith("changes how") or (name == "osascript" and _only_tells(rest))
             self.doubt("" if is_calm else f"{name} {NEVER[name]}")
         elif name in table():
-            self.doubt(_known(name, rest, here))
+            finding = examine((Word(name), *rest), cwd=here)
+            self.written |= {self._place(written, here)[1] for written in finding.writes}
+            self.doubt(_known(name, rest, finding))
         elif runs_another(name, rest[0].text if rest else ""):
             self.doubt(f"{name} runs another program")
         else:
@@ -185,7 +198,9 @@ class _Search:
         if kind == "file":
             self.run[path] = None
             self.doubt(self._beyond(path, text, is_python=is_python))
-        elif kind != "outside":
+        elif kind == "outside":
+            self.elsewhere.add(path)
+        else:
             self.doubt(_NO_SCRIPT[kind].format(text))
 
     def _arguments(self, words: Sequence[Word], here: str, *, with_folders: bool = True) -> None:
@@ -264,9 +279,8 @@ class _Search:
         return f"Python may load {beside}, which lies beside {text}" if beside else ""
 
 
-def _known(name: str, words: Sequence[Word], here: str) -> str:
+def _known(name: str, words: Sequence[Word], finding: Finding) -> str:
     """Why a program of the tables could run code of the project."""
-    finding = examine((Word(name), *words), cwd=here)
     if finding.runs_project_code:
         return f"{name} runs code of the project"
     form = table()[name]
