@@ -78,7 +78,7 @@ class Outcome(msgspec.Struct, kw_only=True):
         return not self.wrong and not self.unsaid and not self.skipped
 
 
-class Person_:  # noqa: N801 - `Person` is a user of the machine
+class Wanting:
     """Somebody who wants the files back: a yes to every question that is about the workspace."""
 
     is_person = True
@@ -146,7 +146,7 @@ async def restored(script: Script, trees: dict[str, Path], place: Path, use: str
     folder = worktree.copied(trees[script.tree], place / "work")
     before = picture(folder, worktree.REMADE)
     said_before = {name: worktree.git_state(folder, name) for name in worktree.REPOSITORIES}
-    person = Person_()
+    person = Wanting()
     settings = msgspec.convert({"sandbox": {"use": use}}, Settings)
     try:
         async with Engine(folder, dialect="claude", settings=settings, state=place / "state", ask=person) as engine:
