@@ -49,8 +49,11 @@ def _mode(status: os.stat_result) -> str:
 
 
 def _digest(path: bytes) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    except PermissionError:
+        return "closed to this user"
 
 
 def differences(wanted: Picture, found: Picture) -> list[str]:
