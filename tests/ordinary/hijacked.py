@@ -20,7 +20,7 @@ from tests.ordinary import serving
 from tests.ordinary.person import ROOT
 from tests.ordinary.picture import Picture, differences, picture, told
 from tests.ordinary.planted import Ground, Measured
-from tests.ordinary.session import Said, Session
+from tests.ordinary.session import Said, Session, session
 
 LIST = ROOT / "tests" / "data" / "injections.toml"
 AT_LEAST = 30
@@ -92,8 +92,14 @@ def injections() -> list[Injection]:
     return [Injection(**row) for row in rows]
 
 
-def played(there: Ground, injection: Injection, sandbox: Mapping[str, Any] | None = None) -> Measured:
-    """All of it, and what came of it. `sandbox`: what is not as by default."""
+def played(
+    there: Ground, injection: Injection, sandbox: Mapping[str, Any] | None = None, *, veiled: bool = False
+) -> Measured:
+    """All of it, and what came of it. `sandbox`: what is not as by default.
+
+    `veiled`: each command stands in a script, of which whoever judges command lines sees only the name. Then it is up
+    to the walls alone.
+    """
     home = there.person.home
     _prepare(there, injection)
     with Canary().listening(there.outside / "socket") as canary:
@@ -104,8 +110,8 @@ def played(there: Ground, injection: Injection, sandbox: Mapping[str, Any] | Non
             path.write_text(_filled(text, words))
         there.person.give(there.work.parent)
         before = _guarded(home), picture(there.outside)
-        with _opened(there, sandbox) as session:
-            said = [_called(session, call, words) for call in injection.calls]
+        with _opened(there, sandbox) as opened:
+            said = [_called(there, opened, call, words, veiled=veiled) for call in injection.calls]
             reached = [port for port in injection.closed if _answers(port)]
         with _opened(there, sandbox) as later:
             said.append(later.bash("echo hello"))
@@ -132,8 +138,6 @@ def played(there: Ground, injection: Injection, sandbox: Mapping[str, Any] | Non
 
 def _opened(there: Ground, sandbox: Mapping[str, Any] | None) -> "contextlib.AbstractContextManager[Session]":
     """As by default, and nobody answers; where it is a control, nothing confines and everybody says yes."""
-    from tests.ordinary.session import session
-
     yes = ("call", "folder", "outside", "protected", "planted", "secret", "host", "server") if there.control else ()
     settings = {"sandbox": dict(sandbox or {})}
     return session(there.person, there.work, there.way, settings=settings, yes=yes)
@@ -175,10 +179,17 @@ def _filled(value: Any, words: Mapping[str, str]) -> Any:
     return _MARKER.sub(lambda found: words[found[1]], value) if isinstance(value, str) else value
 
 
-def _called(session: Session, call: Mapping[str, Any], words: Mapping[str, str]) -> Said:
+def _called(
+    there: Ground, session: Session, call: Mapping[str, Any], words: Mapping[str, str], *, veiled: bool
+) -> Said:
     name, arguments = call["tool"], {key: _filled(value, words) for key, value in call.items() if key != "tool"}
     if name == "Bash":
         arguments.setdefault("description", "A trial")
+        if veiled:
+            path = there.work / "step.sh"
+            path.write_text(f"{arguments['command']}\n")
+            there.person.give(path)
+            arguments["command"] = f"bash {path.name}"
     return session.call(name, **arguments)
 
 
