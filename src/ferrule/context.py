@@ -20,6 +20,7 @@ from ferrule.workspace.paths import Jail
 if TYPE_CHECKING:
     from ferrule.core.events import Done
     from ferrule.core.face import Face
+    from ferrule.core.reply import Changes
 
 S = TypeVar("S")
 
@@ -52,6 +53,8 @@ class CallContext:
         "asks",
         "asks_hosts",
         "call_id",
+        "changes",
+        "checkpointed",
         "exit_code",
         "given",
         "hooked",
@@ -98,6 +101,10 @@ class CallContext:
         self.asks: Callable[[str, Preview], Awaitable[bool]] | None = None
         """How a person is asked while the call runs."""
         self.asks_hosts: Callable[[str], Awaitable[Literal["no", "yes", "always", "outside"]]] | None = None
+        self.changes: Changes | None = None
+        """What it has changed otherwise than through the writer."""
+        self.checkpointed = False
+        """Was the state of the workspace kept before it ran?"""
         self.exit_code: int | None = None
         """Of a command, where the call ran one to its end."""
         self.hooked = ("", "")

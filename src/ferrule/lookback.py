@@ -1,9 +1,13 @@
 """What an open session can look back on: full outputs, the writes that can be undone, guidance, the plan's steps."""
 
+import functools
 import os
 from typing import TYPE_CHECKING
 
+from ferrule.core.access import Access
 from ferrule.core.errors import ConfigError, ToolFailure
+from ferrule.flow import Flow
+from ferrule.permissions.asker import Asker, Question
 from ferrule.services import Services
 from ferrule.support.threads import Threads
 from ferrule.workspace.ledger import Ledger
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from ferrule.output.store import Store, Stored
     from ferrule.workspace.guidance import Guide
     from ferrule.workspace.journal import Entry
+    from ferrule.workspace.rewind import Rewind
     from ferrule.workspace.undo import Undone
 
 
@@ -24,6 +29,8 @@ class Lookback:
 
     jail: Jail
     _services: Services
+    _flow: Flow
+    _asker: Asker
     _opened = False
 
     @property
@@ -39,9 +46,51 @@ class Lookback:
         return self._services.steps().plan
 
     async def undo(self, path: str | os.PathLike[str] | None = None) -> "Undone":
-        """Take back the last write, of one file or of all. Raises `ToolFailure` where it would lose something."""
+        """Take back the last write, of one file or of all, or all that the last command has changed.
+
+        Raises `ToolFailure` where it would lose something. A repository that was removed comes back only if whoever
+        the engine asks agrees.
+        """
         self._check_open()
-        return await self._step(self._services.undo().back, path)
+        await self._settle()
+        undo = self._services.undo()
+        gone = await self._services[Threads].run(undo.removed_repositories, self._real(path))
+        with_git = bool(gone) and await self._may_bring_back(gone)
+        return await self._step(functools.partial(undo.back, with_git=with_git), path)
+
+    async def _may_bring_back(self, repositories: "tuple[str, ...]") -> bool:
+        names = ", ".join(map(self.jail.shown, repositories))
+        question = Question(
+            kind="call",
+            call_id="",
+            name="undo",
+            summary=f"Bring the removed repository {names} back, from the objects that were kept of it",
+            touches=tuple(Access.write(path) for path in repositories),
+        )
+        return (await self._asker.ask(question)).allow
+
+    async def _settle(self) -> None:
+        """Have what commands in the background have changed written down."""
+        if self._services.keeps_checkpoints():
+            await self._flow.checkpoints.settle()
+
+    async def rewind_preview(self, prompt: int, *, over: bool = False) -> "Rewind":
+        """What going back to before a prompt of this conversation would do to the files. Raises `ToolFailure`."""
+        self._check_open()
+        await self._settle()
+        return await self._services[Threads].run(self._services.history().preview, prompt, over=over)
+
+    async def rewind(self, prompt: int, *, over: bool = False) -> "Rewind":
+        """Put every file back to what it was before a prompt of this conversation; `undo` takes that back.
+
+        `over`: also what somebody else has changed since. Raises `ToolFailure`.
+        """
+        self._check_open()
+        await self._settle()
+        done = await self._services[Threads].finish(self._services.history().back, prompt, over=over)
+        for change in done.changes:
+            self._services[Ledger].forget(change.path)
+        return done
 
     async def redo(self, path: str | os.PathLike[str] | None = None) -> "Undone":
         """Write again what was last undone."""
@@ -56,6 +105,9 @@ class Lookback:
     async def _step(self, step: "Callable[[str | None], Undone]", path: str | os.PathLike[str] | None) -> "Undone":
         done = await self._services[Threads].finish(step, self._real(path))
         self._services[Ledger].follow(done.after)
+        for touched in done.touched:
+            if touched not in done.after:
+                self._services[Ledger].forget(touched)
         return done
 
     def _real(self, path: str | os.PathLike[str] | None) -> str | None:

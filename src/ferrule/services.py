@@ -6,7 +6,9 @@ import re
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ferrule.core.access import within
 from ferrule.settings import Settings
+from ferrule.support.beneath import BY_DESCRIPTOR
 from ferrule.support.threads import Threads
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.ledger import Ledger
@@ -17,9 +19,11 @@ if TYPE_CHECKING:
 
     from ferrule.output.store import Store
     from ferrule.support.web.reach import Inside
+    from ferrule.workspace.checkpoint import Checkpoints
     from ferrule.workspace.confinement import Confinement
     from ferrule.workspace.guidance import Guidance
     from ferrule.workspace.journal import Journal
+    from ferrule.workspace.rewind import History
     from ferrule.workspace.steps import Steps
     from ferrule.workspace.undo import Undo
 
@@ -45,6 +49,10 @@ class Services:
         """Do all such sessions of the workspace share one /tmp for commands?"""
         self.is_watched = False
         """Does a person sit before the session?"""
+        self.no_checkpoints = ""
+        """Why nothing is kept of what commands change, where that cannot be done."""
+        if any(within(os.path.realpath(os.path.expanduser("~")), root.path) for root in jail.roots):
+            self.no_checkpoints = "the workspace holds the home folder"
         jail.own_tmp = self.own_tmp
         self._lock = threading.RLock()  # taken again by a factory that needs another service
         # By name: asking for a service must not load its type.
@@ -56,8 +64,11 @@ class Services:
             "Threads": Threads(_WORKERS),
         }
         self._factories: dict[str, Callable[[], object]] = {
+            "Checkpoints": self._make_checkpoints,
             "Confinement": self._make_confinement,
             "Guidance": self._make_guidance,
+            "History": self._make_history,
+            "Restorer": self._make_restorer,
             "Roster": self._make_roster,
             "Tasks": self._make_tasks,
             "Steps": self._make_steps,
@@ -126,6 +137,27 @@ class Services:
         home = hashlib.blake2b(os.fsencode(self._jail.folder), digest_size=10).hexdigest()
         return os.path.join(self._state, "journals", home)
 
+    def keeps_checkpoints(self) -> bool:
+        """Is what commands change kept, so that it can be taken back?"""
+        return self._settings.checkpoints.keep and BY_DESCRIPTOR and not self.no_checkpoints
+
+    def give_up_checkpoints(self, why: str) -> None:
+        """Nothing is kept from now on, and commands are asked about."""
+        self.no_checkpoints = why
+
+    def checkpoints(self) -> "Checkpoints":
+        made: Checkpoints = self._one("Checkpoints")
+        return made
+
+    def history(self) -> "History":
+        made: History = self._one("History")
+        return made
+
+    def running_commands(self) -> list[str]:
+        """The command lines that were left running."""
+        tasks = self._made.get("Tasks")
+        return [] if tasks is None else [task.command for task in tasks.list() if task.status == "running"]
+
     def sweep(self) -> None:
         """Settle what a dead process may have left in this workspace; mostly there is nothing to load anything for."""
         pending = os.path.join(self.journal_folder(), "pending")
@@ -181,6 +213,31 @@ class Services:
         made.reserved = frozenset(int(port) for url in urls for port in _LOOPBACK_PORT.findall(url))
         return made
 
+    def _make_checkpoints(self) -> object:
+        from ferrule.workspace.checkpoint import Checkpoints, Limits  # for sessions that run commands
+
+        settings = self._settings.checkpoints
+        guard: Guard = self._one("Guard")
+        name = os.path.basename(self.journal_folder())
+        return Checkpoints(
+            [os.path.realpath(folder) for folder in self.home if os.path.isdir(folder)],
+            self.journal(),
+            os.path.join(self._state, "checkpoints", name),
+            Limits(settings.file_mb << 20, settings.keep_mb << 20),
+            is_tracked=guard.committed.holds_folder,
+            own=[os.path.realpath(self._state)],
+        )
+
+    def _make_restorer(self) -> object:
+        from ferrule.workspace.restore import Restorer  # for sessions that go back
+
+        return Restorer(self._jail, self.journal(), self.checkpoints())
+
+    def _make_history(self) -> object:
+        from ferrule.workspace.rewind import History  # for sessions that go back
+
+        return History(self.journal(), self._one("Restorer"), self.checkpoints())
+
     def _make_roster(self) -> object:
         from ferrule.support.roster import Roster  # for sessions that run commands
 
@@ -218,7 +275,10 @@ class Services:
     def _make_undo(self) -> object:
         from ferrule.workspace.undo import Undo  # for sessions that go back
 
-        return Undo(self.journal(), self._one("Writer"))
+        restorer = None
+        if self.keeps_checkpoints():
+            restorer = lambda: (self._one("Restorer"), self.checkpoints())  # noqa: E731 - made when it is needed
+        return Undo(self.journal(), self._one("Writer"), restorer)
 
     def _make_variables(self) -> object:
         from ferrule.workspace.variables import Variables  # for sessions that run commands
@@ -242,6 +302,8 @@ class Services:
         made = self._made
         async with AsyncExitStack() as closing:  # the last one that is put on it comes first
             closing.callback(self._jail.close)
+            if "Checkpoints" in made:
+                closing.callback(made["Checkpoints"].close)
             if "Store" in made:
                 closing.push_async_callback(self.store().close)
             closing.callback(self[Threads].close)

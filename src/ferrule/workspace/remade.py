@@ -1,0 +1,82 @@
+"""Which folders a tool makes again: no checkpoint keeps them, and a command that is seen to delete one asks."""
+
+import os
+from collections.abc import Collection, Mapping
+from fnmatch import fnmatchcase
+
+REMADE: tuple[str, ...] = (
+    ".angular",
+    ".dart_tool",
+    ".eggs",
+    ".gradle",
+    ".mypy_cache",
+    ".next",
+    ".nox",
+    ".nuxt",
+    ".parcel-cache",
+    ".pnpm-store",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".stack-work",
+    ".svelte-kit",
+    ".terraform",
+    ".tox",
+    ".turbo",
+    ".venv",
+    ".zig-cache",
+    "DerivedData",
+    "__pycache__",
+    "bower_components",
+    "dist-newstyle",
+    "elm-stuff",
+    "node_modules",
+    "vendor/bundle",
+    "zig-cache",
+)
+"""Names that nobody but a tool gives a folder; one with a slash is the end of a path."""
+
+BESIDE: Mapping[str, tuple[str, ...]] = {
+    ".build": ("Package.swift",),
+    ".cache": ("gatsby-config.*",),
+    ".output": ("nuxt.config.*",),
+    "Pods": ("Podfile",),
+    "_build": ("mix.exs", "rebar.config", "dune-project"),
+    "build": ("build.gradle", "build.gradle.kts", "pubspec.yaml"),
+    "cmake-build-debug": ("CMakeLists.txt",),
+    "cmake-build-release": ("CMakeLists.txt",),
+    "dist": ("package.json", "pyproject.toml", "setup.py", "setup.cfg"),
+    "obj": ("*.csproj", "*.fsproj", "*.vbproj"),
+    "target": ("Cargo.toml", "pom.xml", "build.sbt", "project.clj"),
+    "vendor": ("composer.json",),
+}
+"""Names that some projects have for sources too: a tool makes them only beside a file that says so, as patterns.
+
+`build` beside package.json is not among them: many projects keep the scripts of their build there.
+"""
+
+HOLDING: Mapping[str, tuple[str, ...]] = {
+    "build": ("CMakeCache.txt", ".ninja_log"),
+    "env": ("pyvenv.cfg",),
+    "venv": ("pyvenv.cfg",),
+    "virtualenv": ("pyvenv.cfg",),
+}
+"""The same, known by a file that the tool has left inside."""
+
+
+def is_remade(
+    folder_path: str, siblings: Collection[str], *, inside: Collection[str] = (), is_tracked: bool = False
+) -> bool:
+    """Would a tool make this folder again? `siblings` are the names beside it, `inside` those in it, where known.
+
+    `is_tracked`: git tracks something in it, so it is the project's own, whatever it is called. Who does not know
+    that says no: for a checkpoint to leave a folder out, both must be asked; for a question it is enough to wonder.
+    The folder of the workspace itself is never asked about: its name is the user's choice.
+    """
+    if is_tracked:
+        return False
+    above, name = os.path.split(os.path.normpath(folder_path))
+    if name in REMADE or f"{os.path.basename(above)}/{name}" in REMADE:
+        return True
+    if any(fnmatchcase(one, pattern) for pattern in BESIDE.get(name, ()) for one in siblings):
+        return True
+    return any(one in inside for one in HOLDING.get(name, ()))
