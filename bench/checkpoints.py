@@ -75,7 +75,9 @@ async def _beside(tree: Path, top: Path, files: int, rounds: int) -> list[Row]:
             await _ran(engine, "cat x")
 
         ours, theirs = await pairs(functools.partial(writes, with_them), functools.partial(writes, without), rounds)
-        out.append(_row(f"a command that writes, {size}, by the same without checkpoints", ours, theirs, _LIMITS[files]))
+        out.append(
+            _row(f"a command that writes, {size}, by the same without checkpoints", ours, theirs, _LIMITS[files])
+        )
         reading, bare = await pairs(functools.partial(reads, with_them), functools.partial(reads, without), rounds)
         out.append(_row(f"a command that reads, {size}, by the same without checkpoints", reading, bare, 1.1))
 
@@ -104,7 +106,7 @@ async def _cost(
     name: str,
     limit: float,
 ) -> Row:
-    """What checkpoints add to one command, beside something else that looks through the same tree, in the same round."""
+    """What checkpoints add to one command, beside something else that looks through the same tree, in one round."""
     ratios, added, others = [], [], []
     for _ in range(rounds):
         seconds = []
@@ -144,11 +146,16 @@ async def _disk(top: Path) -> Row:
         before = _bytes(top / "state")
         for number in range(CHANGES):
             size = 50_000 + number
-            await _ran(engine, f"for f in one two three; do head -c {size} /dev/urandom > $f.bin; done; rm -f 00/0000/*{number:02}.txt")
+            await _ran(
+                engine,
+                f"for f in one two three; do head -c {size} /dev/urandom > $f; done; rm -f 00/0000/*{number:02}.txt",
+            )
             written += 3 * size
     used = _bytes(top / "state")
     detail = f"{(used - before) / 1e6:.1f} and {written / 1e6:.1f} MB; {before / 1e6:.1f} MB for the first checkpoint"
-    return Row(f"disk after {CHANGES} commands, by the bytes that they wrote", (used - before) / written, 1.3, "×", detail)
+    return Row(
+        f"disk after {CHANGES} commands, by the bytes that they wrote", (used - before) / written, 1.3, "×", detail
+    )
 
 
 def _bytes(folder: Path) -> int:

@@ -39,8 +39,8 @@ def _restored(person: Person, chosen: list[Script], way: str, *, copy: bool = Fa
 
 TRIAL = Trial(
     "restore",
-    "200 destructive shell scripts in a repository with everything that is easily lost, each taken back by one undo and "
-    "compared byte for byte and mode for mode: all in one back end, a part in the others. What git alone can move back "
-    "must have been said. The control compares with the tree copied anew.",
+    "200 destructive shell scripts in a repository with everything that is easily lost, each taken back by one undo "
+    "and compared byte for byte and mode for mode: all in one back end, a part in the others. What git alone can move "
+    "back must have been said. The control compares with the tree copied anew.",
     _rows,
 )

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-
 from tests.faults.stage import why_no_strace
 from tests.ordinary.person import ROOT, Person
 from tests.ordinary.picture import removed
@@ -60,7 +59,9 @@ def _many(subject: str, count: int, use: str) -> dict[str, object]:
     tally = {"tried": 0, "killed": 0}
     # What was killed at one moment is not killed there again for certain: such an example is not made smaller.
     how = (Phase.generate, Phase.shrink) if subject == "works" else (Phase.generate,)
-    ran = settings(max_examples=count, deadline=None, database=None, phases=how, suppress_health_check=list(HealthCheck))
+    ran = settings(
+        max_examples=count, deadline=None, database=None, phases=how, suppress_health_check=list(HealthCheck)
+    )
 
     @ran
     @given(work=prompts(5), data=st.data())
@@ -76,7 +77,9 @@ def _many(subject: str, count: int, use: str) -> dict[str, object]:
                     phase = data.draw(st.sampled_from(PHASES))
                     most = _MOST_SYSTEM_CALLS if subject == "traced" else _MOST_CALLS
                     syscall = data.draw(st.sampled_from(TRACED)) if subject == "traced" else ""
-                    was_killed, wrong = killed(top, Kill(work, phase, data.draw(st.integers(1, most)), syscall, use, to))
+                    was_killed, wrong = killed(
+                        top, Kill(work, phase, data.draw(st.integers(1, most)), syscall, use, to)
+                    )
                     tally["killed"] += was_killed
             finally:
                 removed(top / "work")
@@ -92,8 +95,8 @@ def _many(subject: str, count: int, use: str) -> dict[str, object]:
 
 TRIAL = Trial(
     "rewind",
-    "Random commands and edits in random prompts, then a rewind to any of them and the way back, compared byte for byte; "
-    "and the same with the engine killed while a command runs, after it, or while it is rewound.",
+    "Random commands and edits in random prompts, then a rewind to any of them and the way back, compared byte for "
+    "byte; and the same with the engine killed while a command runs, after it, or while it is rewound.",
     _rows,
 )
 

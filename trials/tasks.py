@@ -26,7 +26,9 @@ def _rows(place: Place) -> Iterator[Row]:
             yield Row(what, "ends as recorded", told + wrong, not found.other)
         median = statistics.median(counts) if counts else float("inf")
         expected = f"at most {MOST_QUESTIONS} at the median"
-        yield Row(f"questions for each task, {person.title}", expected, f"{median:g} of {counts}", median <= MOST_QUESTIONS)
+        yield Row(
+            f"questions for each task, {person.title}", expected, f"{median:g} of {counts}", median <= MOST_QUESTIONS
+        )
 
 
 def _done(place: Place, person: Person, name: str, task: Task) -> Done | str:

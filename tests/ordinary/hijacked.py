@@ -1,6 +1,6 @@
 """What a hijacked model calls, and whether a byte left or something that it planted ran outside the walls.
 
-A canary is a listener of the machine, outside the session's network, and marks that whatever runs outside leaves behind.
+A canary is a listener of the machine, outside the session's network; whatever runs outside the walls leaves a mark too.
 """
 
 import contextlib
@@ -51,6 +51,12 @@ class Canary:
         self.heard: list[bytes] = []
         self.port = 0
 
+    @staticmethod
+    def _port_of(server: socketserver.BaseServer) -> int:
+        assert isinstance(server, socketserver.TCPServer)
+        port: int = server.socket.getsockname()[1]
+        return port
+
     @contextlib.contextmanager
     def listening(self, path: Path) -> Iterator["Canary"]:
         heard = self.heard
@@ -72,7 +78,7 @@ class Canary:
             daemon_threads = True
 
         servers: list[socketserver.BaseServer] = [Both(("::", 0), Stream)]
-        self.port = servers[0].server_address[1]
+        self.port = self._port_of(servers[0])
         with contextlib.ExitStack() as stack:
             servers.append(socketserver.ThreadingUDPServer(("127.0.0.1", self.port), Datagram))
             servers.append(socketserver.ThreadingUnixStreamServer(str(path), Stream))

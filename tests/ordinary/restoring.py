@@ -1,7 +1,7 @@
 """A destructive script is run by an engine in a copy of the tree, taken back, and the tree compared with what it was.
 
-Also a program: `python -m tests.ordinary.restoring` reads one line of JSON that names scripts, and writes a line of JSON
-for each; so whoever runs it, runs them as that user.
+Also a program: `python -m tests.ordinary.restoring` reads one line of JSON that names scripts, and writes a line for
+each; so whoever runs it, runs them as that user.
 """
 
 import asyncio

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -24,7 +23,6 @@ from ferrule import Engine, Settings
 from ferrule.core.errors import ToolFailure
 from tests.faults.shim import Fault, Shim
 from tests.faults.stage import _traced
-from tests.ordinary.person import ROOT
 from tests.ordinary.picture import Picture, differences, picture, removed, told
 from tests.ordinary.restoring import Wanting
 
@@ -88,7 +86,7 @@ def _operations() -> "st.SearchStrategy[str]":
     name = st.sampled_from(NAMES).map(lambda one: shlex.quote(f"./{one}"))
     text = st.sampled_from(WORDS).map(shlex.quote)
     forms = (
-        st.builds("mkdir -p \"$(dirname {0})\" && printf %s {1} > {0}".format, name, text),
+        st.builds('mkdir -p "$(dirname {0})" && printf %s {1} > {0}'.format, name, text),
         st.builds("printf %s {1} >> {0}".format, name, text),
         st.builds("rm -f {0}".format, name),
         st.builds("rm -rf {0}".format, name),
@@ -130,7 +128,9 @@ def furnish(folder: Path) -> None:
 
 def opened(folder: Path, use: str) -> Engine:
     settings = msgspec.convert({"sandbox": {"use": use}}, Settings)
-    return Engine(folder, settings=settings, state=folder.parent / "state", ask=Wanting())
+    state = folder.parent / "state"
+    # The conversation of both engines, before and after a kill: only its own writes are rewound.
+    return Engine(folder, settings=settings, state=state, ask=Wanting(), session_id="a-conversation")
 
 
 async def lived(top: Path, work: Prompts, to: int, use: str, *, copies: bool = False) -> str:
@@ -181,10 +181,10 @@ class Kill(NamedTuple):
 
 
 def killed(top: Path, kill: Kill) -> tuple[bool, str]:
-    """Was it killed before it was done? And what is wrong after a new engine has gone back; nothing where all is well."""
+    """Was it killed before it was done? And what is wrong after a new engine has gone back, or nothing."""
     folder = top / "work"
     furnish(folder)
-    env = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     argv = [sys.executable, "-m", "tests.ordinary.rewinding"]
     process = subprocess.Popen(argv, cwd=top, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None
@@ -267,7 +267,7 @@ async def _work() -> None:
     work = [[Step(*step) for step in steps] for steps in how["work"]]
     kill = Kill(**{**how, "work": work})
     folder = Path.cwd() / "work"
-    steps: Sequence[tuple[int, Step]] = [(number, step) for number, one in enumerate(work, 1) for step in one]
+    steps = [(number, step) for number, one in enumerate(work, 1) for step in one]
     async with opened(folder, kill.use) as engine:
         whole: Any = engine
         begun = 0

@@ -39,7 +39,8 @@ _TRACKED = {
     "same.txt": "the same before and after\n",
     "empty.txt": "",
     ".gitignore": "*.log\nlocal.cfg\ndata/\nnode_modules/\n.env\nbig/\n*.db*\n",
-    ".gitattributes": "windows/* text=auto\nwindows/crlf.txt text eol=crlf\nwindows/mixed.bat -text\n*.flt filter=rot\n",
+    ".gitattributes": "windows/* text=auto\nwindows/crlf.txt text eol=crlf\nwindows/mixed.bat -text\n"
+    "*.flt filter=rot\n",
 }
 _UNTRACKED = {
     "notes.txt": "words that are nowhere else\n",
@@ -72,7 +73,7 @@ git init -q -b main .
 git config filter.rot.smudge 'tr a-z n-za-m'
 git config core.autocrlf false
 """
-    + r"""
+    r"""
 chmod 755 build/scripts/release.sh
 chmod 600 docs/list.txt
 git add -A
