@@ -10,6 +10,8 @@ from ferrule.services import Services
 from ferrule.support.threads import Threads
 
 _PATIENCE_SECONDS = 1.0
+_LATER_SECONDS = 0.05
+"""The model is asked first: whoever looks at files meanwhile would only hold that up."""
 
 
 class CallCheckpoints:
@@ -19,6 +21,8 @@ class CallCheckpoints:
         self._services = services
         self._background = ""
         """Commands that may have changed something since the last look."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._preparing: asyncio.Task[None] | None = None
 
     def is_needed(self, touches: Iterable[Access], *, hooked: bool) -> bool:
         """May a call with these accesses change files that nothing else keeps? `hooked`: hooks are told of it."""
@@ -58,13 +62,27 @@ class CallCheckpoints:
             ctx.note(f"What this call has changed could not be kept, so it cannot be undone: {error}.")
             return None
 
-    async def prepare(self) -> None:
-        """Keep the state of the workspace before the first command, which then need not wait for it."""
-        if self._services.keeps_checkpoints():
-            try:
-                await self._services[Threads].finish(self._services.checkpoints().begin)
-            except OSError as error:
-                self._services.give_up_checkpoints(error.strerror or str(error))
+    def prepare(self) -> None:
+        """Have the state of the workspace kept in a moment, once: the first command then need not wait for it."""
+        if self._timer is None and self._services.keeps_checkpoints():
+            self._timer = asyncio.get_running_loop().call_later(_LATER_SECONDS, self._begin_to_prepare)
+
+    def _begin_to_prepare(self) -> None:
+        self._preparing = asyncio.get_running_loop().create_task(self._prepare())
+
+    async def _prepare(self) -> None:
+        try:
+            await self._services[Threads].finish(self._services.checkpoints().begin)
+        except OSError as error:
+            self._services.give_up_checkpoints(error.strerror or str(error))
+
+    async def close(self) -> None:
+        """Stop what was begun in advance."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._preparing is not None and not self._preparing.done():
+            self._services.checkpoints().stop()
+            await asyncio.wait((self._preparing,))
 
     async def settle(self) -> None:
         """Write down what commands in the background have changed since the last look."""

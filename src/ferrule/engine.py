@@ -151,6 +151,7 @@ class Engine(Lookback):
         self._opened = False
         try:
             await self._flow.stop()
+            await self._flow.checkpoints.close()
             await self._companions.end()
         finally:
             # Also when whoever closes it has no more patience with a hook: no process, lock or connection stays.

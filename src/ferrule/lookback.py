@@ -49,6 +49,7 @@ class Lookback:
         """What is written from now on is for this prompt of the conversation; prompts count from 1."""
         self._check_open()
         self._services.begin_prompt(number)
+        self._flow.checkpoints.prepare()
 
     async def undo(self, path: str | os.PathLike[str] | None = None) -> "Undone":
         """Take back the last write, of one file or of all, or all that the last command has changed.

@@ -184,6 +184,10 @@ class Checkpoints:
             }
             self._used_bytes = self.blobs.prune(current, past, keep_bytes=self._limits.keep_bytes)
 
+    def stop(self) -> None:
+        """Have a look that runs on another thread fail: the session ends."""
+        self._tree.is_stopped = True
+
     def close(self) -> None:
         """Write down what was found, so that the next session need not read every file again; tidy once a day."""
         with self._lock:

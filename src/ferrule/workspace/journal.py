@@ -283,7 +283,7 @@ class Journal:
                     swept.append(file.path)
                 if file.before is None:
                     remove_empty(file.made)
-            for folder in {os.path.dirname(node.path) for node in entry.nodes}:
+            for folder in {os.path.dirname(node.path) for node in (*entry.nodes, *entry.git)}:
                 with contextlib.suppress(OSError):
                     os.unlink(os.path.join(folder, unfinished_name(entry.id)))
             if any(fingerprint_at(file.path) == file.after for file in entry.files):

@@ -19,7 +19,7 @@ from ferrule.support.beneath import Folder, describe
 from ferrule.workspace.checkpoint import Checkpoints
 from ferrule.workspace.journal import Journal, Node, NodeChange, unfinished_name
 from ferrule.workspace.paths import Jail, Place
-from ferrule.workspace.tree_state import KINDS, folder_node
+from ferrule.workspace.tree_state import GIT, KINDS, folder_node
 
 ANY_MODE = -1
 """Of a node whose permission bits nobody wrote down."""
@@ -79,7 +79,9 @@ class Restorer:
         """Make it so: all of it or nothing. The entry of the journal. Raises `ToolFailure`."""
         for change in changes:
             self._keep_now(change)
-        pending = self._journal.announce(kind, (), b"", of=of, nodes=changes, about=about)
+        git = [one for one in changes if GIT in one.path.split(os.sep)]
+        files = [one for one in changes if GIT not in one.path.split(os.sep)]
+        pending = self._journal.announce(kind, (), b"", of=of, nodes=files, git=git, about=about)
         done: list[NodeChange] = []
         try:
             self._put(changes, unfinished_name(pending.entry.id), done)

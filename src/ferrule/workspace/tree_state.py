@@ -113,6 +113,8 @@ class TreeState:
         self._closed: set[str] = set()
         """Folders that were not looked into."""
         self._count = 0
+        self.is_stopped = False
+        """Set by who wants a look that runs on another thread to fail."""
 
     def look(self, hidden: frozenset[str] = frozenset()) -> list[Change]:
         """Look at everything, and tell what has changed since the last time; the first time, that is everything.
@@ -142,6 +144,8 @@ class TreeState:
                 path = left.pop()
                 if path in found:
                     continue
+                if self.is_stopped:
+                    raise InterruptedError
                 try:
                     with descent.opened(path) as folder:
                         one = self._folder(path, folder, root, changes)
