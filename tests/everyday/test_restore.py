@@ -68,7 +68,7 @@ def test_the_list_is_long_enough_and_names_no_script_twice():
     ids = [script.id for script in scripts()]
 
     assert len(ids) == len(set(ids)) >= AT_LEAST
-    assert {script.git for script in scripts()} == {"", "moves", "removes"}
+    assert {script.git for script in scripts()} == {"", "moves", "removes", "breaks"}
 
 
 async def test_a_tree_that_is_copied_anew_counts_as_brought_back(trees, tmp_path):

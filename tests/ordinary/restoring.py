@@ -23,7 +23,7 @@ from ferrule.core.errors import ToolFailure
 from ferrule.permissions.asker import Answer, Question
 from tests.ordinary import worktree
 from tests.ordinary.person import ROOT, Person
-from tests.ordinary.picture import differences, picture, removed, told
+from tests.ordinary.picture import Picture, differences, picture, removed, told
 
 LIST = ROOT / "tests" / "data" / "destructive_scripts.toml"
 AT_LEAST = 200
@@ -163,7 +163,8 @@ async def restored(script: Script, trees: dict[str, Path], place: Path, use: str
             asked=person.asked,
             wrong=differences(before, after)[:20] + list(_git_wrong(script, folder, said_before)),
         )
-        outcome.unsaid = "" if copy else _unsaid(script, outcome, reply, undone)
+        moved = is_moved and script.git in ("moves", "breaks") and not _is_whole(folder, said_before)
+        outcome.unsaid = "" if copy else _unsaid(script, reply, undone, files=_files(before, meanwhile), moved=moved)
         if outcome.wrong and undone.startswith("refused"):
             outcome.wrong.insert(0, undone)
         if not (outcome.changed or outcome.is_moved or script.quiet):
@@ -185,9 +186,15 @@ async def _run(engine: Engine, script: Script) -> Reply:
     return await engine.call("TaskOutput", task_id=task[1], block=True, timeout=_LIMIT_MS)
 
 
+def _is_whole(folder: Path, before: dict[str, str]) -> bool:
+    return all(
+        worktree.git_state(folder, name) == said and not worktree.unsound(folder, name) for name, said in before.items()
+    )
+
+
 def _git_wrong(script: Script, folder: Path, before: dict[str, str]) -> Iterator[str]:
     """What git says must be as before, but for what only git can move back."""
-    if script.git == "moves":
+    if script.git in ("moves", "breaks"):
         return
     for name, said in before.items():
         if script.git == "removes" and (broken := worktree.unsound(folder, name)):
@@ -197,12 +204,20 @@ def _git_wrong(script: Script, folder: Path, before: dict[str, str]) -> Iterator
             yield f"git in {name} says {' / '.join(now.split(chr(10)))[:200]}"
 
 
-def _unsaid(script: Script, outcome: Outcome, reply: Reply, undone: str) -> str:
-    """A command's reply says what it changed, and who takes it back hears what only git can move back."""
-    changes = getattr(reply, "changes", None)
-    if outcome.changed and not script.background and script.timeout == _LIMIT_MS and not getattr(changes, "files", ()):
+def _files(before: Picture, after: Picture) -> bool:
+    """Has anything changed that is no folder?"""
+    changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    return any(
+        row[0] not in ("folder", "git") for path in changed for row in (before.get(path), after.get(path)) if row
+    )
+
+
+def _unsaid(script: Script, reply: Reply, undone: str, *, files: bool, moved: bool) -> str:
+    """A command's reply says which files it changed, and who takes it back hears what only git can move back."""
+    ended = not script.background and script.timeout == _LIMIT_MS
+    if files and ended and (reply.changes is None or not reply.changes.files):
         return "the reply does not say which files changed"
-    if script.git == "moves" and outcome.is_moved and not _GIT_WORDS.search(" ".join((*reply.notes, undone))):
+    if moved and not _GIT_WORDS.search(" ".join((*reply.notes, undone))):
         return f"nothing was said of git: {undone[:200]}"
     return ""
 
