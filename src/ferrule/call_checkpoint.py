@@ -53,10 +53,9 @@ class CallCheckpoints:
         """What the call has changed, now in the journal."""
         if tasks := self._services.running_commands():
             self._background = "in the background: " + "; ".join(tasks)
-        about = next((access.key for access in ctx.touches if access.kind == "command"), ctx.name)
         try:
             return await self._services[Threads].finish(
-                self._services.checkpoints().end, about, ctx.call_id, self._hidden(ctx)
+                self._services.checkpoints().end, _about(ctx), ctx.call_id, self._hidden(ctx)
             )
         except OSError as error:
             ctx.note(f"What this call has changed could not be kept, so it cannot be undone: {error}.")
@@ -85,15 +84,17 @@ class CallCheckpoints:
             await asyncio.wait((self._preparing,))
 
     async def settle(self) -> None:
-        """Write down what commands in the background have changed since the last look."""
+        """Write down what commands have changed since the last look, in the background or when a process died."""
         background, self._background = self._background, ""
-        if background or self._services.running_commands():
+        died = await self._services[Threads].run(self._services.journal().interrupted)
+        if background or died or self._services.running_commands():
             await self._services[Threads].finish(self._services.checkpoints().begin, frozenset(), background=background)
 
     async def _run(self, ctx: CallContext, background: str) -> None:
         checkpoints = self._services.checkpoints()
         hidden = await self._services[Threads].run(self._hidden, ctx)
-        await self._services[Threads].finish(checkpoints.begin, hidden, background=background)
+        about = {"about": _about(ctx), "call_id": ctx.call_id}
+        await self._services[Threads].finish(checkpoints.begin, hidden, background=background, **about)
 
     def _hidden(self, ctx: CallContext) -> frozenset[str]:
         """The secret files that the call cannot change: none of them is kept."""
@@ -101,3 +102,8 @@ class CallCheckpoints:
         if not is_command or ctx.input.get("outside"):
             return frozenset()
         return self._services.confinement().hidden_files()
+
+
+def _about(ctx: CallContext) -> str:
+    """What a call is named by: its command line, or its tool."""
+    return next((access.key for access in ctx.touches if access.kind == "command"), ctx.name)

@@ -21,8 +21,9 @@ from ferrule.support.beneath import READ_NO_LINK, open_folder, read_all
 from ferrule.support.diff import changes as differences
 from ferrule.support.git_objects import Objects
 from ferrule.workspace.blobs import Blobs
-from ferrule.workspace.journal import Entry, Journal, Kind, Node, NodeChange
+from ferrule.workspace.journal import Entry, Journal, Node, NodeChange, Origin, Pending
 from ferrule.workspace.pins import Pins
+from ferrule.workspace.saved_tree import SavedFolder, SavedTree
 from ferrule.workspace.tree_state import GIT, Change, Kept, Names, Seen, SeenFolder, TreeState
 
 _WHOLE_BYTES = 4 << 20
@@ -34,8 +35,8 @@ _COUNTED_FILES = 200
 """Of more, or larger, files nobody is told how many lines changed."""
 _DIGEST_BYTES = 20
 _TIDY_SECONDS = 86_400.0
-_SAVED_CHANGES = 500
-"""So many changes are worth writing down what was found, before the session ends."""
+_WHOLE_CHANGES = 2000
+"""After more changes everything is written down anew."""
 
 
 class Limits(NamedTuple):
@@ -69,8 +70,12 @@ class Checkpoints:
         self._tree = TreeState(roots, self._keep, is_tracked=is_tracked, own=own)
         self._lock = threading.RLock()
         self._is_ready = False
-        self._unsaved = 0
         self._used_bytes = 0
+        self._saved = SavedTree(folder)
+        self._was_saved = False
+        """Is what was found before known, so that changes since can be told?"""
+        self._running: dict[str, Pending] = {}
+        """Commands that run, by call: who dies with one leaves its file in the journal."""
 
     @property
     def left_out(self) -> dict[str, str]:
@@ -87,8 +92,10 @@ class Checkpoints:
             path = above
         return True
 
-    def begin(self, hidden: frozenset[str] = frozenset(), *, background: str = "") -> None:
-        """Have everything kept that a command may change.
+    def begin(
+        self, hidden: frozenset[str] = frozenset(), *, background: str = "", about: str = "", call_id: str = ""
+    ) -> None:
+        """Have everything kept that a command may change; `about` is its line, where one is about to run.
 
         What has changed since the last look was not a command's, unless `background` names one that ran meanwhile.
         `hidden` are files that no command can see. Raises OSError where it cannot be kept.
@@ -97,22 +104,46 @@ class Checkpoints:
             is_first = not self._is_ready
             if is_first:
                 self._load()
+            died = self._journal.interrupted() if is_first else []
             changes = self._look(hidden)
-            if is_first:
-                self._is_ready = True
-                self._save()
-            elif background:
+            self._is_ready = True
+            if died and self._was_saved:
+                last = died[-1][1]
+                origin = Origin(last.thread)
+                origin.prompt = last.prompt
+                self._record(changes, last.about, last.call_id, origin)
+            elif background and not is_first:
                 self._record(self._not_ours(changes), background, "")
+            for path, _ in died:
+                with contextlib.suppress(OSError):
+                    os.unlink(path)
+            self._write_down(changes, is_whole=is_first and not self._was_saved)
+            if about:
+                self._running[call_id] = self._journal.announce(
+                    "command", (), b"", about=about, call_id=call_id, is_durable=False
+                )
 
     def end(self, about: str, call_id: str = "", hidden: frozenset[str] = frozenset()) -> Changes | None:
         """Find out what has changed since `begin`, and write it down; None where nothing has. Raises OSError."""
         with self._lock:
-            return self._record(self._look(hidden), about, call_id)
+            try:
+                changes = self._look(hidden)
+                told = self._record(changes, about, call_id)
+                self._write_down(changes)
+            finally:
+                if (running := self._running.pop(call_id, None)) is not None:
+                    self._journal.withdraw(running)
+            return told
 
     def _look(self, hidden: frozenset[str]) -> list[Change]:
         self._pin()
+        repositories = set(self._tree.repositories)
         changes = self._tree.look(hidden)
-        self._unsaved += len(changes)
+        changes += [
+            Change(os.path.join(one, "objects"), Node("folder", 0o755), None)
+            for one in repositories - self._tree.repositories
+            if os.path.isfile(os.path.join(one, "HEAD"))
+        ]
         if self._tree.repositories - self._pins.keys():
             self._pin()
         return changes
@@ -126,7 +157,7 @@ class Checkpoints:
             if one.path not in written or written[one.path] != (one.after.content if one.after is not None else None)
         ]
 
-    def _record(self, changes: list[Change], about: str, call_id: str) -> Changes | None:
+    def _record(self, changes: list[Change], about: str, call_id: str, origin: Origin | None = None) -> Changes | None:
         files = [one for one in changes if GIT not in one.path.split(os.sep)]
         git = [one for one in changes if GIT in one.path.split(os.sep)]
         if not files and not any(_is_telling(one.path) for one in git):
@@ -134,10 +165,7 @@ class Checkpoints:
         self._bring_home(changes)
         nodes = self._counted([_node_change(one) for one in sorted(files, key=_path)])
         git_nodes = [_node_change(one) for one in sorted(git, key=_path)]
-        entry = self._journal.record(nodes, git_nodes, about=about, call_id=call_id)
-        if self._unsaved > _SAVED_CHANGES:
-            self._save()
-        return told(entry)
+        return told(self._journal.record(nodes, git_nodes, about=about, call_id=call_id, origin=origin))
 
     def read(self, node: Node) -> bytes | None:
         """The bytes of a file as it was; None where they were not kept, or are damaged."""
@@ -189,14 +217,14 @@ class Checkpoints:
         self._tree.is_stopped = True
 
     def close(self) -> None:
-        """Write down what was found, so that the next session need not read every file again; tidy once a day."""
+        """Let go of what ran; tidy once a day."""
         with self._lock:
-            if self._is_ready and self._unsaved:
-                self._save()
-            tidied = os.path.join(self._folder, "tidied")
-            if self._is_ready and _age_seconds(tidied) > _TIDY_SECONDS:
+            for running in self._running.values():
+                self._journal.withdraw(running)
+            self._running.clear()
+            if self._is_ready and _age_seconds(self._tidied_at) > _TIDY_SECONDS:
                 self.prune()
-                with contextlib.suppress(OSError), open(tidied, "w", encoding="ascii") as file:
+                with contextlib.suppress(OSError), open(self._tidied_at, "w", encoding="ascii") as file:
                     file.write(f"{self._used_bytes}\n")
 
     def _pin(self) -> None:
@@ -303,12 +331,10 @@ class Checkpoints:
 
     def _load(self) -> None:
         """What an earlier session has found: what is still the same is not read again."""
-        with (
-            contextlib.suppress(OSError, ValueError),
-            open(os.path.join(self._folder, "tidied"), encoding="ascii") as file,
-        ):
+        with contextlib.suppress(OSError, ValueError), open(self._tidied_at, encoding="ascii") as file:
             self._used_bytes = int(file.read())
-        saved = _read_saved(self._saved_at)
+        saved = self._saved.read()
+        self._was_saved = bool(saved)
         self._tree.repositories.update(path for path, folder in saved.items() if folder.has_objects)
         self._pin()
         for path, folder in saved.items():
@@ -325,69 +351,24 @@ class Checkpoints:
             return any(pins.has(seen.pinned) for pins in self._pins.values())
         return self.blobs.has(node.content)
 
-    def _save(self) -> None:
-        saved = {
-            path: _SavedFolder(
-                folder.node,
-                {
-                    name: (*seen[:4], msgspec.structs.astuple(seen.node), seen.pinned)
-                    for name, seen in folder.files.items()
-                },
-                *folder.names,
-            )
-            for path, folder in self._tree.folders.items()
-        }
+    def _write_down(self, changes: list[Change], *, is_whole: bool = False) -> None:
+        """Have what was found on disk: who comes after a kill has to know what a command has found."""
         with contextlib.suppress(OSError):
-            _write_saved(self._saved_at, saved)
-        self._unsaved = 0
+            if is_whole or len(changes) > _WHOLE_CHANGES or self._saved.is_long:
+                self._saved.write({path: _saved(folder) for path, folder in self._tree.folders.items()})
+            elif changes:
+                touched = {one.path for one in changes} | {os.path.dirname(one.path) for one in changes}
+                known = self._tree.folders
+                self._saved.append({path: _saved(known[path]) if path in known else None for path in touched})
 
     @property
-    def _saved_at(self) -> str:
-        return os.path.join(self._folder, "tree")
+    def _tidied_at(self) -> str:
+        return os.path.join(self._folder, "tidied")
 
 
-class _SavedFolder(msgspec.Struct, array_like=True):
-    """A folder, as it is written down."""
-
-    node: Node
-    files: dict[str, tuple[int, int, int, bool, tuple[Kind, int, str, int, int, int], str]]
-    names: tuple[str, ...]
-    folders: tuple[str, ...]
-    remade: tuple[str, ...]
-    has_objects: bool
-
-
-def _read_saved(path: str) -> dict[str, _SavedFolder]:
-    """What was written down; nothing where that is not whole, or of another version."""
-    try:
-        with open(path, "rb") as file:
-            digest, raw = file.read(_DIGEST_BYTES), file.read()
-        if hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).digest() != digest:
-            return {}
-        return msgspec.msgpack.decode(raw, type=dict[str, _SavedFolder])
-    except (OSError, msgspec.DecodeError):
-        return {}
-
-
-def _write_saved(path: str, saved: dict[str, _SavedFolder]) -> None:
-    try:
-        raw = msgspec.msgpack.encode(saved)
-    except UnicodeEncodeError:  # names that are no text: what is in their folders is read again
-        raw = msgspec.msgpack.encode({one: folder for one, folder in saved.items() if _is_text(one, folder)})
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    unfinished = f"{path}.{os.getpid()}"
-    with open(unfinished, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        file.write(hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).digest() + raw)
-    os.replace(unfinished, path)
-
-
-def _is_text(path: str, folder: _SavedFolder) -> bool:
-    links = [seen[4][2] for seen in folder.files.values()]
-    try:
-        "".join((path, *folder.names, *folder.folders, *folder.remade, *links)).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def _saved(folder: SeenFolder) -> SavedFolder:
+    files = {name: (*seen[:4], msgspec.structs.astuple(seen.node), seen.pinned) for name, seen in folder.files.items()}
+    return SavedFolder(folder.node, files, *folder.names)
 
 
 def told(entry: Entry) -> Changes:

@@ -12,21 +12,27 @@ _SHORT = 10
 
 
 def removed_repositories(changes: Iterable[NodeChange]) -> tuple[str, ...]:
-    """The folders of git's data that are gone as a whole."""
-    return tuple(
-        one.path
-        for one in changes
-        if os.path.basename(one.path) == GIT and one.before is not None and one.after is None
-    )
+    """The folders of git's data that are no repository any more: their HEAD is gone, or all of their objects.
+
+    What protects git's settings keeps a part of the folder from being removed.
+    """
+    gone = {one.path for one in changes if one.before is not None and one.after is None}
+    return tuple(sorted({os.path.dirname(path) for path in gone if _is_vital(path)}))
+
+
+def _is_vital(path: str) -> bool:
+    _, inside, name = path.rpartition(f"{os.sep}{GIT}{os.sep}")
+    *uppers, last = name.split(os.sep)
+    return bool(inside) and last in {"HEAD", "objects"} and not {"refs", "logs"}.intersection(uppers)
 
 
 def git_moves(changes: Sequence[NodeChange], read: Read) -> tuple[str, ...]:
     """What has moved, in the order of the repositories; nothing of those that are gone as a whole."""
-    gone = removed_repositories(changes)
+    gone = tuple(f"{repository}{os.sep}" for repository in removed_repositories(changes))
     by_repository: dict[str, list[NodeChange]] = {}
     for one in changes:
         top, inside, _ = one.path.rpartition(f"{os.sep}{GIT}{os.sep}")
-        if inside and f"{top}{os.sep}{GIT}" not in gone:
+        if inside and not one.path.startswith(tuple(f"{repository}{os.sep}" for repository in gone)):
             by_repository.setdefault(f"{top}{os.sep}{GIT}", []).append(one)
     return tuple(said for repository, ones in sorted(by_repository.items()) for said in _told(repository, ones, read))
 

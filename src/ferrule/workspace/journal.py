@@ -140,8 +140,14 @@ class Journal:
         nodes: Sequence[NodeChange] = (),
         git: Sequence[NodeChange] = (),
         about: str = "",
+        origin: Origin | None = None,
+        is_durable: bool = True,
     ) -> Pending:
-        """Make the intent durable, before the workspace is touched."""
+        """Make the intent known, before the workspace is touched; `origin` says whose it is, where not this one's.
+
+        What is not durable outlives the process, but not the machine.
+        """
+        whose = origin or self.origin
         entry = Entry(
             id=secrets.token_hex(8),
             kind=kind,
@@ -152,14 +158,15 @@ class Journal:
             nodes=tuple(nodes),
             git=tuple(git),
             about=about,
-            thread=self.origin.thread,
-            prompt=self.origin.prompt,
+            thread=whose.thread,
+            prompt=whose.prompt,
         )
         path = os.path.join(self._pending, entry.id)
         descriptor = self._claim(path)
         try:
             write_all(descriptor, sealed(entry, payload))
-            os.fsync(descriptor)
+            if is_durable:
+                os.fsync(descriptor)
         except BaseException as error:
             os.close(descriptor)
             with contextlib.suppress(OSError):
@@ -215,15 +222,33 @@ class Journal:
             raise
         return pending.entry.id
 
-    def record(self, nodes: Sequence[NodeChange], git: Sequence[NodeChange], *, about: str, call_id: str) -> Entry:
+    def record(
+        self,
+        nodes: Sequence[NodeChange],
+        git: Sequence[NodeChange],
+        *,
+        about: str,
+        call_id: str,
+        origin: Origin | None = None,
+    ) -> Entry:
         """Remember what a command has changed, after it has."""
-        pending = self.announce("command", (), b"", nodes=nodes, git=git, about=about, call_id=call_id)
+        pending = self.announce("command", (), b"", nodes=nodes, git=git, about=about, call_id=call_id, origin=origin)
         try:
             self.commit(pending)
         except OSError:
             self.withdraw(pending)
             raise
         return pending.entry
+
+    def interrupted(self) -> list[tuple[str, Entry]]:
+        """The commands in whose middle a process died, each with its file; who has seen to one removes that."""
+        found = []
+        for path in self._abandoned():
+            with contextlib.suppress(DamagedError, OSError):
+                entry = read_head(path, Entry)
+                if _is_open_command(entry):
+                    found.append((path, entry))
+        return found
 
     def entries(self) -> list[Entry]:
         """Every committed write, oldest first; entries whose description was damaged are left out."""
@@ -276,6 +301,8 @@ class Journal:
         except DamagedError:
             os.unlink(path)  # it died while announcing: no file was touched yet
             return []
+        if _is_open_command(entry):
+            return []  # what it has changed is found out by who looks at the workspace
         try:
             for file in entry.files:
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -370,6 +397,11 @@ class Journal:
                 if over and name != names[-1]:
                     os.unlink(path)
                     self._read.pop(name, None)
+
+
+def _is_open_command(entry: Entry) -> bool:
+    """Was it announced that a command runs, and nothing of what it did?"""
+    return entry.kind == "command" and not entry.nodes and not entry.git
 
 
 def unfinished_name(entry_id: str) -> str:
