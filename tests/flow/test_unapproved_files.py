@@ -103,6 +103,9 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for name in ("XDG_CONFIG_HOME", "AMP_TOOLBOX", "FERRULE_TOOLBOX"):
         monkeypatch.delenv(name, raising=False)
+    settings = tmp_path / "settings.toml"
+    settings.write_text("[sandbox]\nauto_allow = false\n")  # what rules allow is to be seen
+    monkeypatch.setenv("FERRULE_SETTINGS", str(settings))
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "a.txt").write_text("")
