@@ -15,7 +15,8 @@ import asyncio
 import os
 import tempfile
 
-from ferrule import Answer, Blocked, Done, Engine, Event, Question, Started
+from ferrule import Answer, Blocked, Done, Engine, Event, Question, Settings, Started
+from ferrule.settings import Sandbox
 
 
 def ask(question: Question) -> Answer:
@@ -36,7 +37,9 @@ def listen(event: Event) -> None:
 
 
 async def main() -> None:
-    async with Engine(".", ask=ask, on_event=listen) as engine:
+    # Confined commands would run without a question: what they change can be undone.
+    settings = Settings(sandbox=Sandbox(auto_allow=False))
+    async with Engine(".", ask=ask, settings=settings, on_event=listen) as engine:
         await engine.call("create_file", path="a.txt", content="hello\n")
         await engine.call("Bash", cmd="echo hello > b.txt")
 

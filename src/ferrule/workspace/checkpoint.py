@@ -102,6 +102,9 @@ class Checkpoints:
         """
         with self._lock:
             is_first = not self._is_ready
+            if self._running and not about:
+                return  # all was kept before that command, and what has changed since is its own
+            background = background or next((one.entry.about for one in self._running.values()), "")
             if is_first:
                 self._load()
             died = self._journal.interrupted() if is_first else []
