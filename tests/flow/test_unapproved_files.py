@@ -82,6 +82,7 @@ async def session(work: Path) -> str:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.path)
 @pytest.mark.parametrize("how", ["came-into-being", "changed-after-trust"])
+@pytest.mark.usefixtures("asking")
 async def test_it_is_not_obeyed(tmp_path, row, how):
     work, mark = tmp_path / "work", tmp_path / "mark"
     work.mkdir()
