@@ -14,6 +14,7 @@ NAMES = (
     "edits",
     "start",
     "shell",
+    "checkpoints",
     "analysis",
     "dialects",
     "patch",

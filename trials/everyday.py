@@ -1,4 +1,4 @@
-"""How often everyday commands ask with the sandbox off: `ferrule permissions check` over a list of them."""
+"""How often everyday commands ask, with the sandbox off and by default: `ferrule permissions check` over a list."""
 
 import importlib
 import json
@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.ordinary.person import ROOT, Person
+from tests.ordinary.session import ways_of
 
 from trials.trial import Place, Row, Trial
 
 LIST = ROOT / "tests" / "data" / "everyday_commands.toml"
 AT_LEAST = 150
 MOST_ASK = 0.25
+MOST_ASK_CONFINED = 0.05
+"""With the default settings, where commands are confined."""
+_UNCONFINED = '[sandbox]\nuse = "none"\n'
 _FURNISHING = "tests.permissions.shell.everyday"
 """Who furnishes the project that the list is about: its files, its programs and those of the machine."""
 
@@ -37,6 +41,20 @@ def _rows(place: Place) -> Iterator[Row]:
         with tempfile.TemporaryDirectory(dir=person.home) as folder:
             verdicts = decided(person, Path(folder), commands)
         yield from _told(person.title, commands, verdicts)
+        if not any(not why for why in ways_of(person).values()):
+            yield Row(f"ask with the default settings, {person.title}", "tried", "nothing confines commands here", None)
+            continue
+        with tempfile.TemporaryDirectory(dir=person.home) as folder:
+            verdicts = decided(person, Path(folder), commands, settings="")
+        yield _by_default(person.title, commands, verdicts)
+
+
+def _by_default(title: str, commands: list[Command], verdicts: list[str]) -> Row:
+    asked = [one.line for one, verdict in zip(commands, verdicts, strict=True) if verdict != "allow"]
+    share = len(asked) / len(commands)
+    shown = f"{share:.1%} ({len(asked)}{': ' if asked else ''}{'; '.join(asked[:8])})"
+    limit = f"at most {MOST_ASK_CONFINED:.0%}"
+    return Row(f"ask with the default settings, {title}", limit, shown, share <= MOST_ASK_CONFINED)
 
 
 def _told(title: str, commands: list[Command], verdicts: list[str]) -> Iterator[Row]:
@@ -60,8 +78,8 @@ def read(path: Path) -> Iterator[Command]:
         yield from (Command(group, line, asks=True) for line in (*rows.get("asks", ()), *rows.get("never", {})))
 
 
-def decided(person: Person, top: Path, commands: list[Command]) -> list[str]:
-    """What would happen to each command in such a project; nothing is run."""
+def decided(person: Person, top: Path, commands: list[Command], settings: str = _UNCONFINED) -> list[str]:
+    """What would happen to each command in such a project with these settings; nothing is run."""
     furnished = importlib.import_module(_FURNISHING)
     work, programs = top / "work", top / "bin"
     for name in (*furnished.FILES, *furnished.EXECUTABLES):
@@ -73,15 +91,15 @@ def decided(person: Person, top: Path, commands: list[Command]) -> list[str]:
         path.write_text("#!/bin/sh\n", encoding="utf-8")
         path.chmod(0o755)
     top.chmod(0o755)
-    settings = top / "settings.toml"
-    settings.write_text('[sandbox]\nuse = "none"\n')
+    file = top / "settings.toml"
+    file.write_text(settings)
     person.give(top)
     person.run(["git", "init", "-q", "."], cwd=work)
     lines = "".join(json.dumps({"tool": "Bash", "input": {"command": one.line}}) + "\n" for one in commands)
     done = person.run(
         [_ferrule(person), "permissions", "check", "-", "--dialect", "claude"],
         cwd=work,
-        env={"PATH": str(programs), "FERRULE_SETTINGS": str(settings), "FERRULE_STATE": str(top / "state")},
+        env={"PATH": str(programs), "FERRULE_SETTINGS": str(file), "FERRULE_STATE": str(top / "state")},
         text=lines,
     )
     found = [json.loads(line)["decision"] for line in done.stdout.splitlines()]
@@ -97,6 +115,7 @@ def _ferrule(person: Person) -> str:
 
 TRIAL = Trial(
     "everyday",
-    "At least 150 everyday commands with the sandbox off: how many ask, and whether those that the list names do.",
+    "At least 150 everyday commands with the sandbox off: how many ask, and whether those that the list names do; and "
+    "how many ask with the default settings.",
     _rows,
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ferrule.arguments.arguments import Arguments
+from ferrule.call_checkpoint import CallCheckpoints
 from ferrule.context import CallContext
 from ferrule.core.events import Event
 from ferrule.dialects.dialect import Dialect
@@ -92,6 +93,7 @@ def assemble(given: Given) -> Parts:
             approved=policing.approved,
             thread=given.session_id,
         ),
+        checkpoints=CallCheckpoints(services),
         scheduler=Scheduler(settings.limits.parallel),
         runner=runner,
         bounds=Bounds(services.store),

@@ -69,6 +69,7 @@ class Branch:
             registry=parent.registry,
             arguments=parent.arguments,
             gate=parent.gate.child(name, mode, self.policy),
+            checkpoints=parent.checkpoints,
             scheduler=parent.scheduler,
             runner=parent.runner,
             bounds=parent.bounds,

@@ -201,18 +201,29 @@ class Companions:
     async def _start_hooks(self) -> None:
         from ferrule.execute.hooks.hooks import Hooks  # for sessions with hooks
         from ferrule.hooking import Hooking, Notifying, find, named_scripts
+        from ferrule.permissions import started
         from ferrule.support.environment import quiet_environment
         from ferrule.support.roster import Roster
         from ferrule.workspace.guarded import Guard
+        from ferrule.workspace.hook_scripts import Looked
         from ferrule.workspace.variables import Variables
 
         given, parts, workspace = self._given, self._parts, self._parts.jail.folder
-        found = find(given.settings, self._layered, workspace, given.state, self._extra.hooks)
+        roots = (root.path for root in parts.jail.roots)
+        others = (
+            *(path for path in roots if path != workspace),
+            *map(os.path.expanduser, given.settings.sandbox.writable),
+        )
+
+        def look(command: str) -> Looked:
+            return started.look(command, workspace, others=others)
+
+        found = find(given.settings, self._layered, workspace, given.state, self._extra.hooks, look=look)
         for warning in found.warnings:
             self._report(warning)  # a guard that has gone must not go silently
         if not found.hooks:
             return
-        parts.services[Guard].keep(named_scripts(found.hooks, workspace))
+        parts.services[Guard].keep(named_scripts(found.hooks, look))
         self._hooks = Hooks(
             found.hooks,
             workspace=workspace,
@@ -221,6 +232,9 @@ class Companions:
             permission_mode=lambda: mode_name(parts.policy),
             report=self._report,
             roster=parts.services[Roster],
+            look=look,
+            walls=parts.services.confinement,
+            others=others,
         )
         parts.flow.hooks = Hooking(
             self._hooks, given.registry, parts.flow.arguments, parts.policing.names, parts.flow.look
@@ -230,7 +244,9 @@ class Companions:
         if self._hooks.has("SessionStart"):
             said = await self._hooks.fire("SessionStart", source="startup")
             self.beginning = tuple(clean(note) for note in said.notes)
-            parts.services[Variables].update(self._hooks.environment_additions())
+            variables = parts.services[Variables]
+            variables.update(self._hooks.environment_additions())
+            variables.confined.update(self._hooks.environment_additions(is_confined=True))
 
     def _report(self, sentence: str) -> None:
         """Tell the user, and not the model."""

@@ -5,7 +5,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from ferrule.core.access import Access
 from ferrule.core.call import Call
@@ -15,11 +15,13 @@ from ferrule.core.preview import Preview
 from ferrule.output.clean import clean
 from ferrule.services import Services
 from ferrule.support.threads import Threads
+from ferrule.workspace.ledger import Ledger
 from ferrule.workspace.paths import Jail
 
 if TYPE_CHECKING:
     from ferrule.core.events import Done
     from ferrule.core.face import Face
+    from ferrule.core.reply import Changes
 
 S = TypeVar("S")
 
@@ -52,6 +54,8 @@ class CallContext:
         "asks",
         "asks_hosts",
         "call_id",
+        "changes",
+        "checkpointed",
         "exit_code",
         "given",
         "hooked",
@@ -98,6 +102,10 @@ class CallContext:
         self.asks: Callable[[str, Preview], Awaitable[bool]] | None = None
         """How a person is asked while the call runs."""
         self.asks_hosts: Callable[[str], Awaitable[Literal["no", "yes", "always", "outside"]]] | None = None
+        self.changes: Changes | None = None
+        """What it has changed otherwise than through the writer."""
+        self.checkpointed = False
+        """Was the state of the workspace kept before it ran?"""
         self.exit_code: int | None = None
         """Of a command, where the call ran one to its end."""
         self.hooked = ("", "")
@@ -132,7 +140,9 @@ class CallContext:
         return real
 
     def need(self, service: type[S]) -> S:
-        return self._services[service]
+        found = self._services[service]
+        # What is read and written here, this call has shown.
+        return cast("S", found.of(self.call_id)) if isinstance(found, Ledger) else found
 
     def progress(self, message: str) -> None:
         if threading.get_ident() != self._thread:

@@ -31,6 +31,8 @@ from ferrule.given import (
 from ferrule.lookback import Lookback
 from ferrule.permissions.asker import Asker, Callback, Listener, Nobody
 from ferrule.permissions.modes import ModeConfig, includes
+from ferrule.permissions.policy import Policy, mode_name
+from ferrule.permissions.standing import named
 from ferrule.registry.foreign import Family
 from ferrule.settings import Settings, state_folder
 
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from ferrule.execute.hooks.hook import After, Hook
     from ferrule.gathering.gathering import Gathering
     from ferrule.permissions.decision import Decision
-    from ferrule.permissions.policy import Policy
 
 S = TypeVar("S")
 _log = logging.getLogger("ferrule")
@@ -150,6 +151,7 @@ class Engine(Lookback):
         self._opened = False
         try:
             await self._flow.stop()
+            await self._flow.checkpoints.close()
             await self._companions.end()
         finally:
             # Also when whoever closes it has no more patience with a hook: no process, lock or connection stays.
@@ -202,6 +204,23 @@ class Engine(Lookback):
         self._check_open()
         self._services.later(name, make)
 
+    def change_mode(self, name: str) -> str:
+        """Have another permission mode hold from now on, through the same checks as at the start; which one does.
+
+        Calls and tasks that run go on. Raises `ConfigError` for a mode that there is not, or that is switched off.
+        """
+        self._check_open()
+        from ferrule.core.planning import Planning  # for whoever changes it
+
+        planning, wanted = self._services[Planning], named(name).name
+        if wanted == "plan":
+            planning.enter()
+        else:
+            self._policing.change_mode(self.policy, wanted)
+            if planning.is_on:
+                planning.leave()
+        return mode_name(self.policy)
+
     async def tell(self, event: str, **fields: Any) -> "After | None":
         """Tell the user's hooks of what is no call, as `Stop`; None where nobody is told."""
         self._check_open()
@@ -215,7 +234,7 @@ class Engine(Lookback):
         services: Mapping[str, object] = MappingProxyType({}),
         permission_mode: str = "",
         on_event: Callable[[Event], None] | None = None,
-        policy: "Policy | None" = None,
+        policy: Policy | None = None,
     ) -> "Branch":
         """The same engine for a subagent: the tools of its mode, one order of calls, no right that `policy` lacks."""
         self._check_open()

@@ -15,6 +15,7 @@ import msgspec
 
 from ferrule.answering import refusal, reply_of, stop
 from ferrule.arguments.arguments import Arguments
+from ferrule.call_checkpoint import CallCheckpoints
 from ferrule.context import CallContext
 from ferrule.core.access import Access, declared
 from ferrule.core.args import Args
@@ -78,6 +79,7 @@ class Flow:
         bounds: Bounds,
         emit: Callable[[Event], None],
         clock: Callable[[], float],
+        checkpoints: CallCheckpoints,
         hooks: "Hooks | None" = None,
         context_kind: Literal["thread", "subagent"] = "thread",
     ) -> None:
@@ -90,6 +92,7 @@ class Flow:
         self.bounds = bounds
         self.emit = emit
         self.clock = clock
+        self.checkpoints = checkpoints
         self.hooks = hooks
         self.notices: Notices | None = None
         """What is said of a message as a whole; of sessions with language servers."""
@@ -205,6 +208,8 @@ class Flow:
                 reply = end if isinstance(end, Reply) else refusal(call, ctx, ready.face, end, self.clock())
                 # Whoever waits for this call's files waits for the hooks too: they may format them.
                 end = await self._tell_end(self.hooks, call, reply)
+            if ctx.checkpointed:
+                ctx.changes = await self.checkpoints.end(ctx)
         finally:
             self.scheduler.release(ticket)
             ctx.finish()
@@ -224,6 +229,9 @@ class Flow:
                 self.gate.hold(self.case(ready))
             ctx.started = self.clock()
             self.emit(Started(id=call.id, name=call.name, at=ctx.started))
+            is_kept = self.checkpoints.is_needed(ready.touches, hooked=self.hooks is not None)
+            if is_kept and not await self.checkpoints.begin(ctx):
+                admitted = await self._admit(ready, ticket)  # what cannot be taken back may need a question
             ctx.asks = functools.partial(self._approve, ready)
             ctx.asks_hosts = functools.partial(self._approve_hosts, ready)
             outcome = await self.runner.run(tool, args, ctx)
@@ -303,6 +311,8 @@ class Flow:
     def _end(self, call: Call, ctx: CallContext, face: Face | None, end: Reply | BaseException) -> Reply:
         """The one answer of a call, told to whoever listens."""
         reply = end if isinstance(end, Reply) else refusal(call, ctx, face, end, self.clock())
+        if ctx.changes is not None:
+            reply = msgspec.structs.replace(reply, changes=ctx.changes)
         failed = reply.status in {"error", "rejected-by-user"} or bool(ctx.exit_code)
         if said := self.repeats.ended(face.tool if face else call.name, call.input, failed=failed):
             reply = msgspec.structs.replace(reply, notes=(*reply.notes, said))

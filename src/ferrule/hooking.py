@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ferrule.layered import Layered
     from ferrule.registry.foreign import Heard
     from ferrule.registry.names import Names
+    from ferrule.workspace.hook_scripts import Look
 
 _WORDS = "claude"
 _LOOK_BYTES = 1 << 20
@@ -56,7 +57,15 @@ _ALIKE = {
 """Tools that do what another does: whoever watches that one watches these, for a model may call any family's tools."""
 
 
-def find(settings: Settings, layered: "Layered | None", workspace: str, state: str, given: "Sequence[Hook]") -> "Found":
+def find(
+    settings: Settings,
+    layered: "Layered | None",
+    workspace: str,
+    state: str,
+    given: "Sequence[Hook]",
+    *,
+    look: "Look",
+) -> "Found":
     """The hooks of every layer, in their order. A project's count only where its rules are trusted."""
     from ferrule.execute.hooks.read import from_claude, from_program, from_settings, together
 
@@ -77,7 +86,7 @@ def find(settings: Settings, layered: "Layered | None", workspace: str, state: s
     if not contents and _has_hooks(workspace):
         left = f"The hooks of {workspace} are not run: look at them, then `ferrule permissions trust`."
         found = found._replace(warnings=(*found.warnings, left))
-    return found._replace(hooks=tuple(_pinned(hook, workspace, contents) for hook in found.hooks))
+    return found._replace(hooks=tuple(_pinned(hook, look, contents) for hook in found.hooks))
 
 
 def _has_hooks(workspace: str) -> bool:
@@ -89,16 +98,19 @@ def _has_hooks(workspace: str) -> bool:
     return False
 
 
-def _pinned(hook: "Hook", workspace: str, contents: "Mapping[str, bytes]") -> "Hook":
-    """A project's hook runs only the scripts that the user trusts; what a script is now tells when it is run."""
-    if hook.layer != "project" or hook.function is not None:
+def _pinned(hook: "Hook", look: "Look", contents: "Mapping[str, bytes]") -> "Hook":
+    """A project's hook runs only the scripts that the user trusts; what a script is now tells when it is run.
+
+    Another's is held to them where all of its scripts are trusted with the project's; else it runs confined.
+    """
+    if hook.function is not None:
         return hook
     import hashlib  # for projects with hooks
 
-    from ferrule.workspace.hook_scripts import scripts
-
     real = {os.path.realpath(path): raw for path, raw in contents.items()}
-    named = scripts(hook.command, workspace)
+    named = look(hook.command).files
+    if hook.layer != "project" and not (named and all(path in real for path in named)):
+        return hook
     return hook._replace(pins=tuple((path, hashlib.sha256(real.get(path, b"")).hexdigest()) for path in named))
 
 
@@ -112,11 +124,9 @@ def trusted(workspace: str, state: str) -> "Mapping[str, bytes]":
     return seen.contents if seen.state == "trusted" else {}
 
 
-def named_scripts(hooks: "Sequence[Hook]", workspace: str) -> list[str]:
+def named_scripts(hooks: "Sequence[Hook]", look: "Look") -> list[str]:
     """The scripts of the workspace that hooks run: while they do, nothing in the session may write them."""
-    from ferrule.workspace.hook_scripts import scripts
-
-    return sorted({path for hook in hooks if hook.command for path in scripts(hook.command, workspace)})
+    return sorted({path for hook in hooks if hook.command for path in look(hook.command).files})
 
 
 class Notifying:

@@ -6,7 +6,9 @@ import re
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ferrule.core.access import within
 from ferrule.settings import Settings
+from ferrule.support.beneath import BY_DESCRIPTOR
 from ferrule.support.threads import Threads
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.ledger import Ledger
@@ -18,9 +20,11 @@ if TYPE_CHECKING:
     from ferrule.output.store import Store
     from ferrule.support.web.reach import Inside
     from ferrule.workspace.addresses import Addresses
+    from ferrule.workspace.checkpoint import Checkpoints
     from ferrule.workspace.confinement import Confinement
     from ferrule.workspace.guidance import Guidance
     from ferrule.workspace.journal import Journal
+    from ferrule.workspace.rewind import History
     from ferrule.workspace.steps import Steps
     from ferrule.workspace.undo import Undo
 
@@ -36,6 +40,7 @@ class Services:
         """`thread` is the conversation that the session is of."""
         self._jail = jail
         self._thread = thread
+        self._prompt = 0
         self._settings = settings
         self._state = state
         self.home: list[str] = [root.path for root in jail.roots]
@@ -46,7 +51,11 @@ class Services:
         """Do all such sessions of the workspace share one /tmp for commands?"""
         self.is_watched = False
         """Does a person sit before the session?"""
-        self.can_take_back: Callable[[], bool] = bool
+        self.no_checkpoints = ""
+        """Why nothing is kept of what commands change, where that cannot be done."""
+        if any(within(os.path.realpath(os.path.expanduser("~")), root.path) for root in jail.roots):
+            self.no_checkpoints = "the workspace holds the home folder"
+        self.can_take_back: Callable[[], bool] = self.keeps_checkpoints
         """Is a checkpoint made before commands, so that what they change can be taken back?"""
         self.left_out: Callable[[str], bool] = self._table_says
         """Would a checkpoint leave this file or folder out, by its absolute path?"""
@@ -62,8 +71,11 @@ class Services:
         }
         self._factories: dict[str, Callable[[], object]] = {
             "Addresses": self._make_addresses,
+            "Checkpoints": self._make_checkpoints,
             "Confinement": self._make_confinement,
             "Guidance": self._make_guidance,
+            "History": self._make_history,
+            "Restorer": self._make_restorer,
             "Roster": self._make_roster,
             "Tasks": self._make_tasks,
             "Steps": self._make_steps,
@@ -107,6 +119,13 @@ class Services:
         made = self._made.get(name)
         return () if made is None else made.warnings
 
+    def begin_prompt(self, number: int) -> None:
+        """What is written from now on is for this prompt of the conversation; no journal is made for it."""
+        with self._lock:
+            self._prompt = number
+            if (journal := self._made.get("Journal")) is not None:
+                journal.origin.prompt = number
+
     def journal(self) -> "Journal":
         made: Journal = self._one("Journal")
         return made
@@ -131,6 +150,27 @@ class Services:
         """Where the journal of this workspace is."""
         home = hashlib.blake2b(os.fsencode(self._jail.folder), digest_size=10).hexdigest()
         return os.path.join(self._state, "journals", home)
+
+    def keeps_checkpoints(self) -> bool:
+        """Is what commands change kept, so that it can be taken back?"""
+        return self._settings.checkpoints.keep and BY_DESCRIPTOR and not self.no_checkpoints
+
+    def give_up_checkpoints(self, why: str) -> None:
+        """Nothing is kept from now on, and commands are asked about."""
+        self.no_checkpoints = why
+
+    def checkpoints(self) -> "Checkpoints":
+        made: Checkpoints = self._one("Checkpoints")
+        return made
+
+    def history(self) -> "History":
+        made: History = self._one("History")
+        return made
+
+    def running_commands(self) -> list[str]:
+        """The command lines that were left running."""
+        tasks = self._made.get("Tasks")
+        return [] if tasks is None else [task.command for task in tasks.list() if task.status == "running"]
 
     def sweep(self) -> None:
         """Settle what a dead process may have left in this workspace; mostly there is nothing to load anything for."""
@@ -178,7 +218,10 @@ class Services:
         from ferrule.workspace.remade import is_left_out  # for commands that run unasked
 
         others = [os.path.realpath(os.path.expanduser(one)) for one in self._settings.sandbox.writable]
-        return is_left_out(path, self.home, others)
+        if is_left_out(path, self.home, others, large_bytes=self._settings.checkpoints.file_mb << 20):
+            return True
+        made: Checkpoints | None = self._made.get("Checkpoints")
+        return made is not None and made.is_left_out(path)
 
     def own_tmp(self) -> str:
         """The folder that commands have as /tmp; nothing where that is the machine's."""
@@ -217,6 +260,31 @@ class Services:
         made.reserved = frozenset(int(port) for url in urls for port in _LOOPBACK_PORT.findall(url))
         return made
 
+    def _make_checkpoints(self) -> object:
+        from ferrule.workspace.checkpoint import Checkpoints, Limits  # for sessions that run commands
+
+        settings = self._settings.checkpoints
+        guard: Guard = self._one("Guard")
+        name = os.path.basename(self.journal_folder())
+        return Checkpoints(
+            [os.path.realpath(folder) for folder in self.home if os.path.isdir(folder)],
+            self.journal(),
+            os.path.join(self._state, "checkpoints", name),
+            Limits(settings.file_mb << 20, settings.keep_mb << 20),
+            is_tracked=guard.committed.holds_folder,
+            own=[os.path.realpath(self._state)],
+        )
+
+    def _make_restorer(self) -> object:
+        from ferrule.workspace.restore import Restorer  # for sessions that go back
+
+        return Restorer(self._jail, self.journal(), self.checkpoints())
+
+    def _make_history(self) -> object:
+        from ferrule.workspace.rewind import History  # for sessions that go back
+
+        return History(self.journal(), self._one("Restorer"), self.checkpoints())
+
     def _make_roster(self) -> object:
         from ferrule.support.roster import Roster  # for sessions that run commands
 
@@ -237,6 +305,7 @@ class Services:
 
         undo = self._settings.undo
         origin = Origin(self._thread)
+        origin.prompt = self._prompt
         return Journal(self.journal_folder(), keep_bytes=undo.keep_mb << 20, keep_days=undo.keep_days, origin=origin)
 
     def _make_steps(self) -> object:
@@ -254,7 +323,10 @@ class Services:
     def _make_undo(self) -> object:
         from ferrule.workspace.undo import Undo  # for sessions that go back
 
-        return Undo(self.journal(), self._one("Writer"))
+        restorer = None
+        if self.keeps_checkpoints():
+            restorer = lambda: (self._one("Restorer"), self.checkpoints())  # noqa: E731 - made when it is needed
+        return Undo(self.journal(), self._one("Writer"), restorer)
 
     def _make_variables(self) -> object:
         from ferrule.workspace.variables import Variables  # for sessions that run commands
@@ -278,6 +350,8 @@ class Services:
         made = self._made
         async with AsyncExitStack() as closing:  # the last one that is put on it comes first
             closing.callback(self._jail.close)
+            if "Checkpoints" in made:
+                closing.callback(made["Checkpoints"].close)
             if "Store" in made:
                 closing.push_async_callback(self.store().close)
             closing.callback(self[Threads].close)

@@ -172,6 +172,17 @@ class Output(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     keep_mb: Annotated[int, msgspec.Meta(ge=0)] = 2048
 
 
+class Checkpoints(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is kept of the workspace, so that what commands change can be taken back."""
+
+    keep: bool = True
+    """Is it kept at all?"""
+    file_mb: Annotated[int, msgspec.Meta(ge=0)] = 200
+    """Larger files are not kept."""
+    keep_mb: Annotated[int, msgspec.Meta(ge=1)] = 2000
+    """So much is kept of one workspace; the oldest goes first."""
+
+
 class Undo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The journal of writes."""
 
@@ -198,6 +209,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """An event, such as `PreToolUse` → the programs that are told of it."""
     output: Output = Output()
     undo: Undo = Undo()
+    checkpoints: Checkpoints = Checkpoints()
     models: Models = Models()
     loop: Loop = Loop()
     plan: PlanMode = PlanMode()

@@ -109,6 +109,30 @@ async def test_the_child_of_a_child_that_may_not_ask_may_not_either(tmp_path):
     assert not (tmp_path / "b.txt").exists()
 
 
+@pytest.mark.parametrize(
+    ("mode", "held", "questions"),
+    [
+        pytest.param("bypassPermissions", "default", ["Write"], id="no-questions"),
+        pytest.param("acceptEdits", "default", ["Write"], id="no-questions-about-edits"),
+        pytest.param("plan", "plan", [], id="stricter"),
+    ],
+)
+async def test_a_mode_that_a_file_names_counts_only_where_it_is_stricter(tmp_path, mode, held, questions):
+    agent_file(tmp_path, "theirs", f"permissionMode: {mode}")
+    asked = []
+
+    def no(question):
+        asked.append(question.name)
+        return False
+
+    cues = (calls(task(kind="theirs")), calls(write(), prompt="child"), said("no", prompt="child"), said("ok"))
+    async with Stage(tmp_path, *cues, ask=no) as stage:
+        await stage.run()
+
+    assert ([event.permission_mode for event in stage.of(Began)], asked) == (["default", held], questions)
+    assert not (tmp_path / "b.txt").exists()
+
+
 @pytest.mark.parametrize("name", ["Bash", "bash", "BASH", "shell"])
 async def test_a_tool_that_a_file_takes_away_is_gone_however_it_is_spelled(tmp_path, name):
     agent_file(tmp_path, "careful", f"disallowedTools: {name}")

@@ -24,6 +24,7 @@ SAMPLE = (
     "settings of git that a repository brings, while reading",
     "planted: hooks and servers of Ferrule",
     "planted: a formatter",
+    "planted: what a hook runs",
 )
 KNOWN = {attack.name: attack for attack in ATTACKS}
 

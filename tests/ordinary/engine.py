@@ -1,7 +1,7 @@
 """One session of an engine, driven by lines of JSON: the program behind `Session`, run as whichever user.
 
 The first line says how: the workspace, settings, the dialect, the kinds of questions that are answered with yes. Each
-line after it is a call, and gets one line: its reply, with what was asked meanwhile.
+line after it is a call, and gets one line: its reply, with what was asked meanwhile. The call `undo` is one step back.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ferrule import Engine, Settings
+from ferrule.core.errors import ToolFailure
 from ferrule.permissions.asker import Question
 from ferrule.support.sandbox.choose import report
 
@@ -34,6 +35,9 @@ async def main() -> None:
         while line := await loop.run_in_executor(None, sys.stdin.readline):
             call = json.loads(line)
             asked.clear()
+            if call["name"] == "undo":
+                _say({"status": "done", "text": await _undone(engine), "notes": [], "code": None, "asked": list(asked)})
+                continue
             reply = await engine.call(call["name"], **call["arguments"])
             failure = reply.error
             _say(
@@ -45,6 +49,14 @@ async def main() -> None:
                     "asked": list(asked),
                 }
             )
+
+
+async def _undone(engine: Engine) -> str:
+    """One step back, as a person takes it; what is said where there is none."""
+    try:
+        return repr(await engine.undo())
+    except ToolFailure as refused:
+        return refused.message
 
 
 def _say(value: dict[str, Any]) -> None:

@@ -515,6 +515,22 @@ def _formatter(there: Ground) -> Measured:
     return _not_run(there, said.text)
 
 
+def _hooked(there: Ground) -> Measured:
+    """What hooks of the user's would run of the workspace: a command writes it, in one session and for the next."""
+    lines = ("make -s check", "sh scripts/check", "cd scripts && ./ch*", 'sh "$(pwd)"/scripts/check')
+    hooks = {"PreToolUse": [{"matcher": "Read", "command": line} for line in lines]}
+    with there.open(yes=("call",), hooks=hooks) as opened:
+        there.does(
+            opened,
+            f"mkdir -p scripts; printf 'check:\\n\\t{there.touch}\\n' > Makefile; "
+            f"printf '#!/bin/sh\\n{there.touch}\\n' > scripts/check; chmod +x scripts/check",
+        )
+        said = [opened.call("Read", file_path=str(there.work / "src/a.py")).text]
+    with there.open(yes=("call",), hooks=hooks) as later:
+        said.append(later.call("Read", file_path=str(there.work / "src/a.py")).text)
+    return _not_run(there, *said)
+
+
 ATTACKS = (
     Attack("network: a server of this machine", "out of reach", _machine),
     Attack(
@@ -556,4 +572,5 @@ ATTACKS = (
     ),
     Attack("planted: hooks and servers of Ferrule", "never run", _own_files, EVERY, comes_through=False),
     Attack("planted: a formatter", "never runs outside", _formatter),
+    Attack("planted: what a hook runs", "never runs outside", _hooked),
 )

@@ -9,7 +9,7 @@ from ferrule.agent.budget import Budget, Limits, counted, together
 from ferrule.agent.compacting import Compacting
 from ferrule.agent.conversation import Conversation
 from ferrule.agent.events import Began, Called, Compacted, Ended, Reason, Spent, TurnBegan, TurnEnded
-from ferrule.agent.history import INTERRUPTED, failed, words_of
+from ferrule.agent.history import EMPTY, INTERRUPTED, STOPPED_BEFORE, failed, words_of
 from ferrule.agent.repeating import Repeating, longest
 from ferrule.agent.waiting import Stopped, Waiting
 from ferrule.agent_settings import Loop
@@ -29,8 +29,6 @@ _CUT = (
 )
 _SKIPPED = "error: tool execution skipped ({what} exceeded)"
 _WHAT = {"tokens": "token budget", "cost": "cost budget", "time": "time limit"}
-_STOPPED_BEFORE = "[The user interrupted you before this message.]"
-_EMPTY = "[The user sent nothing.]"
 _STOP_HOOKS = 5
 """So often hooks may send the model back to work for one prompt."""
 
@@ -151,6 +149,23 @@ class Agent:
             self.talk.tell(ended)  # also where whoever waits for it has given it up: a front end waits for this one
         return ended
 
+    def rewind(self, prompt: int) -> str:
+        """Go back to before a prompt of the conversation, which is said no more; its text. Files stay as they are.
+
+        What is left can be gone back to. Raises `ConfigError` where it cannot be done.
+        """
+        self._check_idle()
+        return self.talk.rewind(prompt)
+
+    def unrewind(self) -> bool:
+        """Take the last rewind of the conversation back; false where there is none."""
+        self._check_idle()
+        return self.talk.unrewind()
+
+    def _check_idle(self) -> None:
+        if self.is_running or self._waiting.is_busy:
+            raise ConfigError("The agent is at work: interrupt it before its conversation is rewound.")
+
     async def compact(self, focus: str = "") -> Compacted:
         """Make the conversation smaller now: its beginning is summed up."""
         if self.is_running or self._waiting.is_busy:
@@ -199,10 +214,10 @@ class Agent:
         if said is not None and said.blocked:
             return said.blocked
         self.talk.setup.heard(written)
-        before = [_STOPPED_BEFORE] if self.talk.is_left_off else []
+        before = [STOPPED_BEFORE] if self.talk.is_left_off else []
         texts = [*before, prompt, *(said.notes if said is not None else ())]
         parts = (*(Text(text) for text in texts if text.strip()), *self.talk.take_steering())
-        self.talk.add(Turn("user", parts or (Text(_EMPTY),)))
+        self.talk.begin_prompt(Turn("user", parts or (Text(EMPTY),)))
         self.talk.is_left_off = False
         return ""
 

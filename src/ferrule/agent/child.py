@@ -11,6 +11,7 @@ from ferrule.agent.conversation import Conversation, Setup
 from ferrule.agent.events import AgentEvent, ChildBegan, ChildEnded, Ended, Reason, Spent, TurnEnded
 from ferrule.agent.keeping import Keeping
 from ferrule.agent.prompt import system_prompt
+from ferrule.agent.reads import Reads
 from ferrule.agent.recall import OwnThread
 from ferrule.core.events import Done, Event
 from ferrule.core.planning import Planning
@@ -20,6 +21,7 @@ from ferrule.models.catalog import SHORT
 from ferrule.models.model import Model
 from ferrule.permissions.modes import ModeConfig
 from ferrule.permissions.policy import mode_name
+from ferrule.workspace.ledger import Ledger
 
 if TYPE_CHECKING:
     from ferrule.agent.children import Children
@@ -128,7 +130,10 @@ class Child:
             stop_event="SubagentStop",
             overdrawn=parent.budget.overdrawn if parent is not None else None,
         )
-        talk = Conversation(branch, model, setup, earlier=earlier, keeping=self._keeping, on_event=self._tell)
+        reads = Reads(branch.services[Ledger], is_kept=False)
+        talk = Conversation(
+            branch, model, setup, earlier=earlier, keeping=self._keeping, reads=reads, on_event=self._tell
+        )
         self.agent = self._children.parent = Agent(talk, loop=home.loop, compacting=home.compacting)
 
     def _make_keeping(self, model: Model, parent: Agent | None) -> Keeping | None:

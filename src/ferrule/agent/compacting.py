@@ -163,7 +163,7 @@ class Compacting:
         if not summary:  # it was interrupted
             return as_it_was
         opening = Turn("user", (Text(_opening(talk, summary)),))
-        talk.shrink_to([opening, *turns[at:]])
+        talk.shrink_to([opening, *turns[at:]], gone=at)
         done = Compacted(
             thread=talk.thread,
             kind="summary",

@@ -1,11 +1,13 @@
 """A conversation with a model: what stands above it, its history, who keeps it and who listens."""
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ferrule.agent.budget import Limits
 from ferrule.agent.events import AgentEvent, Reason, Spent, Steered, Warned
 from ferrule.agent.history import LEFT_OFF, History, words_of
+from ferrule.agent.past import PROMPT, REWOUND, UNREWOUND, Past, View
 from ferrule.core.call import Call
 from ferrule.core.face import Face
 from ferrule.core.reply import Reply
@@ -15,6 +17,7 @@ from ferrule.wire.wire import definition_of
 
 if TYPE_CHECKING:
     from ferrule.agent.keeping import Keeping
+    from ferrule.agent.reads import Reads
     from ferrule.agent.stored import Resumed
     from ferrule.execute.hooks.hook import After
 
@@ -49,10 +52,12 @@ class Setup:
         tell_hooks: "Callable[..., Awaitable[After | None]] | None" = None,
         stop_event: str = "Stop",
         overdrawn: "Callable[[], Reason | None] | None" = None,
+        on_prompt: Callable[[int], object] = lambda _: None,
     ) -> None:
         """`reminder` is told before each turn and not remembered; `news` is told once, with the next replies.
 
         `heard` is given what the user writes, and nothing else that comes to stand in the conversation.
+        `on_prompt` is told the number of each prompt before it is worked on.
         """
         self.thread = thread
         self.system = system
@@ -70,6 +75,7 @@ class Setup:
         """What hooks are told when it is done."""
         self.overdrawn = overdrawn
         """Has whoever started it nothing left?"""
+        self.on_prompt = on_prompt
 
 
 class Conversation:
@@ -83,9 +89,10 @@ class Conversation:
         *,
         earlier: "Resumed | None" = None,
         keeping: "Keeping | None" = None,
+        reads: "Reads | None" = None,
         on_event: Callable[[AgentEvent], object] = lambda _: None,
     ) -> None:
-        """`earlier` is the conversation that goes on; nothing where a new one begins."""
+        """`earlier` is the conversation that goes on; nothing where a new one begins. `reads` is what it has read."""
         self.hands = hands
         self.model = model
         self.setup = setup
@@ -93,6 +100,8 @@ class Conversation:
         self.spent = Spent() if earlier is None else earlier.spent
         """Of the whole conversation, before the prompt that is worked on."""
         self.history = History() if earlier is None else earlier.history
+        self.past = Past() if earlier is None else earlier.past
+        self.reads = reads
         self.steering: list[str] = []
         self.is_left_off = earlier is not None and earlier.is_left_off
         """Was the last prompt interrupted? The model is told with the next one."""
@@ -163,6 +172,20 @@ class Conversation:
         """Have a turn stored that is in the history."""
         if self._keeping is not None and turn is not None:
             self._keeping.turn(turn, files)
+        self.keep_reads()
+
+    def keep_reads(self) -> None:
+        """Have stored what was read since."""
+        if self.reads is not None:
+            self.reads.keep(self.note)
+
+    def begin_prompt(self, turn: Turn) -> None:
+        """One more turn of the user's side, which is a prompt: it has a number, and can be gone back to."""
+        number = self.past.number + 1
+        self.past.begin(number, len(self.history.turns), turn, time.time())
+        self.setup.on_prompt(number)
+        self.note(PROMPT, number)
+        self.add(turn)
 
     def note(self, kind: str, value: object) -> None:
         """Have something stored about it."""
@@ -174,11 +197,42 @@ class Conversation:
         self.is_left_off = True
         self.note(LEFT_OFF, None)
 
-    def shrink_to(self, turns: Sequence[Turn]) -> None:
-        """It is these turns from now on; all that was said stays in the store."""
+    def shrink_to(self, turns: Sequence[Turn], *, gone: int = 0) -> None:
+        """It is these turns from now on; all that was said stays in the store. The first `gone` have become one."""
+        if self.reads is not None:
+            self.reads.shrunk(self.history.turns, turns)
         self.history.replace(turns)
+        if gone:
+            self.past.shrunk(gone)
         if self._keeping is not None:
-            self._keeping.whole(self.history.turns)
+            self._keeping.whole(self.history.turns, self.past.marks)
+        self.keep_reads()
+
+    def rewind(self, prompt: int) -> str:
+        """Go back to before a prompt; its text. What is left stays in the store. Raises `ConfigError`."""
+        step = self.past.step(prompt)
+        self.keep_reads()
+        self.note(REWOUND, step)
+        self._show(self.past.rewind(step, self._view()))
+        return self.past.text(prompt)
+
+    def unrewind(self) -> bool:
+        """Have again what the last rewind has left; false where there is nothing."""
+        self.keep_reads()
+        view = self.past.unrewind(self._view())
+        if view is not None:
+            self.note(UNREWOUND, None)
+            self._show(view)
+        return view is not None
+
+    def _view(self) -> View:
+        return View(tuple(self.history.turns), tuple(self.past.marks), self.is_left_off)
+
+    def _show(self, view: View) -> None:
+        self.history.replace(view.turns)
+        self.is_left_off = view.is_left_off
+        if self.reads is not None:
+            self.reads.restore(self.history.turns)
 
     def last_words(self) -> str:
         """What the model said last."""

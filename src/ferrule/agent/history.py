@@ -6,6 +6,8 @@ from ferrule.wire.turn import Image, Part, Result, Said, Text, Thinking, Turn, U
 
 RESUMED = "error: tool execution was interrupted (session resumed)"
 INTERRUPTED = "error: tool execution was interrupted by the user"
+STOPPED_BEFORE = "[The user interrupted you before this message.]"
+EMPTY = "[The user sent nothing.]"
 LEFT_OFF = "left-off"
 """What the store calls the place where the user has interrupted a conversation."""
 

@@ -12,6 +12,7 @@ import msgspec
 from ferrule.wire.turn import Image, Result, Text, Thinking, Turn, Use
 
 if TYPE_CHECKING:
+    from ferrule.agent.past import Mark
     from ferrule.workspace.thread_store import Item, ThreadStore
 
 _encode = msgspec.json.Encoder().encode
@@ -54,10 +55,10 @@ class Keeping:
             self._about["title"] = _title(turn)
         self._put(lambda: _item(turn, files))
 
-    def whole(self, turns: Sequence[Turn]) -> None:
-        """The conversation was made smaller: from here on it is these turns, and what follows."""
-        kept = list(turns)
-        self._put(lambda: _other("compacted", {"turns": kept}))
+    def whole(self, turns: Sequence[Turn], marks: "Sequence[Mark]" = ()) -> None:
+        """The conversation was made smaller: from here on it is these turns, with these prompts, and what follows."""
+        kept = {"turns": list(turns), "marks": list(marks)}
+        self._put(lambda: _other("compacted", kept))
 
     def note(self, kind: str, value: Any) -> None:
         """Something about the conversation that is no turn, such as what it has cost."""

@@ -17,6 +17,7 @@ from ferrule.agent.events import AgentEvent, Warned
 from ferrule.agent.keeping import Keeping
 from ferrule.agent.planned import PlanKept
 from ferrule.agent.prompt import repository, system_prompt
+from ferrule.agent.reads import Reads
 from ferrule.agent.recall import OwnThread, Recall
 from ferrule.core.errors import ConfigError
 from ferrule.core.events import Event
@@ -28,6 +29,7 @@ from ferrule.permissions.policy import mode_name
 from ferrule.settings import Settings, state_folder
 from ferrule.support.once import is_first
 from ferrule.workspace.addresses import Addresses
+from ferrule.workspace.ledger import Ledger
 
 if TYPE_CHECKING:
     from ferrule.agent.stored import Resumed
@@ -205,13 +207,19 @@ class Session:
             news=children.news,
             heard=lambda text: engine.need(Addresses).hear(text),
             tell_hooks=engine.tell,
+            on_prompt=engine.begin_prompt,
         )
+        reads = Reads(engine.need(Ledger), () if earlier is None else earlier.reads)
+        if earlier is not None:
+            engine.begin_prompt(earlier.past.number)
+            reads.restore(earlier.history.turns)
         talk = Conversation(
             engine,
             self.model,
             setup,
             earlier=earlier,
             keeping=self._keeping,
+            reads=reads,
             on_event=self._on_event,
         )
         self.agent = children.parent = Agent(talk, loop=settings.loop, compacting=compacting)
@@ -302,10 +310,16 @@ class Session:
                 closing.push_async_callback(model.close)
             if self._keeping is not None:
                 closing.push_async_callback(self._keeping.close)
+                closing.callback(self._keep_reads)
             if hasattr(self, "engine"):
                 closing.push_async_callback(self.engine.close)
             if hasattr(self._helpers, "children"):
                 closing.push_async_callback(self._helpers.children.close)
+
+    def _keep_reads(self) -> None:
+        """What came to be known behind the last turn, as by an undo; nothing where nothing was said."""
+        if hasattr(self, "agent") and self.agent.talk.past.number:
+            self.agent.talk.keep_reads()
 
     def _let_go(self) -> None:
         if self._store is not None:

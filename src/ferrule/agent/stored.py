@@ -8,9 +8,12 @@ import msgspec
 
 from ferrule.agent.events import Spent
 from ferrule.agent.history import LEFT_OFF, RESUMED, History, failed
+from ferrule.agent.past import PROMPT, REWOUND, UNREWOUND, Mark, Past, Step, View, moved
 from ferrule.agent.planned import PLANNING, Plan
+from ferrule.agent.reads import READ
 from ferrule.core.errors import ConfigError
 from ferrule.wire.turn import Image, Part, Result, Text, Turn, Use
+from ferrule.workspace.ledger import Sights
 
 if TYPE_CHECKING:
     from ferrule.workspace.thread_store import Item, Thread, ThreadStore
@@ -21,6 +24,7 @@ T = TypeVar("T")
 
 class _Whole(msgspec.Struct):
     turns: list[Turn]
+    marks: list[Mark] = []
 
 
 class Resumed(NamedTuple):
@@ -34,6 +38,9 @@ class Resumed(NamedTuple):
     """How many items could not be read."""
     is_left_off: bool
     """Did the user interrupt it, and has said nothing since?"""
+    past: Past
+    reads: tuple[Sights, ...] = ()
+    """What was read in it, in its order."""
     plan: Plan | None = None
     """The plan mode that it was left in."""
     workspace: str = ""
@@ -92,32 +99,101 @@ def below(store: "ThreadStore", parent: str, name: str) -> tuple[str, Resumed] |
     return thread.about.id, resume(thread.items)
 
 
+class _Replayed:
+    """A conversation as its items say it went, one after the other."""
+
+    def __init__(self) -> None:
+        self.turns: list[Turn] = []
+        self.past = Past()
+        self.reads: list[Sights] = []
+        self.spent = Spent()
+        self.is_left_off = False
+        self.plan: Plan | None = None
+        self.ids: set[str] = set()
+        """Of all calls that there ever were."""
+        self._number = 0
+        """Of the prompt that the next turn is, if it is one."""
+
+    def play(self, item: "Item") -> None:
+        """Raises: MsgspecError, UnicodeDecodeError."""
+        if item.kind == "turn":
+            number, self._number = self._number, 0
+            turn = msgspec.json.decode(item.body, type=Turn)
+            if number:
+                self.past.begin(number, len(self.turns), turn, item.at)
+            self.turns.append(turn)
+            self.ids.update(part.id for part in turn.parts if isinstance(part, Use))
+            self.is_left_off = False
+        elif item.kind == "compacted":
+            whole = msgspec.json.decode(item.body, type=_Whole)
+            self.turns, self.past.marks = whole.turns, whole.marks
+        elif item.kind == REWOUND:
+            step = msgspec.json.decode(item.body, type=Step)
+            self._show(self.past.rewind(step, self.view()))
+        elif item.kind == UNREWOUND:
+            self._show(self.past.unrewind(self.view()))
+        else:
+            self._hear(item)
+
+    def _hear(self, item: "Item") -> None:
+        """What is said about it."""
+        if item.kind == PROMPT:
+            self._number = msgspec.json.decode(item.body, type=int)
+        elif item.kind == READ:
+            self.reads.append(msgspec.json.decode(item.body, type=Sights))
+        elif item.kind == LEFT_OFF:
+            self.is_left_off = True
+        elif item.kind == "spent":
+            self.spent = msgspec.json.decode(item.body, type=Spent)
+        elif item.kind == PLANNING:
+            self.plan = msgspec.json.decode(item.body, type=Plan | None)
+
+    def view(self) -> View:
+        return View(tuple(self.turns), tuple(self.past.marks), self.is_left_off)
+
+    def _show(self, view: View | None) -> None:
+        if view is not None:
+            self.turns, self.is_left_off = list(view.turns), view.is_left_off
+
+
 def resume(items: "Sequence[Item]") -> Resumed:
     """The conversation as its model saw it last; what a crash has left open is answered."""
-    turns: list[Turn] = []
-    spent, lost, is_left_off, plan = Spent(), 0, False, None
+    played, lost = _Replayed(), 0
     for item in items:
         try:
-            if item.kind == "turn":
-                turns.append(msgspec.json.decode(item.body, type=Turn))
-                is_left_off = False
-            elif item.kind == LEFT_OFF:
-                is_left_off = True
-            elif item.kind == "compacted":
-                turns = msgspec.json.decode(item.body, type=_Whole).turns
-            elif item.kind == "spent":
-                spent = msgspec.json.decode(item.body, type=Spent)
-            elif item.kind == PLANNING:
-                plan = msgspec.json.decode(item.body, type=Plan | None)
+            played.play(item)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             lost += 1
-    history = History(_answered(turns))
-    return Resumed(history, spent, history.mend(RESUMED), lost, is_left_off, plan)
+    past = played.past
+    past.left = [_whole(view) for view in past.left]
+    view = _whole(played.view())
+    history, past.marks = History(view.turns), list(view.marks)
+    history.ids |= played.ids  # an id that was rewound or summed up stands for what was read there
+    return Resumed(
+        history,
+        played.spent,
+        history.mend(RESUMED),
+        lost,
+        played.is_left_off,
+        past,
+        tuple(played.reads),
+        played.plan,
+    )
 
 
-def _answered(turns: list[Turn]) -> list[Turn]:
-    """Every call has one id, one result, and every result its call, whatever could not be read or was put there."""
+def _whole(view: View) -> View:
+    """The same, valid for any model API."""
+    turns, places = _answered(view.turns)
+    return View(tuple(turns), tuple(moved(view.marks, places)), view.is_left_off)
+
+
+def _answered(turns: Sequence[Turn]) -> tuple[list[Turn], list[int]]:
+    """Every call has one id, one result, and every result its call, whatever could not be read or was put there.
+
+    With the place that each turn has now; negative for one that is gone.
+    """
     out: list[Turn] = []
+    places: list[int] = []
     taken: set[str] = set()
     waiting: dict[str, list[Use]] = {}
     for turn in turns:
@@ -130,10 +206,11 @@ def _answered(turns: list[Turn]) -> list[Turn]:
             parts = (*(part for missing in _results(waiting) for part in missing.parts), *kept)
             waiting = {}
         else:  # what stands above a conversation is no part of it
-            continue
+            parts = ()
+        places.append(len(out) if parts else -1)
         if parts:
             out.append(turn if parts == turn.parts else Turn(turn.role, parts))
-    return out
+    return out, places
 
 
 def _distinct(part: Part, taken: set[str], waiting: dict[str, list[Use]]) -> Part:

@@ -27,4 +27,4 @@ def left_running(engine: "Engine", how: str = _HOW) -> str:
         return ""
     more = f" and {len(found) - _MOST} more" * (len(found) > _MOST)
     told = " ".join(clean(f"{', '.join(found[:_MOST])}{more}").split())
-    return f"Still at work in the background, and stopped with the session: {told}. {how}"
+    return f"Still at work in the background, and stopped with the session: {told}. {how}".rstrip()

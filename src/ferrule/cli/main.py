@@ -23,7 +23,7 @@ COMMANDS = {
     "permissions": "Show the rules, and what they say about a call.",
     "mcp": "Serve the tools over MCP, and manage the servers whose tools are used.",
     "skills": "List the skills, or show one.",
-    "threads": "List, show, search, export and delete the conversations that are kept.",
+    "threads": "List, show, search, export, rewind and delete the conversations that are kept.",
     "tasks": "List the commands that were left running, or end one.",
     "undo": "Take back the last write.",
     "redo": "Write again what was undone.",

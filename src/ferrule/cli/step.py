@@ -13,6 +13,7 @@ from ferrule.core.errors import ToolFailure
 from ferrule.engine import Engine
 from ferrule.output.clean import clean
 from ferrule.support.diff import diff
+from ferrule.workspace.entry_words import entry_words
 from ferrule.workspace.journal import Entry
 from ferrule.workspace.textfile import is_binary
 from ferrule.workspace.undo import Undone
@@ -36,6 +37,8 @@ async def _step(which: str, path: str | None, session: dict[str, Any], *, listin
         done = await (engine.undo(path) if which == "undo" else engine.redo(path))
         for text in diffs(done, engine):
             click.echo(paint_diff(clean(text)), nl=False)
+        for note in done.notes:
+            click.echo(f"note: {clean(note)}", err=True)
         click.echo(f"{'Undone' if which == 'undo' else 'Redone'}: {_line(done.entry, engine)}")
 
 
@@ -64,4 +67,4 @@ async def _list(engine: Engine, path: str | None) -> None:
 
 def _line(entry: Entry, engine: Engine) -> str:
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.time))
-    return clean(f"{entry.kind} of {', '.join(engine.jail.shown(file.path) for file in entry.files)} at {when}")
+    return clean(f"{entry_words(entry, engine.jail.shown)} at {when}")

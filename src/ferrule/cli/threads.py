@@ -1,4 +1,4 @@
-"""`ferrule threads`: the conversations that are kept; list, show, search, export and delete them."""
+"""`ferrule threads`: the conversations that are kept; list, show, search, export, rewind and delete them."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print them as JSON
 @click.group("threads", invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """List, show, search, export and delete the conversations that are kept.
+    """List, show, search, export, rewind and delete the conversations that are kept.
 
     \b
     An id may be shortened to a beginning that only one thread has.
@@ -44,6 +44,7 @@ def command(ctx: click.Context) -> None:
       ferrule threads search parser file:src/app.py after:7d
       ferrule threads show T-5928a90d
       ferrule threads export T-5928a90d --format md -o talk.md
+      ferrule threads rewind T-5928a90d 3
       ferrule threads delete T-5928a90d
     """
     if ctx.invoked_subcommand is None:
@@ -177,6 +178,38 @@ def delete(*, threads: tuple[str, ...], yes: bool) -> int:
         deleted(store, [about.id for about in wanted])
     click.echo(f"Deleted {len(wanted)} thread{'' if len(wanted) == 1 else 's'}.")
     return DONE
+
+
+@command.command("rewind")
+@click.argument("thread", metavar="ID", shell_complete=thread_ids)
+@click.argument("turn", metavar="[TURN]", type=click.IntRange(1), required=False)
+@click.option("--files", is_flag=True, help="Take only the files back.")
+@click.option("--conversation", is_flag=True, help="Take only the conversation back.")
+@click.option("--over", is_flag=True, help="Also over what you have changed by hand since.")
+@click.option("--back", is_flag=True, help="Take the last rewind of the conversation back.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def rewind(*, thread: str, turn: int | None, files: bool, conversation: bool, over: bool, back: bool, yes: bool) -> int:
+    """Go back to before a prompt: files, conversation or both. Without TURN, list the prompts.
+
+    \b
+    TURN is the number of a prompt. What would change is shown first. `ferrule undo` takes a rewind of files back,
+    --back one of the conversation.
+
+    \b
+    Examples:
+      ferrule threads rewind T-5928a90d
+      ferrule threads rewind T-5928a90d 3
+      ferrule threads rewind T-5928a90d 3 --files --yes
+      ferrule threads rewind T-5928a90d --back
+    """
+    from ferrule.cli.loop import finish  # for whoever goes back
+    from ferrule.cli.thread_rewind import Wanted, rewound
+
+    if back and (turn is not None or files or conversation or over):
+        raise click.UsageError("--back takes the last rewind back; give it alone.")
+    wanted = Wanted(turn, files and not conversation, conversation and not files, over, yes, back)
+    with _opened() as store:
+        return finish(rewound(store, _meant(store, thread), wanted))
 
 
 def _paged(text: str) -> None:

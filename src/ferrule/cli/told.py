@@ -129,6 +129,8 @@ class Told:
         about = cut(about, room)
         line = f"{inside}{self._paint(mark, colour)} {self._paint(name, 'cyan')}{' ' * bool(about)}{about}"
         self._work(f"{line}{why}{self._paint(took, 'dim')}")
+        if reply.changes is not None and reply.changes.files:
+            self._work(f"{inside}  {self._paint(str(reply.changes), 'dim')}")
         for row in noticed(reply):
             self._work(f"{inside}  {self._paint(cut(row, self._width() - len(inside) - 2), 'red')}")
 

@@ -28,6 +28,21 @@ class Failure(msgspec.Struct, frozen=True):
         return {key: value for key, value in pairs if value is not None}
 
 
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call has changed otherwise than by the writer, as a command does."""
+
+    files: tuple[str, ...] = ()
+    added: int = 0
+    """Lines, where the files are few and not large."""
+    removed: int = 0
+    entry: str = ""
+    """The entry of the journal, by which it can be taken back."""
+
+    def __str__(self) -> str:
+        lines = f", +{self.added} \u2212{self.removed}" if self.added or self.removed else ""
+        return f"changed {len(self.files):,} file{'s' * (len(self.files) != 1)}{lines}"
+
+
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one call."""
 
@@ -46,6 +61,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     started: float = 0.0
     """Seconds on the engine's clock; 0 for a call that never started."""
     ended: float = 0.0
+    changes: Changes | None = None
+    """What a command has changed, or another call that does not write through the engine."""
     structured: Any = None
     """The result as the JSON value that the tool's output schema describes, where the tool gave one."""
     parts: tuple[dict[str, Any], ...] = ()

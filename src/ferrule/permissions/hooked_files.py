@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ferrule.permissions.started import look
 from ferrule.support.beneath import READ_NO_LINK, read_regular
-from ferrule.workspace.hook_scripts import commands, scripts
+from ferrule.workspace.hook_scripts import commands
 
 _MOST_BYTES = 1 << 20
 
@@ -14,7 +15,7 @@ _MOST_BYTES = 1 << 20
 def hooked_files(workspace: str, files: Sequence[str]) -> list[str]:
     """The scripts in the workspace, as paths from it; what cannot be read as settings names none."""
     real = os.path.realpath(workspace)
-    found = {script for path in files for line in _commands(path) for script in scripts(line, real)}
+    found = {script for path in files for line in _commands(path) for script in look(line, real).files}
     return [os.path.join(workspace, os.path.relpath(script, real)) for script in sorted(found)]
 
 

@@ -1,8 +1,9 @@
 """Going down a tree of folders by descriptors, so that no link leads out of it on the way."""
 
+import contextlib
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, Self
 
 _BY_DESCRIPTOR = os.scandir in os.supports_fd and os.open in os.supports_dir_fd
@@ -53,6 +54,16 @@ class Descent:
         try:
             status = os.fstat(descriptor)
             return status, _listed(descriptor, path, wanted)
+        finally:
+            if descriptor != self._open[-1][1]:
+                os.close(descriptor)
+
+    @contextlib.contextmanager
+    def opened(self, path: str) -> Iterator[int]:
+        """A folder, which is the top or below it, open. Raises `OSError` as `entries` does."""
+        descriptor = self._descriptor(path)
+        try:
+            yield descriptor
         finally:
             if descriptor != self._open[-1][1]:
                 os.close(descriptor)

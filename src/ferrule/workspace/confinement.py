@@ -206,6 +206,13 @@ class Confinement:
             return "The sandbox landlock cannot hide the secret files of the workspace."
         return ""
 
+    def hidden_files(self) -> frozenset[str]:
+        """The secret files that no command can see or change; none where commands see all files."""
+        if self.sandbox is None or self.name == "landlock":
+            return frozenset()
+        found = self._precious.find(self._writable())
+        return frozenset((*found.secret, *(path for path, _ in found.replaced)))
+
     def allow_write(self, folder: str) -> None:
         """The user lets the session's commands write this folder from now on."""
         self._home = (*self._home, folder)

@@ -1,13 +1,14 @@
-"""The scripts of a project that the command lines of hooks name: they are as good as written in the hook.
+"""What of a project the command line of a hook starts: it is as good as written in the hook.
 
-Whoever trusts a hook trusts what it runs; a script that somebody writes later is not that.
+Whoever trusts a hook trusts what it runs; a file that somebody writes later is not that. `permissions/started.py`
+reads a line as bash does; here is what it finds, and a rough look besides.
 """
 
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from ferrule.core.access import within
 
@@ -19,15 +20,35 @@ _DEPTH = 12
 _LINE_CHARS = 65_536
 
 
-def scripts(command: str, workspace: str, *, start: str = "") -> list[str]:
-    """The real paths of the scripts and programs in the workspace that a command line names, sorted.
+class Looked(NamedTuple):
+    """What a command line is seen to start."""
+
+    files: tuple[str, ...] = ()
+    """Files of the workspace, real, that it names and that are or could be code; sorted."""
+    run: tuple[str, ...] = ()
+    """Those of them that it certainly runs,"""
+    handed: tuple[str, ...] = ()
+    """and those that it hands to a program which nobody knows."""
+    unclear: str = ""
+    """Why it could run other code of the workspace, as a clause; empty where it cannot."""
+
+
+Look = Callable[[str], Looked]
+"""Looks at a command line that starts in the workspace."""
+
+
+def rough(command: str, workspace: str, *, start: str = "") -> list[str]:
+    """The real paths of the scripts and programs in the workspace that stand somewhere in a command line, sorted.
 
     What it only works on, a settings file for one, is not among them. It starts in `start`, or in the workspace.
     """
     root = os.path.realpath(workspace)
     found = set()
     for word in _words(command[:_LINE_CHARS]):
-        path = os.path.realpath(os.path.join(start or root, word))
+        try:
+            path = os.path.realpath(os.path.join(start or root, word))
+        except ValueError:  # no file can have such a name
+            continue
         if within(path, root) and path != root and _runs(path):
             found.add(path)
     return sorted(found)[:_MOST]
@@ -63,7 +84,7 @@ def _words(command: str) -> list[str]:
 def _runs(path: str) -> bool:
     try:
         status = os.stat(path)
-    except (OSError, ValueError):
+    except OSError:
         return False
     if not stat.S_ISREG(status.st_mode):
         return False

@@ -42,10 +42,13 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     """Folders that come with the file, or go with it, outermost first."""
 
 
+Kind = Literal["file", "link", "folder", "fifo", "other"]
+
+
 class Node(msgspec.Struct, frozen=True):
     """What is at a path: a file, a link, a folder or a FIFO."""
 
-    kind: Literal["file", "link", "folder", "fifo", "other"]
+    kind: Kind
     mode: int = 0
     """The permission bits."""
     content: str = ""
@@ -88,6 +91,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[FileChange, ...] = ()
     nodes: tuple[NodeChange, ...] = ()
     """What was changed otherwise than by the writer; the bytes are in the store of checkpoints."""
+    git: tuple[NodeChange, ...] = ()
+    """What was changed of git's own data. It is not moved back, but told, unless all of it was removed."""
     about: str = ""
     """The command line, where one did it."""
     thread: str = ""
@@ -133,6 +138,7 @@ class Journal:
         of: str | None = None,
         call_id: str = "",
         nodes: Sequence[NodeChange] = (),
+        git: Sequence[NodeChange] = (),
         about: str = "",
     ) -> Pending:
         """Make the intent durable, before the workspace is touched."""
@@ -144,6 +150,7 @@ class Journal:
             time=time.time(),
             files=tuple(files),
             nodes=tuple(nodes),
+            git=tuple(git),
             about=about,
             thread=self.origin.thread,
             prompt=self.origin.prompt,
@@ -208,6 +215,16 @@ class Journal:
             raise
         return pending.entry.id
 
+    def record(self, nodes: Sequence[NodeChange], git: Sequence[NodeChange], *, about: str, call_id: str) -> Entry:
+        """Remember what a command has changed, after it has."""
+        pending = self.announce("command", (), b"", nodes=nodes, git=git, about=about, call_id=call_id)
+        try:
+            self.commit(pending)
+        except OSError:
+            self.withdraw(pending)
+            raise
+        return pending.entry
+
     def entries(self) -> list[Entry]:
         """Every committed write, oldest first; entries whose description was damaged are left out."""
         out = []
@@ -266,6 +283,9 @@ class Journal:
                     swept.append(file.path)
                 if file.before is None:
                     remove_empty(file.made)
+            for folder in {os.path.dirname(node.path) for node in (*entry.nodes, *entry.git)}:
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(folder, unfinished_name(entry.id)))
             if any(fingerprint_at(file.path) == file.after for file in entry.files):
                 self._settle(entry, path)
             else:
@@ -350,6 +370,11 @@ class Journal:
                 if over and name != names[-1]:
                     os.unlink(path)
                     self._read.pop(name, None)
+
+
+def unfinished_name(entry_id: str) -> str:
+    """What a file is called that is put back, until it is whole."""
+    return f".ferrule-{entry_id[:12]}.tmp"
 
 
 def _listed(folder: str) -> list[str]:

@@ -40,9 +40,6 @@ REMADE: tuple[str, ...] = (
 CACHES: tuple[str, ...] = (".mypy_cache", ".pytest_cache", ".ruff_cache", "__pycache__")
 """Those that come again by themselves, at the next run: who deletes a folder of sources loses nothing with them."""
 
-LARGE_BYTES = 64 << 20
-"""A file that is larger is left out of checkpoints."""
-
 BESIDE: Mapping[str, tuple[str, ...]] = {
     ".build": ("Package.swift",),
     ".cache": ("gatsby-config.*",),
@@ -90,8 +87,11 @@ def is_remade(
     return any(one in inside for one in HOLDING.get(name, ()))
 
 
-def is_left_out(path: str, roots: Sequence[str], others: Sequence[str] = ()) -> bool:
-    """Would a checkpoint of these folders leave out what lies here now? `others` are written too, and never kept."""
+def is_left_out(path: str, roots: Sequence[str], others: Sequence[str] = (), *, large_bytes: int) -> bool:
+    """Would a checkpoint of these folders leave out what lies here now? `others` are written too, and never kept.
+
+    Files of more than `large_bytes` are left out too.
+    """
     root = next((root for root in roots if within(path, root)), None)
     if root is None:
         return any(within(path, other) for other in others)
@@ -101,7 +101,7 @@ def is_left_out(path: str, roots: Sequence[str], others: Sequence[str] = ()) -> 
         if folder != root and _is_remade_here(folder):
             return True
     try:
-        return os.path.isfile(path) and os.path.getsize(path) > LARGE_BYTES
+        return os.path.isfile(path) and os.path.getsize(path) > large_bytes
     except OSError:  # gone since
         return False
 

@@ -27,6 +27,7 @@ _FIRST_LAST = r"([0-9]+)(?:\s*(?:-|to)\s*#?([0-9]+))?"
 _BESIDE = "give show read bring get me the and please of this thread from left out what was in only just"
 """Words that say nothing beside the numbers of messages."""
 _MOST_NAMED = 10_000
+_REWINDS = frozenset({"rewound", "unrewound"})
 
 
 class Called(NamedTuple):
@@ -67,7 +68,9 @@ def messages(items: Iterable[Item]) -> list[Message]:
     results = {key: result for item in items if item.kind == "turn" for key, result in _results(item)}
     found: list[Message] = []
     for item in items:
-        if item.kind != "turn":
+        if item.kind in _REWINDS:
+            message = Message(0, "rewind", _rewind(item), at=item.at)
+        elif item.kind != "turn":
             message = Message(0, "summary", _summary(item), at=item.at)
         else:
             parts = _parts(item)
@@ -82,6 +85,19 @@ def messages(items: Iterable[Item]) -> list[Message]:
 def _summary(item: Item) -> str:
     """Of an earlier part, where the conversation was made smaller; whatever else is kept is nothing to read."""
     return item.text.strip() if item.kind == "compacted" else ""
+
+
+def _rewind(item: Item) -> str:
+    if item.kind == "unrewound":
+        return "The last rewind was taken back: what it had left is said again."
+    try:
+        step = msgspec.json.decode(item.body)
+    except (msgspec.DecodeError, RecursionError):
+        return ""
+    number = step.get("prompt") if isinstance(step, dict) else None
+    if not isinstance(number, int):
+        return ""
+    return f"The conversation went back to before prompt {number}: what was said from there on is said no more."
 
 
 def _parts(item: Item) -> list[Mapping[str, Any]]:

@@ -2,17 +2,25 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ferrule.core.errors import ToolFailure
-from ferrule.core.preview import Preview
+from ferrule.core.preview import Preview, Previewed
 from ferrule.support.beneath import describe
-from ferrule.workspace.journal import Entry, FileChange, Journal
+from ferrule.workspace.git_moves import git_moves, removed_repositories
+from ferrule.workspace.journal import Entry, FileChange, Journal, Node
 from ferrule.workspace.ledger import fingerprint
 from ferrule.workspace.sealed import DamagedError
 from ferrule.workspace.transaction import Contents, Plan, Writer
 
+if TYPE_CHECKING:
+    from ferrule.workspace.checkpoint import Checkpoints
+    from ferrule.workspace.restore import Plan as RestorePlan
+    from ferrule.workspace.restore import Restorer
+
 _DIFF_LINES = 100
+_NAMED = 5
+_SHOWN_BYTES = 1 << 18
 
 
 class Undone(NamedTuple):
@@ -22,30 +30,51 @@ class Undone(NamedTuple):
     after: Contents
     entry: Entry
     """The write that was undone or redone."""
+    notes: tuple[str, ...] = ()
+    """What was not brought back, and how it can be."""
+    touched: tuple[str, ...] = ()
+    """All that was changed of a command's, also what is too large to be shown."""
 
 
 class Undo:
     """The history of one workspace, stepped through in both directions."""
 
-    def __init__(self, journal: Journal, writer: Writer) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        writer: Writer,
+        restorer: Callable[[], "tuple[Restorer, Checkpoints]"] | None = None,
+    ) -> None:
+        """`restorer` gives what puts back what commands have changed."""
         self._journal = journal
         self._writer = writer
+        self._restorer = restorer
 
     def back(
         self,
         path: str | None = None,
         allowed: Callable[[Entry], bool] | None = None,
         agreed: Preview | None = None,
+        *,
+        with_git: bool = False,
     ) -> Undone:
         """Undo the last write that is not undone yet, of one file or of all, if it is one that is allowed.
 
-        Where a person has `agreed` to what it would do, it does that or nothing.
+        Where a person has `agreed` to what it would do, it does that or nothing. `with_git`: a repository that was
+        removed comes back too.
         """
-        return self._step(self._last(path, allowed, forward=False), forward=False, agreed=agreed)
+        return self._step(self._last(path, allowed, forward=False), forward=False, agreed=agreed, with_git=with_git)
+
+    def removed_repositories(self, path: str | None = None) -> tuple[str, ...]:
+        """The repositories that the last write has removed as a whole."""
+        undoable, _ = self.history(path)
+        return removed_repositories(undoable[-1].git) if undoable else ()
 
     def preview(self, path: str | None, allowed: Callable[[Entry], bool]) -> Preview:
         """What `back` would do now. It fails where that would."""
         entry = self._last(path, allowed, forward=False)
+        if entry.nodes or entry.git:
+            return self._preview(entry)
         return self._writer.preview(_paths(entry), self._plan(entry, forward=False), of=entry)
 
     def again(self, path: str | None = None) -> Undone:
@@ -110,7 +139,73 @@ class Undo:
 
         return plan
 
-    def _step(self, entry: Entry, *, forward: bool, agreed: Preview | None = None) -> Undone:
+    def _preview(self, entry: Entry) -> Preview:
+        """What undoing a command would change, as far as it can be shown."""
+        found = self._planned(entry, forward=False)
+        _, checkpoints = self._putting_back()
+        return tuple(
+            Previewed(one.path, _shown(one.before, checkpoints), _shown(one.after, checkpoints))
+            for one in found.changes
+            if _is_shown(one.before) and _is_shown(one.after)
+        )
+
+    def _putting_back(self) -> "tuple[Restorer, Checkpoints]":
+        if self._restorer is None:
+            raise ToolFailure(
+                "What commands changed cannot be taken back here: nothing is kept of it (checkpoints.keep). "
+                "Nothing was changed.",
+                code="no-checkpoints",
+            )
+        return self._restorer()
+
+    def _planned(self, entry: Entry, *, forward: bool) -> "RestorePlan":
+        from ferrule.workspace.restore import Move  # for who takes a command back
+
+        restorer, _ = self._putting_back()
+        moves = (
+            Move(one.path, one.before, one.after) if forward else Move(one.path, one.after, one.before)
+            for one in entry.nodes
+        )
+        found = restorer.plan(moves)
+        if found.by_hand:
+            some = ", ".join(found.by_hand[:_NAMED]) + ", …" * (len(found.by_hand) > _NAMED)
+            kind, were = "redo" if forward else "undo", "was" if len(found.by_hand) == 1 else "were"
+            raise ToolFailure(
+                f"Cannot {kind}: {some} {were} changed since by something else, and those changes would be lost. "
+                "Nothing was changed.",
+                code="changed-since",
+                path=found.by_hand[0],
+            )
+        return found
+
+    def _step_nodes(self, entry: Entry, *, forward: bool, with_git: bool) -> Undone:
+        """Put back what a command has changed, or put it there again."""
+        kind = "redo" if forward else "undo"
+        restorer, checkpoints = self._putting_back()
+        found = self._planned(entry, forward=forward)
+        changes, notes = (
+            found.changes,
+            [f"{path} could not be brought back: its bytes were not kept." for path in found.lost],
+        )
+        gone = removed_repositories(entry.git)
+        if gone and not forward and with_git:
+            changes = (*changes, *restorer.repositories(entry.git, gone))
+        elif gone and not forward:
+            notes += [f"The repository {path} was removed and was not brought back." for path in gone]
+        if not forward:
+            notes += git_moves(entry.git, checkpoints.read)
+        if changes:
+            restorer.apply(changes, kind=kind, of=entry.id, about=entry.about)
+        else:
+            self._journal.note(kind, of=entry.id)
+        shown = [one for one in changes if _is_shown(one.before) and _is_shown(one.after)]
+        before = {one.path: _shown(one.before, checkpoints) for one in shown}
+        after = {one.path: _shown(one.after, checkpoints) for one in shown}
+        return Undone(before, after, entry, tuple(notes), tuple(one.path for one in changes))
+
+    def _step(self, entry: Entry, *, forward: bool, agreed: Preview | None = None, with_git: bool = False) -> Undone:
+        if entry.nodes or entry.git:
+            return self._step_nodes(entry, forward=forward, with_git=with_git)
         kind, plan = "redo" if forward else "undo", self._plan(entry, forward=forward)
         written = self._writer.apply(_paths(entry), plan, kind=kind, of=entry, agreed=agreed)
         return Undone(written.before, written.after, entry)
@@ -121,11 +216,22 @@ def _paths(entry: Entry) -> list[str]:
 
 
 def _about(path: str | None, entries: Iterable[Entry]) -> list[Entry]:
-    return [entry for entry in entries if path is None or any(file.path == path for file in entry.files)]
+    return [entry for entry in entries if path is None or path in entry.paths]
 
 
 def _share_a_file(one: Entry, other: Entry) -> bool:
-    return not {file.path for file in one.files}.isdisjoint(file.path for file in other.files)
+    return not set(one.paths).isdisjoint(other.paths)
+
+
+def _is_shown(node: Node | None) -> bool:
+    """Can a diff of it be shown?"""
+    return node is None or (node.kind == "file" and node.size <= _SHOWN_BYTES)
+
+
+def _shown(node: Node | None, checkpoints: "Checkpoints") -> bytes | None:
+    if node is None:
+        return None
+    return checkpoints.read(node) if node.size else b""
 
 
 def _sides(files: Sequence[FileChange], payload: bytes) -> dict[str, tuple[bytes, bytes]]:

@@ -7,7 +7,6 @@ import pytest
 from ferrule.permissions.shell.judge import look
 from ferrule.permissions.shell.losses import loss
 from ferrule.permissions.shell.scene import Scene
-from ferrule.workspace import remade
 from ferrule.workspace.remade import is_left_out
 
 FILES = (
@@ -29,7 +28,7 @@ def top(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def lost(command: str, top: str) -> str:
     scene = Scene((top,), secret=lambda _: False, protected=lambda _: False)
-    return loss(look(command, top, scene).every, lambda path: is_left_out(path, [top]))
+    return loss(look(command, top, scene).every, lambda path: is_left_out(path, [top], large_bytes=1000))
 
 
 @pytest.mark.parametrize(
@@ -198,12 +197,9 @@ def test_everything_else_is_not(top: str, command: str) -> None:
     assert lost(command, top) == ""
 
 
-def test_a_file_that_is_too_large_for_a_checkpoint_is_asked_about(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(remade, "LARGE_BYTES", 10)
-    (tmp_path / "data.bin").write_bytes(bytes(11))
-    (tmp_path / "small.bin").write_bytes(bytes(10))
+def test_a_file_that_is_too_large_for_a_checkpoint_is_asked_about(tmp_path: Path) -> None:
+    (tmp_path / "data.bin").write_bytes(bytes(1001))
+    (tmp_path / "small.bin").write_bytes(bytes(1000))
     top = str(tmp_path.resolve())
 
     assert [bool(lost(f"rm {name}", top)) for name in ("data.bin", "small.bin")] == [True, False]

@@ -8,7 +8,8 @@ from tests.sources.mcp.pretend import listing, tool
 from tests.sources.mcp.world import Asked, World, names
 
 from ferrule.core.errors import ToolFailure
-from ferrule.sources.mcp.server import ListedPrompt
+from ferrule.sources.mcp.pins import Pins
+from ferrule.sources.mcp.server import ListedPrompt, Server
 
 
 @pytest.fixture
@@ -119,6 +120,46 @@ async def test_a_file_of_the_workspace_that_the_command_line_names_is_part_of_th
         await call(brought, "mcp__x__read")
     assert world.session().known().tools == ()
     assert world.scripts["x"].calls == []
+
+
+STARTED = [
+    ("./bin/serve", []),
+    ("sh", ["bin/serve"]),
+    ("bash", ["-eu", "bin/serve", "a word"]),
+    ("/bin/sh", ["./bin/serve"]),
+    ("sh", ["-c", "exec bin/serve"]),
+    ("sh", ["-c", ". bin/serve"]),
+    ("sh", ["-c", "sh < bin/serve"]),
+    ("sh", ["-c", "cd bin && ./serve"]),
+    ("sh", ["-c", "cd bin && sh serve"]),
+    ("bash", ["-c", 'sh "$PWD"/bin/serve']),
+    ("env", ["COLOUR=blue", "sh", "bin/serve"]),
+    ("sh", ["${FOLDER:-.}/bin/serve"]),
+    ("python3", ["bin/serve"]),
+    ("python3", ["-u", "bin/serve", "--port", "1"]),
+    ("python3", ["-m", "bin.server"]),
+    ("node", ["bin/serve"]),
+]
+
+
+@pytest.mark.parametrize("layer", ["user", "project", "skill"])
+@pytest.mark.parametrize(("command", "args"), STARTED)
+def test_a_script_of_the_workspace_starts_a_server_only_as_it_was_approved(tmp_path, command, args, layer):
+    workspace = tmp_path / "work"
+    (workspace / "bin").mkdir(parents=True)
+    for name in ("serve", "server.py"):
+        (workspace / "bin" / name).write_text("good")
+    server = Server(
+        name="x", transport="stdio", layer=layer, source="a file", command=command, args=tuple(args), cwd=str(workspace)
+    )
+    pins = Pins(str(tmp_path / "state"), str(workspace))
+    before = pins.look(server)[0]
+    pins.approve(server, pins.start(server))
+    approved = pins.look(server)[0]
+    for name in ("serve", "server.py"):
+        (workspace / "bin" / name).write_text("evil")
+
+    assert (before, approved, pins.look(server)[0]) == ("new", "approved", "changed")
 
 
 async def test_an_approval_holds_for_the_very_folder_it_was_given_in(world):

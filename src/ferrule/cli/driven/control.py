@@ -73,24 +73,14 @@ class Control:
 
     def change_mode(self, name: str) -> str:
         """The permission mode that holds from now on. Raises: FerruleError."""
-        from ferrule.core.planning import Planning
-        from ferrule.permissions.policy import mode_name
         from ferrule.permissions.standing import named
 
-        engine = self._session.engine
         wanted = named(name).name
         if wanted == _BYPASS and not self._may_bypass:
             raise FerruleError(
                 f"The session did not begin with --permission-mode {_BYPASS}, so it cannot change to it."
             )
-        planning = engine.need(Planning)
-        if wanted == "plan":
-            planning.enter()
-        else:
-            if planning.is_on:
-                planning.leave()
-            engine.sources.around.policing.change_mode(engine.policy, wanted)
-        return mode_name(engine.policy)
+        return self._session.engine.change_mode(wanted)
 
     async def _model(self, request: Mapping[str, Any]) -> None:
         session, name = self._session, request.get("model")

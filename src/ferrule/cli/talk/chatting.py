@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ferrule.agent.events import AgentEvent
+from ferrule.cli.leaving import left_running
 from ferrule.cli.talk import commands
 from ferrule.cli.talk.commands import Again, Leave, Next
 from ferrule.cli.talk.front import Front
@@ -58,10 +59,12 @@ class Chat:
         self._thread = ""
         self._chosen = first.dialect
         """The dialect that the user has asked for, if any."""
-        self._named_mode = first.permission_mode
+        self.named_mode = first.permission_mode
         """The permission mode that they have named, if any."""
         self._was: Again | None = None
         """How the last session was when it was left; None for the first one."""
+        self._stopped = ""
+        """What was stopped with the last session, as a sentence."""
         self._said = False
         """Was anything said in this conversation, here?"""
         self._is_open = False
@@ -98,6 +101,9 @@ class Chat:
             return await self._converse()
         finally:
             self._is_open = False  # before it is closed: nobody looks into it from here on
+            self._stopped = left_running(self.session.engine, "")
+            if self._stopped:
+                self.note(self._stopped)
 
     def say(self, *lines: Line) -> None:
         self.front.print_lines(*lines)
@@ -126,7 +132,9 @@ class Chat:
 
     def going_on(self) -> str:
         """What a session that is opened again goes on with: this conversation, if anything was said."""
-        return str(self.session.agent.thread) if self.session.agent.turns else ""
+        agent = self.session.agent
+        # One that was rewound to its beginning still has what it has left.
+        return str(agent.thread) if agent.turns or agent.talk.past.number else ""
 
     async def stoppable(self, work: Awaitable[Any], doing: str = "") -> Any:
         """Wait for something that ctrl-C stops; None where it did."""
@@ -173,8 +181,10 @@ class Chat:
             self.note(f"The permission mode is {self.mode()} from now on.")
         if agent.turns and agent.thread != self._thread:
             self._print(tail(agent.turns, engine.jail.folder))
-        elif not agent.turns and self._thread and self._said:
+        elif not agent.turns and self._said and self._thread not in {"", agent.thread}:
             self.note("A new conversation.")
+        if self._stopped and agent.thread == self._thread:
+            agent.steer(f"[The session was opened again. {self._stopped}]")
         self._thread, self._said = agent.thread, False
         early, self._early = self._early, []
         for event in early:
@@ -214,10 +224,10 @@ class Chat:
         self._chosen = led.dialect or self._chosen
         # A new conversation speaks what its model knows best, unless the user has said otherwise. Plan mode stays on.
         dialect = led.dialect or (spoken if led.resume else self._chosen)
-        self._named_mode = led.permission_mode or self._named_mode
+        self.named_mode = led.permission_mode or self.named_mode
         goes_elsewhere = bool(led.resume) and led.resume != self.going_on()
         # Where the user has named no mode, another conversation that was left in plan mode plans on.
-        is_open = goes_elsewhere and self._named_mode is None and self.mode() != "plan"
+        is_open = goes_elsewhere and self.named_mode is None and self.mode() != "plan"
         return Again(led.resume, dialect, led.permission_mode or (None if is_open else self.mode()), model)
 
     async def _command(self, name: str, rest: str) -> Next:

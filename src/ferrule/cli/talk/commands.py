@@ -68,7 +68,7 @@ def unknown(name: str) -> str:
 
 def commands() -> dict[str, Command]:
     """All of them, in the order in which help shows them."""
-    from ferrule.cli.talk import looking, steering  # which know the chat, and so this file
+    from ferrule.cli.talk import looking, rewinding, steering  # which know the chat, and so this file
 
     return {
         "help": Command("This list, and the keys.", show_help, while_running=True),
@@ -82,9 +82,10 @@ def commands() -> dict[str, Command]:
             looks_alone=True,
         ),
         "plan": Command("Begin plan mode, or end it: only reading.", steering.plan, "[TASK]"),
-        "undo": Command("Take back the last write.", steering.undo, "[FILE]"),
+        "undo": Command("Take back the last write, or what the last command changed.", steering.undo, "[FILE]"),
         "redo": Command("Write again what was undone.", steering.redo, "[FILE]"),
-        "diff": Command("What this session has changed.", looking.diff, "[FILE]", while_running=True),
+        "rewind": Command("Back to before a prompt: files, conversation or both.", rewinding.rewind, "[NUMBER]"),
+        "diff": Command("What this conversation has changed.", looking.diff, "[FILE]", while_running=True),
         "tasks": Command("Commands and subagents in the background, and todos.", looking.tasks, while_running=True),
         "cost": Command("Tokens and money so far.", looking.cost, while_running=True),
         "compact": Command("Sum the conversation up, to make room.", steering.compact, "[FOCUS]"),

@@ -39,8 +39,8 @@ class Front(Protocol):
 
     def leave(self) -> None: ...
 
-    def put_back(self, text: str) -> None:
-        """What was sent and has not been heard."""
+    def put_back(self, text: str, about: str = "Not sent") -> None:
+        """What was sent and has not been heard, or is said no more; `about` is what it is, where it has no place."""
 
     async def key(self, words: str, keys: Sequence[tuple[str, str]], *, again: bool = False) -> str:
         """The key that is pressed of those that are offered, each with the rest of what it means.

@@ -50,7 +50,7 @@ class Keyboard(Screen):
         """The input is always there; what stands below it may be new."""
         self.refresh()
 
-    def put_back(self, text: str) -> None:
+    def put_back(self, text: str, about: str = "") -> None:  # noqa: ARG002 - a terminal without an input needs it
         """Into the input again, before what is being typed."""
         below = self.input.text
         self.input.document = Document(f"{text}\n{below}" if below else text)

@@ -37,11 +37,11 @@ async def diff(chat: "Chat", rest: str) -> Next:
     from ferrule.cli.talk.changes import changes  # for who wants to see it
 
     engine = chat.session.engine
-    texts = await asyncio.to_thread(changes, engine.need(Journal), engine.jail.shown, rest)
+    texts = await asyncio.to_thread(changes, engine.need(Journal), engine.jail.shown, rest, engine.bytes_before)
     rows = [row for text in texts for row in text.rstrip("\n").split("\n")]
     chat.say(BLANK, *whole_rows(rows[:_MOST_DIFF_ROWS], "  ", chat.front.width))
     if not rows:
-        chat.note(f"This session has changed nothing{f' in {rest}' if rest else ''}.")
+        chat.note(f"This conversation has changed nothing{f' in {rest}' if rest else ''}.")
     elif len(rows) > _MOST_DIFF_ROWS:
         chat.say(line(("dim", f"  … {len(rows) - _MOST_DIFF_ROWS:,} more lines")))
     chat.say(BLANK)

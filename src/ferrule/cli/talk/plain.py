@@ -61,9 +61,9 @@ class Plain:
         self.on_interrupt()
         self._left.set()
 
-    def put_back(self, text: str) -> None:
+    def put_back(self, text: str, about: str = "Not sent") -> None:
         """There is no input to put it into."""
-        self.print_lines(*(sentence("  Not sent: ", row) for row in text.split("\n")))
+        self.print_lines(*(sentence(f"  {about}: ", row) for row in text.split("\n")))
 
     async def key(self, words: str, keys: Sequence[tuple[str, str]], *, again: bool = False) -> str:  # noqa: ARG002 - a screen needs it
         """The first letter of a line."""

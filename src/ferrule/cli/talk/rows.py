@@ -92,7 +92,8 @@ def call_done(row: CallRow, reply: Reply, more: str = "") -> Line:
     """What stays of a call: ✓ or ✗, and how it went."""
     ok, words = outcome(reply)
     took = reply.ended - reply.started if reply.started else 0.0
-    parts = [more or words, seconds(took) if took >= _SLOW_SECONDS else ""]
+    changed = str(reply.changes) if reply.changes is not None and reply.changes.files else ""
+    parts = [more or words, changed, seconds(took) if took >= _SLOW_SECONDS else ""]
     detail = " · ".join(part for part in parts if part)
     return line(
         ("green", "  ✓ ") if ok else ("red", "  ✗ "),

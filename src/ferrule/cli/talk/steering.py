@@ -1,6 +1,7 @@
 """Commands that change something: the model, the dialect, the mode, the files, the conversation."""
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ferrule.cli.talk.commands import Again, Next
@@ -8,7 +9,8 @@ from ferrule.cli.talk.line import BLANK, diff_lines, line
 from ferrule.core.errors import ToolFailure
 from ferrule.core.planning import Planning
 from ferrule.dialects.dialect import FAMILIES
-from ferrule.workspace.journal import Journal
+from ferrule.workspace.entry_words import command_words, entry_words, files_of, names_of
+from ferrule.workspace.journal import Entry, Journal
 from ferrule.workspace.thread import when
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ async def dialect(chat: "Chat", rest: str) -> Next:
 
 
 async def permissions(chat: "Chat", rest: str) -> Next:
-    """Another mode goes through the same checks as at the start, so the session is opened again for it."""
+    """In place: what runs in the background goes on."""
     engine = chat.session.engine
     now = chat.mode()
     if not rest:
@@ -64,10 +66,14 @@ async def permissions(chat: "Chat", rest: str) -> Next:
 
     wanted = named(rest).name
     if wanted == "plan":
-        engine.need(Planning).enter()
+        engine.change_mode(wanted)
         chat.note("Plan mode is on: only reading works. /plan ends it.")
-        return None
-    return None if wanted == now else Again(resume=chat.going_on(), permission_mode=wanted)
+    elif wanted != now:
+        holds = engine.change_mode(wanted)
+        chat.session.agent.talk.tools_changed()
+        chat.named_mode = wanted
+        chat.note(f"The permission mode is {holds} from now on.")
+    return None
 
 
 def _show_rules(chat: "Chat") -> None:
@@ -125,11 +131,24 @@ async def _step(chat: "Chat", rest: str, which: str) -> Next:
     chat.say(BLANK, *diff_lines(rows[:_MOST_DIFF_ROWS], "  "))
     if len(rows) > _MOST_DIFF_ROWS:
         chat.say(line(("dim", f"  … {len(rows) - _MOST_DIFF_ROWS:,} more lines")))
-    names = ", ".join(engine.jail.shown(file.path) for file in done.entry.files)
-    chat.note(f"{'Undone' if which == 'undo' else 'Redone'}: {done.entry.kind} of {names}.")
-    whose = "your last write" if engine.need(Journal).wrote(done.entry) else "an earlier write"
-    chat.session.agent.steer(f"[The user has {'undone' if which == 'undo' else 'redone'} {whose} of {names}.]")
+    step = "undone" if which == "undo" else "redone"
+    chat.note(f"{step.capitalize()}: {entry_words(done.entry, engine.jail.shown)}.")
+    for sentence in done.notes:
+        chat.note(sentence)
+    is_own = engine.need(Journal).wrote(done.entry)
+    chat.session.agent.steer(f"[The user has {step} {_what(done.entry, engine.jail.shown, is_own=is_own)}.]")
     return None
+
+
+def _what(entry: Entry, shown: Callable[[str], str], *, is_own: bool) -> str:
+    """What the model is told that was taken back or done again."""
+    names = names_of(files_of(entry), shown)
+    if entry.kind == "command":
+        whose = "your command" if is_own else "an earlier command"
+        return f"what {whose} {command_words(entry)} has changed: {names}"
+    if entry.kind == "rewind":
+        return f"a rewind of {names}"
+    return f"{'your last write' if is_own else 'an earlier write'} of {names}"
 
 
 async def _is_wanted(chat: "Chat", path: str | None) -> bool:
@@ -138,8 +157,8 @@ async def _is_wanted(chat: "Chat", path: str | None) -> bool:
     undoable, _ = await engine.history(path)
     if not undoable or engine.need(Journal).wrote(undoable[-1]):
         return True
-    names = ", ".join(engine.jail.shown(file.path) for file in undoable[-1].files)
-    chat.note(f"This session did not write it: {undoable[-1].kind} of {names}, {when(undoable[-1].time)}.")
+    last = undoable[-1]
+    chat.note(f"This session did not write it: {entry_words(last, engine.jail.shown)}, {when(last.time)}.")
     key = await chat.stoppable(chat.front.key("Undo it all the same?", [("y", "es"), ("n", "o")]))
     return bool(key == "y")
 

@@ -51,6 +51,8 @@ class Answer(NamedTuple):
     """Sentences for the user."""
     variables: dict[str, str] | None = None
     """What the session's commands shall find in their environment."""
+    is_confined: bool = False
+    """Did it run where commands run? Then whoever writes the workspace may have spoken."""
 
 
 def strictest(verdicts: list[Verdict]) -> Verdict:

@@ -10,14 +10,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ferrule.execute.hooks.answer import Answer, Verdict, bounded, failure, strictest
-from ferrule.execute.hooks.command import Place, label, run
+from ferrule.execute.hooks.command import Place, Start, label, prepare, run
 from ferrule.execute.hooks.hook import After, Before, Hook
 from ferrule.execute.hooks.match import covers
 from ferrule.support.roster import Roster
+from ferrule.workspace.hook_scripts import Look
 
 if TYPE_CHECKING:
     from ferrule.execute.guests import Guests
     from ferrule.execute.hooks.variables import VariablesFile
+    from ferrule.workspace.confinement import Confinement
 
 _AT_ONCE = 32
 """So many hooks run at the same moment at most; their time begins when they do."""
@@ -28,6 +30,7 @@ _MATCHED = {
     "PreCompact": "trigger",
 }
 """What a matcher is about where there is no tool; at other events every hook is told."""
+_TMP = "/tmp"  # noqa: S108 - the name under which confined commands have their own
 _TWO_INPUTS = "Several hooks wanted to change the input of this call in different ways; the last one's is used."
 
 
@@ -45,18 +48,27 @@ class Hooks:
         report: Callable[[str], None],
         roster: Roster | None = None,
         transcript_path: str = "",
+        look: Look | None = None,
+        walls: "Callable[[], Confinement] | None" = None,
+        others: Sequence[str] = (),
     ) -> None:
-        """`environment` is for their commands and holds no secrets; `report` gets texts as hooks wrote them."""
+        """`environment` is for their commands and holds no secrets; `report` gets texts as hooks wrote them.
+
+        `look` tells what a command line starts, and `walls` what confines it where that could be anybody's code.
+        `others` are folders that commands can write beside the workspace.
+        """
         self._hooks: dict[str, list[Hook]] = {}
         for hook in hooks:
             self._hooks.setdefault(hook.event, []).append(hook)
-        self._place = Place(workspace, environment, roster)
+        self._place = Place(workspace, environment, roster, look, walls, tuple(others))
         self._common = {"session_id": session_id, "transcript_path": transcript_path, "cwd": workspace}
         self._permission_mode = permission_mode
         self._report = report
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._guests: Guests | None = None
         self._additions: dict[str, str] = {}
+        self._confined: dict[str, str] = {}
+        self._told: set[str] = set()
 
     def has(self, event: str) -> bool:
         return event in self._hooks
@@ -108,12 +120,12 @@ class Hooks:
             return After()
         answers = await self._tell(hooks, event, fields)
         for answer in answers:
-            self._additions |= answer.variables or {}
+            (self._confined if answer.is_confined else self._additions).update(answer.variables or {})
         return _after(answers)
 
-    def environment_additions(self) -> dict[str, str]:
-        """The variables that hooks of `SessionStart` want the session's commands to have."""
-        return dict(self._additions)
+    def environment_additions(self, *, is_confined: bool = False) -> dict[str, str]:
+        """The variables that hooks of `SessionStart` want the session's commands to have; or those of confined ones."""
+        return dict(self._confined if is_confined else self._additions)
 
     def close(self) -> None:
         if self._guests is not None:
@@ -155,19 +167,36 @@ class Hooks:
             return await function.run(hook, given, self._guests)
 
     async def _command(self, hook: Hook, given: bytes) -> Answer:
+        start = prepare(hook, self._place)
+        if isinstance(start, Answer):
+            return start
+        if start.why and start.why not in self._told:
+            self._told.add(start.why)
+            self._report(start.why)
+        answer = await self._started(hook, given, start)
+        return answer._replace(is_confined=start.confinement is not None)
+
+    async def _started(self, hook: Hook, given: bytes, start: Start) -> Answer:
         if hook.event != "SessionStart":
-            return await run(hook, given, self._place, {})
+            return await run(hook, given, self._place, start, {})
         from ferrule.execute.hooks.variables import VariablesFile  # only sessions with such hooks need it
 
         try:
-            file = VariablesFile()
+            file = VariablesFile() if start.confinement is None else _inside(start.confinement)
         except OSError as error:
             return failure(hook.event, label(hook), f"could not be started ({error.strerror})")
         try:
-            answer = await run(hook, given, self._place, {"CLAUDE_ENV_FILE": file.path})
+            answer = await run(hook, given, self._place, start, {"CLAUDE_ENV_FILE": file.named})
             return _with_variables(answer, file, hook)
         finally:
             file.remove()
+
+
+def _inside(confinement: "Confinement") -> "VariablesFile":
+    """A file that a confined hook finds: where it has a /tmp of its own, the machine's is not there."""
+    from ferrule.execute.hooks.variables import VariablesFile  # the same
+
+    return VariablesFile(confinement.temporary(), seen_as=_TMP if confinement.has_own_tmp else "")
 
 
 def _with_variables(answer: Answer, file: "VariablesFile", hook: Hook) -> Answer:

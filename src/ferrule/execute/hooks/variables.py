@@ -36,12 +36,14 @@ class Variables(NamedTuple):
 class VariablesFile:
     """One file for one hook. It is its user's alone, and gone when it was read."""
 
-    def __init__(self) -> None:
-        """Raises OSError where none can be made."""
+    def __init__(self, folder: str | None = None, *, seen_as: str = "") -> None:
+        """In `folder`, which the hook knows as `seen_as`. Raises OSError where none can be made."""
         import tempfile  # only sessions with such hooks need it
 
-        descriptor, self.path = tempfile.mkstemp(prefix="ferrule-", suffix=".sh")
+        descriptor, self.path = tempfile.mkstemp(prefix="ferrule-", suffix=".sh", dir=folder)
         os.close(descriptor)
+        self.named = os.path.join(seen_as, os.path.basename(self.path)) if seen_as else self.path
+        """Its path, as the hook is told it."""
 
     def read(self) -> Variables:
         """What the hook wrote into it."""

@@ -15,7 +15,7 @@ CHANGES = frozenset(
         *("mapfile", "readarray", "getopts", "let", "fc", "coproc", "history", "suspend", "logout"),
     }
 )
-_LATER = "`{}` changes how later commands run"
+LATER = "`{}` changes how later commands run"
 _SUBSCRIPT = "`{}` evaluates a name that is not a plain one"
 
 
@@ -43,16 +43,16 @@ def effect(words: Sequence[Word]) -> str:
         return ""
     name, rest = words[0].text, words[1:]
     if name in CHANGES:
-        return _LATER.format(name)
+        return LATER.format(name)
     match name:
         case "read":
             return _read(rest)
         case "printf" if rest and rest[0].known and rest[0].text.startswith("-v"):
-            return _LATER.format("printf -v")
+            return LATER.format("printf -v")
         case "test" | "[" if any(word.known and word.text in {"-v", "-R"} for word in rest):
             return _SUBSCRIPT.format(name)
         case "wait" if any(not word.known or word.text.startswith("-p") for word in rest):
-            return _LATER.format("wait -p")
+            return LATER.format("wait -p")
     return ""
 
 
@@ -63,10 +63,10 @@ def _read(rest: Sequence[Word]) -> str:
         if skip:
             skip = False
         elif not word.known:
-            return _LATER.format("read")
+            return LATER.format("read")
         elif word.text.startswith("-") and not names:
             if "a" in word.text:
-                return _LATER.format("read -a")
+                return LATER.format("read -a")
             skip = word.text[-1] in "dinNptu"
         else:
             names.append(word.text)

@@ -6,7 +6,7 @@ it; whatever is not certain about the line as a whole is a doubt, and a line wit
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from ferrule.permissions.shell.grammar import tree
@@ -25,6 +25,7 @@ NESTED = 6
 _COMMANDS_IN = "COMMAND|PAGER|EDITOR|VISUAL|SHELL|BROWSER|ASKPASS|DIFF|SSH|RSH"
 """How variables are named that hold a command line which a program runs."""
 
+_NOTHING: Mapping[str, str] = {}
 BROKEN = "it does not parse"
 CONTROL = "it has control characters or hidden ones, which bash does not read as they look"
 TOO_LONG = f"it is longer than {CHARACTERS} characters"
@@ -40,13 +41,16 @@ def _control() -> re.Pattern[str]:
     )
 
 
-def parse(command: str, *, cwd: str, roots: Sequence[str]) -> Line:
-    """Every simple command of the line, and every doubt about it."""
-    commands, doubts = _read(command, os.path.normpath(cwd), nested=0)
+def parse(command: str, *, cwd: str, roots: Sequence[str], known: Mapping[str, str] = _NOTHING) -> Line:
+    """Every simple command of the line, and every doubt about it; `known` are variables of its environment."""
+    values = {name: Word(value, single=True) for name, value in known.items()}
+    commands, doubts = _read(command, os.path.normpath(cwd), nested=0, known=values)
     return Line(tuple(commands), tuple(doubts), tuple(roots))
 
 
-def _read(command: str, cwd: str | None, *, nested: int) -> tuple[list[Simple], dict[str, None]]:
+def _read(
+    command: str, cwd: str | None, *, nested: int, known: Mapping[str, Word]
+) -> tuple[list[Simple], dict[str, None]]:
     doubts: dict[str, None] = {}
     if len(command) > CHARACTERS:
         doubts[TOO_LONG] = None
@@ -57,7 +61,7 @@ def _read(command: str, cwd: str | None, *, nested: int) -> tuple[list[Simple], 
         return list(_split(command)), doubts
     source = command.encode(errors="replace")
     root = tree(source)
-    walker = Walker(source)
+    walker = Walker(source, known)
     walker.walk(root, None if cwd is None else frozenset({cwd}))
     commands = walker.found.commands
     doubts |= walker.found.doubts
@@ -69,10 +73,10 @@ def _read(command: str, cwd: str | None, *, nested: int) -> tuple[list[Simple], 
         doubts |= seams.doubts
     if len(commands) > PARTS:
         doubts[TOO_MANY] = None
-    commands = [_filled(simple, doubts, nested) for simple in commands]
+    commands = [_filled(simple, doubts, nested, known) for simple in commands]
     if nested < NESTED and any(map(_takes_code, commands)):
         for text in _handed(commands):
-            commands += _read(text, None, nested=nested + 1)[0]
+            commands += _read(text, None, nested=nested + 1, known=known)[0]
     if root.has_error or doubts.keys() & Seams.LOST:
         # What bash would make of it is not in the tree: a rough look, so that rules that deny see the words.
         seen = {simple.source for simple in commands}
@@ -94,7 +98,7 @@ def _handed(commands: Sequence[Simple]) -> list[str]:
     return [*texts, *(one.target.text for one in given)]
 
 
-def _filled(simple: Simple, doubts: dict[str, None], nested: int) -> Simple:
+def _filled(simple: Simple, doubts: dict[str, None], nested: int, known: Mapping[str, Word]) -> Simple:
     """The command with those that it runs by itself."""
     found = list(inside(simple.words, simple.redirects))
     found += [Script(value.text, sure=False) for name, value in simple.assigns if re.search(_COMMANDS_IN, name)]
@@ -107,15 +111,15 @@ def _filled(simple: Simple, doubts: dict[str, None], nested: int) -> Simple:
     for one in found:
         cwd = None if one.moves else simple.cwd
         if isinstance(one, Script):
-            commands, more = _read(one.text, cwd, nested=nested + 1)
+            commands, more = _read(one.text, cwd, nested=nested + 1, known=known)
             doubts |= more if one.sure else {}
             inner += commands
         else:
-            inner.append(_made(one, cwd, doubts, nested + 1))
+            inner.append(_made(one, cwd, doubts, nested + 1, known))
     return simple._replace(inside=tuple(_flattened(inner)))
 
 
-def _made(argv: Argv, cwd: str | None, doubts: dict[str, None], nested: int) -> Simple:
+def _made(argv: Argv, cwd: str | None, doubts: dict[str, None], nested: int, known: Mapping[str, Word]) -> Simple:
     stripped = strip(argv.words)
     if stripped is None:
         doubts[TOO_WRAPPED] = None
@@ -126,7 +130,7 @@ def _made(argv: Argv, cwd: str | None, doubts: dict[str, None], nested: int) -> 
         cwd=cwd,
         stripped=argv.words if stripped is None else stripped,
     )
-    return _filled(made, doubts, nested)
+    return _filled(made, doubts, nested, known)
 
 
 def _flattened(commands: Iterable[Simple]) -> Iterable[Simple]:

@@ -1,6 +1,7 @@
 """Simple commands, made from the nodes of the tree."""
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -52,15 +53,15 @@ NOTHING = Tail()
 class Simples:
     """The simple commands of one tree, as they are found."""
 
-    def __init__(self, source: bytes) -> None:
+    def __init__(self, source: bytes, known: Mapping[str, Word]) -> None:
         self.source = source
         self.commands: list[Simple] = []
         self.doubts: dict[str, None] = {}
         self.sets = False
         """Does the line give a variable a value?"""
         self.calculates = False
-        self.bound: dict[str, Word] = {}
-        """What the variables of the loops around stand for."""
+        self.bound: dict[str, Word] = dict(known)
+        """What variables of the environment and of the loops around stand for."""
         self._closed = closed(source)
 
     def variables(self, here: Folders) -> Variables:

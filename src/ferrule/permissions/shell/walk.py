@@ -8,7 +8,7 @@ from ferrule.permissions.shell.redirects import HERE, REDIRECTS, redirect
 from ferrule.permissions.shell.simple import NOTHING, Simples, Tail
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tree_sitter import Node
 
@@ -35,8 +35,8 @@ _STATEMENTS = _INNER | REDIRECTS | _ASSIGNMENTS
 class Walker:
     """One walk through one tree."""
 
-    def __init__(self, source: bytes) -> None:
-        self.found = Simples(source)
+    def __init__(self, source: bytes, known: "Mapping[str, Word]") -> None:
+        self.found = Simples(source, known)
         self._depth = 0
         self._rounds = 1
         """How often a command would be looked at, for all the loops around it."""

@@ -168,9 +168,11 @@ def _expanded(node: "Node", source: bytes, variables: Variables) -> tuple[str | 
         return None, UNKNOWN
     name = found[1].decode()
     value = variables.values.get(name)
-    plain = raw in {b"$" + found[1], b"${" + found[1] + b"}"}
-    if plain and value is not None and value.known:
-        return value.text, UNKNOWN
+    if value is not None and value.known:
+        # What stands behind `:-` counts only where the variable is empty.
+        otherwise = value.text and re.fullmatch(rb"\$\{\w+:?-[\w./]*\}", raw)
+        if raw in {b"$" + found[1], b"${" + found[1] + b"}"} or otherwise:
+            return value.text, UNKNOWN
     return None, TOLD if variables.tells(name) else UNKNOWN
 
 

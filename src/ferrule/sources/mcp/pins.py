@@ -151,15 +151,26 @@ class Pins:
         return server.layer in FOREIGN or bool(self._scripts(server))
 
     def _scripts(self, server: Server) -> list[str]:
-        """The scripts and programs of the workspace that its command line names."""
+        """The scripts and programs of the workspace that its command line runs."""
         if not server.command:
             return []
-        from ferrule.sources.mcp.places import start_folder  # for servers that are programs
-        from ferrule.workspace.hook_scripts import scripts
+        import shlex  # for servers that are programs
 
+        from ferrule.permissions.started import look
+        from ferrule.sources.mcp.expand import expanded
+        from ferrule.sources.mcp.places import start_folder
+        from ferrule.workspace.hook_scripts import rough
+
+        try:
+            meant = expanded(server, {"PWD": self._workspace, **os.environ})
+        except ConfigError:  # it will not start
+            meant = server
         line = " ".join((server.command, *server.args))
-        folders = {start_folder(server, self._workspace), *((self._workspace,) * (server.layer in FOREIGN))}
-        return sorted({path for folder in folders for path in scripts(line, self._workspace, start=folder)})
+        found = set()
+        for folder in {start_folder(meant, self._workspace), *((self._workspace,) * (server.layer in FOREIGN))}:
+            found |= {*rough(line, self._workspace, start=folder)}
+            found |= {*look(shlex.join((meant.command, *meant.args)), self._workspace, start=folder).run}
+        return sorted(found)
 
     def _files(self, server: Server) -> Iterable[tuple[str, str]]:
         start = os.path.join(self._workspace, server.cwd)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _TRIES = 5
 _LEAVES_MS = 2
 """So long an attendant may take to notice that it has nothing to do: it saves a look at every process."""
+_GONE_MS = 2000
 _ROUNDS = 100
 _IDLE_MS = 15
 """Then, or when a command ends, which most do sooner, the next pair is made: the command needs the processors."""
@@ -99,6 +100,8 @@ class Cell:
             return
         if self._walls.namespaces:
             os.kill(attendant, signal.SIGKILL)
+            # It is gone only when all of its namespace is: whoever asked for the end has it then.
+            self._leaves(attendant, _GONE_MS)
             return
         for _ in range(_ROUNDS):
             left = [pid for pid in descendants(attendant) if _lives(pid)]
@@ -108,12 +111,12 @@ class Cell:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
 
-    def _leaves(self, attendant: int) -> bool:
+    def _leaves(self, attendant: int, milliseconds: int = _LEAVES_MS) -> bool:
         """Does it end by itself, its command having left nothing?"""
         descriptor = os.pidfd_open(attendant)
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
-        has_left = bool(poll.poll(_LEAVES_MS))
+        has_left = bool(poll.poll(milliseconds))
         os.close(descriptor)
         if has_left:
             self._reap()

@@ -35,7 +35,7 @@ class UndoEdit(Tool[UndoEditArgs, Restored]):
             return (Access.restore(path),)
         last = undoable[-1]
         touch = Access.restore if undo.is_own(last) else Access.write
-        return tuple(map(touch, dict.fromkeys((path, *(file.path for file in last.files)))))
+        return tuple(map(touch, dict.fromkeys((path, *last.paths))))
 
     async def preview(self, args: UndoEditArgs, ctx: Context) -> Preview:
         undo = ctx.need(Undo)
@@ -55,7 +55,7 @@ class UndoEdit(Tool[UndoEditArgs, Restored]):
 def _allowed(undo: Undo, ctx: Context) -> Callable[[Entry], bool]:
     """Other calls may have gone back further since this one was let in."""
     permitted = {access.key for access in ctx.touches if access.mode == "write"}
-    return lambda entry: undo.is_own(entry) or permitted.issuperset(file.path for file in entry.files)
+    return lambda entry: undo.is_own(entry) or permitted.issuperset(entry.paths)
 
 
 def difference(name: str, before: bytes | None, after: bytes | None) -> str:

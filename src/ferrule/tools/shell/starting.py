@@ -82,7 +82,9 @@ async def begin(
     """
     settings, jail = ctx.need(Settings).shell, ctx.need(Jail)
     bash = shell(outside=[root.path for root in jail.roots])
-    variables = {**quiet_environment(os.environ, keep=settings.keep_env), **env, **ctx.need(Variables)}
+    added = ctx.need(Variables)
+    variables = {**quiet_environment(os.environ, keep=settings.keep_env), **env, **added}
+    variables |= {} if outside else added.confined
     if "GIT_CONFIG_COUNT" not in env:  # who gives it has seen to it
         variables |= await reading_git(command, cwd, ctx, variables)
     limits = Limits(settings.memory_mb, settings.processes, settings.open_files, settings.file_mb)

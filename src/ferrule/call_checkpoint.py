@@ -1,0 +1,103 @@
+"""Checkpoints around calls: which calls need one, and what each has changed."""
+
+import asyncio
+from collections.abc import Iterable
+
+from ferrule.context import CallContext
+from ferrule.core.access import MODE, UNKNOWN, Access
+from ferrule.core.reply import Changes
+from ferrule.services import Services
+from ferrule.support.threads import Threads
+
+_PATIENCE_SECONDS = 1.0
+_LATER_SECONDS = 0.05
+"""The model is asked first: whoever looks at files meanwhile would only hold that up."""
+
+
+class CallCheckpoints:
+    """Keeps the workspace before calls that may change it otherwise than through the writer."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._background = ""
+        """Commands that may have changed something since the last look."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._preparing: asyncio.Task[None] | None = None
+
+    def is_needed(self, touches: Iterable[Access], *, hooked: bool) -> bool:
+        """May a call with these accesses change files that nothing else keeps? `hooked`: hooks are told of it."""
+        if not self._services.keeps_checkpoints():
+            return False
+        return any(
+            access.mode == "write" and access != MODE and (hooked or access.kind in UNKNOWN) for access in touches
+        )
+
+    async def begin(self, ctx: CallContext) -> bool:
+        """Keep the state of the workspace; no where that could not be done, and will not be tried again."""
+        background, self._background = self._background, ""
+        look = asyncio.ensure_future(self._run(ctx, background))
+        try:
+            done, _ = await asyncio.wait((look,), timeout=_PATIENCE_SECONDS)
+            if not done:
+                ctx.progress("Keeping the state of the workspace, so that it can be brought back.")
+            await look
+        except OSError as error:
+            why = error.strerror or str(error)
+            self._services.give_up_checkpoints(why)
+            ctx.note(f"What commands change cannot be undone in this session: the workspace could not be kept ({why}).")
+        else:
+            ctx.checkpointed = True
+        return ctx.checkpointed
+
+    async def end(self, ctx: CallContext) -> Changes | None:
+        """What the call has changed, now in the journal."""
+        if tasks := self._services.running_commands():
+            self._background = "in the background: " + "; ".join(tasks)
+        about = next((access.key for access in ctx.touches if access.kind == "command"), ctx.name)
+        try:
+            return await self._services[Threads].finish(
+                self._services.checkpoints().end, about, ctx.call_id, self._hidden(ctx)
+            )
+        except OSError as error:
+            ctx.note(f"What this call has changed could not be kept, so it cannot be undone: {error}.")
+            return None
+
+    def prepare(self) -> None:
+        """Have the state of the workspace kept in a moment, once: the first command then need not wait for it."""
+        if self._timer is None and self._services.keeps_checkpoints():
+            self._timer = asyncio.get_running_loop().call_later(_LATER_SECONDS, self._begin_to_prepare)
+
+    def _begin_to_prepare(self) -> None:
+        self._preparing = asyncio.get_running_loop().create_task(self._prepare())
+
+    async def _prepare(self) -> None:
+        try:
+            await self._services[Threads].finish(self._services.checkpoints().begin)
+        except OSError as error:
+            self._services.give_up_checkpoints(error.strerror or str(error))
+
+    async def close(self) -> None:
+        """Stop what was begun in advance."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._preparing is not None and not self._preparing.done():
+            self._services.checkpoints().stop()
+            await asyncio.wait((self._preparing,))
+
+    async def settle(self) -> None:
+        """Write down what commands in the background have changed since the last look."""
+        background, self._background = self._background, ""
+        if background or self._services.running_commands():
+            await self._services[Threads].finish(self._services.checkpoints().begin, frozenset(), background=background)
+
+    async def _run(self, ctx: CallContext, background: str) -> None:
+        checkpoints = self._services.checkpoints()
+        hidden = await self._services[Threads].run(self._hidden, ctx)
+        await self._services[Threads].finish(checkpoints.begin, hidden, background=background)
+
+    def _hidden(self, ctx: CallContext) -> frozenset[str]:
+        """The secret files that the call cannot change: none of them is kept."""
+        is_command = any(access.kind == "command" for access in ctx.touches)
+        if not is_command or ctx.input.get("outside"):
+            return frozenset()
+        return self._services.confinement().hidden_files()

@@ -1,0 +1,306 @@
+"""What a command line starts that nobody judges: files of the workspace, and whether it could run others of them.
+
+It is read as bash reads it. Each program in it has to be one from outside the workspace, or a file of the workspace
+that the line names in so many words, and nothing that it is given may lead to other code there. Whatever is not
+certain is unclear: such a line runs where commands run, for it could run what they have written.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Sequence
+from functools import cache
+from typing import Literal
+
+from ferrule.core.access import within
+from ferrule.permissions.shell.effects import LATER
+from ferrule.permissions.shell.finding import Finding
+from ferrule.permissions.shell.form import Reader, is_single
+from ferrule.permissions.shell.inside import SHELLS, runs_another
+from ferrule.permissions.shell.line import Line, Simple, Word
+from ferrule.permissions.shell.parse import parse
+from ferrule.permissions.shell.programs import examine, table
+from ferrule.permissions.shell.scene import harmless_assignment
+from ferrule.workspace.guarded import PROTECTED
+from ferrule.workspace.hook_scripts import Looked, rough
+from ferrule.workspace.patterns import listed
+from ferrule.workspace.search_path import lies_in
+
+_MOST = 100
+_HEAD_BYTES = 256
+_VARIABLES = ("CLAUDE_PROJECT_DIR", "FERRULE_PROJECT_DIR")
+_SOURCES = frozenset({".", "source"})
+_TAKES_OVER = _SOURCES | {"exec"}
+"""What may be the last command of a line: nothing comes after it that could run otherwise."""
+_PYTHON = r"(?:python|pypy)[\d.]*"
+_INTERPRETERS = rf"{_PYTHON}|node(?:js)?|(?:ruby|perl|php|lua|luajit|tclsh|guile)[\d.-]*|Rscript|julia|groovy|pwsh"
+_WEIGHED = frozenset({"git", "gh", "pip", "pip3"})
+"""Programs of which only some sub-commands run code of the project."""
+_LOADERS = frozenset({"java", "javac", "rustc", "psql", "mysql", "mongosh", "sqlite3"})
+"""Programs that run what the files say that they are given."""
+_RUNNERS = """
+    alembic ansible ansible-playbook ant asdf astro bats behave bitbake buck buck2 cabal cdk celery chalice clj
+    commitlint composer conda crystal cucumber dagger direnv django-admin dune earthly elixir elm ember erl
+    esbuild expo fastlane flask foreman gdb gradlew grunt gulp gunicorn husky invoke ionic jake karma lefthook
+    lein lerna lint-staged lldb locust mage markdownlint mise molecule moon mvnw next ng nim nix nix-build
+    nix-shell nodemon npm-run-all nuxt nx ocaml overmind oxlint packer pants parcel paver phpstan pipenv pixi
+    please psalm pulumi react-native rebar3 remark remix robot rollup rush rushx rye sam sbt scons scrapy
+    semantic-release serverless sphinx-build stack standard storybook stylelint svelte-check textlint tilt
+    ts-node tsx tup turbo uvicorn vagrant vite vue-cli-service webpack wireit xo zig
+"""
+"""More programs that look for code, or for settings that name some, in the folder where they are started."""
+_TELLING = r"(?i)script|shell|load|run|open|path|file|do\b"
+"""What a script for macOS that only tells the user something has nowhere."""
+_PIECES = r"[=:,@]"
+_BESIDE = (".py", ".pyc", ".so", ".pyd")
+_NOT_ALL_KNOWN = "not all of its words are certain"
+
+_Kind = Literal["outside", "file", "folder", "absent", "odd"]
+_NO_SCRIPT = {"folder": "{} is a folder", "absent": "{} is not there", "odd": "commands can write what {} leads to"}
+
+
+def look(command: str, workspace: str, *, start: str = "", others: Sequence[str] = ()) -> Looked:
+    """What the line starts. It begins in `start`, or in the workspace; commands can write `others`, too."""
+    search = _Search(os.path.realpath(workspace), others)
+    begin = start or search.root
+    line = parse(command, cwd=begin, roots=[search.root], known=dict.fromkeys(_VARIABLES, workspace))
+    search.doubt(_doubt(line))
+    for simple in line.commands:
+        for one in (simple, *simple.inside):
+            search.command(one, one.cwd or begin)
+    if any(within(path, written) for path in search.elsewhere for written in search.written):
+        search.doubt("it runs what it has written itself")
+    files = {*search.run, *search.handed, *rough(command, workspace, start=start)}
+    if len(files) > _MOST:
+        search.doubt(f"it names more than {_MOST} files")
+    return Looked(tuple(sorted(files)[:_MOST]), tuple(search.run), tuple(search.handed), search.unclear)
+
+
+def _doubt(line: Line) -> str:
+    """Why it is not certain what the line runs; what takes the shell over may stand at its end."""
+    last = line.commands[-1].words[:1] if line.commands else ()
+    name = last[0].text if last else ""
+    takers = [one for one in line.commands if one.words and one.words[0].text in _TAKES_OVER]
+    allowed = LATER.format(name) if name in _TAKES_OVER and len(takers) == 1 else ""
+    return next((doubt for doubt in line.doubts if doubt != allowed), "")
+
+
+@cache
+def _projects() -> frozenset[str]:
+    """The programs that run code of the project, those of the tables and others."""
+    listed_ones = (name.split()[0] for name, form in table().items() if form.project)
+    return frozenset((*listed_ones, *_RUNNERS.split())) - _WEIGHED
+
+
+class _Search:
+    """One look at one line."""
+
+    def __init__(self, root: str, others: Sequence[str]) -> None:
+        self.root = root
+        self.roots = (root, *others)
+        self.run: dict[str, None] = {}
+        self.handed: dict[str, None] = {}
+        self.elsewhere: set[str] = set()
+        """Files from outside the workspace that it runs, and"""
+        self.written: set[str] = set()
+        """what it writes: that may be content of the workspace."""
+        self.unclear = ""
+
+    def doubt(self, why: str) -> None:
+        self.unclear = self.unclear or why
+
+    def command(self, simple: Simple, here: str) -> None:
+        """Take in one simple command, which runs in `here`."""
+        words = simple.stripped or simple.words
+        targets = [one.target.text for one in simple.redirects if one.writes and one.target.known]
+        self.written |= {self._place(target, here)[1] for target in targets}
+        if not words:
+            return
+        if simple.cwd is None:
+            self.doubt("the folder that it runs in is not certain")
+        for name, value in simple.assigns:
+            if not harmless_assignment(name, value) and not _is_plain(value, here):
+                self.doubt(f"it sets {name}, which programs may obey")
+        head, rest = words[0], words[1:]
+        if not head.known:
+            self.doubt("which program it runs is not certain")
+            self._take(rest, here, self.run)
+            return
+        name = os.path.basename(head.text)
+        kind, path = self._place(head.text, here) if "/" in head.text else ("outside", "")
+        self.elsewhere |= {path} if path else set()
+        if kind != "outside":
+            self._script(head.text, here)
+            self._arguments(rest, here)
+        elif name in _SOURCES:
+            self._first(rest, here)
+        elif name in SHELLS or re.fullmatch(_INTERPRETERS, name):
+            self._interpreter(name, simple, rest, here)
+        else:
+            self._program(name, simple, rest, here, is_own="/" in head.text)
+
+    def _program(self, name: str, simple: Simple, rest: Sequence[Word], here: str, *, is_own: bool) -> None:
+        """A program from outside the workspace; `is_own`: it is named by its path."""
+        from ferrule.permissions.shell.tables import NEVER  # for projects with hooks
+
+        if name in _projects() or name in _LOADERS:
+            self.doubt(f"{name} runs code of the project")
+        elif name in {"env", "exec"}:
+            if not simple.inside or any(word.text.startswith("-") for word in rest[:1]):
+                self.doubt(f"{name} may run anything")
+        elif name in NEVER:
+            # What changes how later commands run is a doubt about the line, where it matters.
+            is_calm = NEVER[name].startswith("changes how") or (name == "osascript" and _only_tells(rest))
+            self.doubt("" if is_calm else f"{name} {NEVER[name]}")
+        elif name in table():
+            finding = examine((Word(name), *rest), cwd=here)
+            self.written |= {self._place(written, here)[1] for written in finding.writes}
+            self.doubt(_known(name, rest, finding))
+        elif runs_another(name, rest[0].text if rest else ""):
+            self.doubt(f"{name} runs another program")
+        else:
+            sources = [redirect.target for redirect in simple.redirects if redirect.operator == "<"]
+            self._arguments((*rest, *sources), here, with_folders=is_own)
+
+    def _interpreter(self, name: str, simple: Simple, rest: Sequence[Word], here: str) -> None:
+        """A program that runs the file that it is given."""
+        row = "python3" if re.fullmatch(_PYTHON, name) else name
+        form = table().get(row)
+        if form is None:
+            doubt = f"{name} may run other code" if rest and rest[0].text.startswith("-") else ""
+            operands = tuple(rest)
+        else:
+            given = Reader(form, row).read(rest)
+            doubt, operands = given.doubt, given.operands
+        if doubt or (operands and operands[0].text[:1] in {"-", "+"}):
+            self.doubt(doubt or f"{name} runs whatever it reads")
+            self._take(rest, here, self.run)
+            self._module(rest, here)
+        elif operands:
+            self._first(operands, here, is_python=row == "python3")
+        else:
+            sources = [redirect.target for redirect in simple.redirects if redirect.operator == "<"]
+            if len(sources) != 1 or len(simple.redirects) != 1:
+                self.doubt(f"{name} runs whatever it reads")
+            for source in sources:
+                self._first((source,), here, is_python=row == "python3")
+
+    def _first(self, words: Sequence[Word], here: str, *, is_python: bool = False) -> None:
+        """The first word is the file that is run."""
+        if not words or not words[0].known:
+            self.doubt("which file it runs is not certain")
+        else:
+            self._script(words[0].text, here, is_python=is_python)
+        self._arguments(words[1:], here)
+
+    def _script(self, text: str, here: str, *, is_python: bool = False) -> None:
+        kind, path = self._place(text, here)
+        if kind == "file":
+            self.run[path] = None
+            self.doubt(self._beyond(path, text, is_python=is_python))
+        elif kind == "outside":
+            self.elsewhere.add(path)
+        else:
+            self.doubt(_NO_SCRIPT[kind].format(text))
+
+    def _arguments(self, words: Sequence[Word], here: str, *, with_folders: bool = True) -> None:
+        """What a program is given that nobody knows: a file may be code."""
+        if not all(word.known for word in words):
+            self.doubt(_NOT_ALL_KNOWN)
+        folder = self._take(words, here, self.handed)
+        if folder and not with_folders:
+            self.doubt(f"it may run what is in {folder}")
+
+    def _take(self, words: Sequence[Word], here: str, into: dict[str, None]) -> str:
+        """Take in the files among the words. Gives back a folder of the workspace that is among them."""
+        folder = ""
+        for text in (word.text for word in words if word.known):
+            bare = text[2:] if re.match(r"-[^-]", text) else ""
+            for piece in dict.fromkeys((text, bare, *re.split(_PIECES, text))):
+                kind, path = self._place(piece, here) if piece else ("absent", "")
+                if kind == "file":
+                    into[path] = None
+                elif kind == "odd":
+                    self.doubt(_NO_SCRIPT[kind].format(piece))
+                elif kind == "folder":
+                    folder = folder or piece
+        return folder
+
+    def _module(self, words: Sequence[Word], here: str) -> None:
+        """The files of `-m package.module`."""
+        texts = [word.text for word in words]
+        at = texts.index("-m") + 1 if "-m" in texts[:-1] else 0
+        if not at or not words[at].known or not re.fullmatch(r"[\w.]+", texts[at]):
+            return
+        names = texts[at].split(".")
+        whole = "/".join(names)
+        packages = ["/".join((*names[:count], "__init__.py")) for count in range(1, len(names) + 1)]
+        for text in (f"{whole}.py", f"{whole}/__main__.py", *packages):
+            kind, path = self._place(text, here)
+            if kind == "file":
+                self.run[path] = None
+
+    def _place(self, text: str, here: str) -> tuple[_Kind, str]:
+        """What a word names, and its real path."""
+        path = os.path.join(here, text)
+        try:
+            real = os.path.realpath(path)
+            if not lies_in(path, self.roots):
+                return "outside", real
+            if not within(real, self.root):
+                return "odd", real  # a link that leads out, or another folder that commands can write
+            mode = os.stat(real).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return "absent", real
+        except (OSError, ValueError):
+            return "odd", path
+        return ("file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "odd"), real
+
+    def _beyond(self, path: str, text: str, *, is_python: bool) -> str:
+        """Why a file of the workspace runs other code there before its own first line; empty where it does not."""
+        try:
+            with open(path, "rb") as file:
+                head = file.read(_HEAD_BYTES).decode(errors="replace")
+        except OSError:
+            return f"{text} cannot be read"
+        words = head[2:].partition("\n")[0].split() if head.startswith("#!") else []
+        if words and (not os.path.isabs(words[0]) or lies_in(words[0], self.roots)):
+            return f"{text} is run by a program that commands can write"
+        is_python = is_python or any(re.fullmatch(_PYTHON, os.path.basename(word)) for word in words)
+        folder = os.path.dirname(path)
+        if not is_python or listed(os.path.relpath(os.path.join(folder, "x"), self.root), PROTECTED):
+            return ""
+        # Python looks for every module that a script wants in the script's folder first, also for its own.
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError:
+            return f"what lies beside {text} cannot be listed"
+        beside = next((name for name in names if _is_module(folder, name, path)), "")
+        return f"Python may load {beside}, which lies beside {text}" if beside else ""
+
+
+def _known(name: str, words: Sequence[Word], finding: Finding) -> str:
+    """Why a program of the tables could run code of the project."""
+    if finding.runs_project_code:
+        return f"{name} runs code of the project"
+    form = table()[name]
+    # No flag of these makes them do more than read, print or talk to a host.
+    is_tame = form.tame or form.prints or form.plain or (name == "curl" and all(map(is_single, words)))
+    return "" if is_tame else finding.doubt
+
+
+def _only_tells(words: Sequence[Word]) -> bool:
+    return all(word.known and not re.search(_TELLING, word.text) for word in words)
+
+
+def _is_module(folder: str, name: str, script: str) -> bool:
+    path = os.path.join(folder, name)
+    if name.endswith(_BESIDE):
+        return path != script
+    return os.path.lexists(os.path.join(path, "__init__.py"))
+
+
+def _is_plain(value: Word, here: str) -> bool:
+    """Is it a value that leads to nothing: one word, and no file or folder of that name?"""
+    is_word = value.known and re.fullmatch(r"\w+", value.text) is not None
+    return is_word and not os.path.lexists(os.path.join(here, value.text))

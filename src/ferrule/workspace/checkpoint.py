@@ -1,0 +1,425 @@
+"""Checkpoints: before a command runs, what it may change is kept; afterwards, what it has changed is known.
+
+The bytes of every file that may change are in the store before the command starts, or pinned as objects of git. What
+has changed is found by looking again, and goes into the journal as one entry, from which it can be taken back.
+"""
+
+import contextlib
+import hashlib
+import math
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from ferrule.core.reply import Changes
+from ferrule.support.beneath import READ_NO_LINK, open_folder, read_all
+from ferrule.support.diff import changes as differences
+from ferrule.support.git_objects import Objects
+from ferrule.workspace.blobs import Blobs
+from ferrule.workspace.journal import Entry, Journal, Kind, Node, NodeChange
+from ferrule.workspace.pins import Pins
+from ferrule.workspace.tree_state import GIT, Change, Kept, Names, Seen, SeenFolder, TreeState
+
+_WHOLE_BYTES = 4 << 20
+"""Larger files are not held in memory."""
+_INDEX_BYTES = 1 << 20
+"""A larger index of git's is not kept: git makes it again from the commit."""
+_COUNTED_BYTES = 1 << 18
+_COUNTED_FILES = 200
+"""Of more, or larger, files nobody is told how many lines changed."""
+_DIGEST_BYTES = 20
+_TIDY_SECONDS = 86_400.0
+_SAVED_CHANGES = 500
+"""So many changes are worth writing down what was found, before the session ends."""
+
+
+class Limits(NamedTuple):
+    """How much is kept."""
+
+    file_bytes: int
+    keep_bytes: int
+
+
+class Checkpoints:
+    """The state of the workspace as commands find it, and what each of them makes of it."""
+
+    def __init__(
+        self,
+        roots: Sequence[str],
+        journal: Journal,
+        folder: str,
+        limits: Limits,
+        *,
+        is_tracked: Callable[[str], bool] = lambda _: False,
+        own: Sequence[str] = (),
+    ) -> None:
+        """`folder` is where it all is kept; `own` are folders of the engine's state."""
+        self._roots = tuple(roots)
+        self._journal = journal
+        self._folder = folder
+        self._limits = limits
+        self._own = tuple(own)
+        self.blobs = Blobs(os.path.join(folder, "blobs"))
+        self._pins: dict[str, Pins] = {}
+        self._tree = TreeState(roots, self._keep, is_tracked=is_tracked, own=own)
+        self._lock = threading.RLock()
+        self._is_ready = False
+        self._unsaved = 0
+        self._used_bytes = 0
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Paths that are not kept → why."""
+        return dict(self._tree.left_out)
+
+    def is_left_out(self, path: str) -> bool:
+        """Was this path, or a folder above it, left out when the workspace was last looked at?"""
+        left_out = self._tree.left_out
+        while path not in left_out:
+            above = os.path.dirname(path)
+            if above == path:
+                return False
+            path = above
+        return True
+
+    def begin(self, hidden: frozenset[str] = frozenset(), *, background: str = "") -> None:
+        """Have everything kept that a command may change.
+
+        What has changed since the last look was not a command's, unless `background` names one that ran meanwhile.
+        `hidden` are files that no command can see. Raises OSError where it cannot be kept.
+        """
+        with self._lock:
+            is_first = not self._is_ready
+            if is_first:
+                self._load()
+            changes = self._look(hidden)
+            if is_first:
+                self._is_ready = True
+                self._save()
+            elif background:
+                self._record(self._not_ours(changes), background, "")
+
+    def end(self, about: str, call_id: str = "", hidden: frozenset[str] = frozenset()) -> Changes | None:
+        """Find out what has changed since `begin`, and write it down; None where nothing has. Raises OSError."""
+        with self._lock:
+            return self._record(self._look(hidden), about, call_id)
+
+    def _look(self, hidden: frozenset[str]) -> list[Change]:
+        self._pin()
+        changes = self._tree.look(hidden)
+        self._unsaved += len(changes)
+        if self._tree.repositories - self._pins.keys():
+            self._pin()
+        return changes
+
+    def _not_ours(self, changes: list[Change]) -> list[Change]:
+        """Without what the writer has written, which is in the journal already."""
+        written = {file.path: file.after for entry in self._journal.entries() for file in entry.files}
+        return [
+            one
+            for one in changes
+            if one.path not in written or written[one.path] != (one.after.content if one.after is not None else None)
+        ]
+
+    def _record(self, changes: list[Change], about: str, call_id: str) -> Changes | None:
+        files = [one for one in changes if GIT not in one.path.split(os.sep)]
+        git = [one for one in changes if GIT in one.path.split(os.sep)]
+        if not files and not any(_is_telling(one.path) for one in git):
+            return None
+        self._bring_home(changes)
+        nodes = self._counted([_node_change(one) for one in sorted(files, key=_path)])
+        git_nodes = [_node_change(one) for one in sorted(git, key=_path)]
+        entry = self._journal.record(nodes, git_nodes, about=about, call_id=call_id)
+        if self._unsaved > _SAVED_CHANGES:
+            self._save()
+        return told(entry)
+
+    def read(self, node: Node) -> bytes | None:
+        """The bytes of a file as it was; None where they were not kept, or are damaged."""
+        return self.blobs.read(node.content) if node.kind == "file" and node.content else None
+
+    def now(self, path: str) -> bytes | None:
+        """The bytes of a file of the workspace as it is; None where there is none."""
+        root = next((root for root in self._roots if path.startswith(root + os.sep)), None)
+        if root is None:
+            return None
+        *uppers, name = os.path.relpath(path, root).split(os.sep)
+        with contextlib.suppress(OSError), open_folder(root) as top, top.below(uppers) as folder:
+            return folder.read(name, self._limits.file_bytes)
+        return None
+
+    def keep(self, folder: int, name: str, path: str, status: os.stat_result) -> str:
+        """Keep the bytes of a file as it is now, themselves and not only pinned; the fingerprint, empty where not."""
+        with self._lock:
+            kept = self._keep(folder, name, path, status)
+            if kept.pinned and not self.blobs.has(kept.content):
+                self._bring_home([Change(path, Node("file", content=kept.content), None, kept.pinned)])
+            return kept.content
+
+    def pins_of(self, repository: str) -> Pins:
+        """The pinned objects of a repository, by the folder of its own data."""
+        with self._lock:
+            if repository not in self._pins:
+                name = hashlib.blake2b(os.fsencode(repository), digest_size=10).hexdigest()
+                self._pins[repository] = Pins(
+                    os.path.join(self._folder, "pins", name), most_bytes=self._limits.keep_bytes // 2
+                )
+            return self._pins[repository]
+
+    def prune(self) -> None:
+        """Let go of what no entry of the journal and no file of the workspace needs."""
+        with self._lock:
+            current = {seen.node.content for one in self._tree.folders.values() for seen in one.files.values()}
+            past = {
+                node.content
+                for entry in self._journal.entries()
+                for change in (*entry.nodes, *entry.git)
+                for node in (change.before, change.after)
+                if node is not None and node.kind == "file"
+            }
+            self._used_bytes = self.blobs.prune(current, past, keep_bytes=self._limits.keep_bytes)
+
+    def stop(self) -> None:
+        """Have a look that runs on another thread fail: the session ends."""
+        self._tree.is_stopped = True
+
+    def close(self) -> None:
+        """Write down what was found, so that the next session need not read every file again; tidy once a day."""
+        with self._lock:
+            if self._is_ready and self._unsaved:
+                self._save()
+            tidied = os.path.join(self._folder, "tidied")
+            if self._is_ready and _age_seconds(tidied) > _TIDY_SECONDS:
+                self.prune()
+                with contextlib.suppress(OSError), open(tidied, "w", encoding="ascii") as file:
+                    file.write(f"{self._used_bytes}\n")
+
+    def _pin(self) -> None:
+        """Pin the objects of every repository: at first of those that the roots are."""
+        for repository in self._tree.repositories or {os.path.join(root, GIT) for root in self._roots}:
+            if not os.path.isdir(os.path.join(repository, "objects")):
+                continue
+            root = next((root for root in self._roots if repository.startswith(root + os.sep)), None)
+            if root is None:
+                continue
+            parts = os.path.relpath(repository, root).split(os.sep)
+            with contextlib.suppress(OSError), open_folder(root) as top, top.below((*parts, "objects")) as objects:
+                self.pins_of(repository).refresh(objects)
+
+    def _keep(self, folder: int, name: str, path: str, status: os.stat_result) -> Kept:
+        if status.st_size > self._limits.file_bytes:
+            self._tree.left_out[path] = f"it is larger than {self._limits.file_bytes >> 20} MB (checkpoints.file_mb)"
+            return Kept("")
+        if name == "index" and status.st_size > _INDEX_BYTES and GIT in path.split(os.sep):
+            return Kept("")
+        descriptor = os.open(name, READ_NO_LINK, dir_fd=folder)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise FileNotFoundError(path)
+            if status.st_size > _WHOLE_BYTES:
+                return self._keep_large(descriptor, path, status.st_size)
+            raw = read_all(descriptor)
+        finally:
+            os.close(descriptor)
+        content = hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).hexdigest()
+        if pinned := self._pinned(hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False)):
+            return Kept(content, pinned)
+        if not self.blobs.has(content):
+            self._make_room(len(raw), path)
+            self.blobs.put(raw, content)
+        return Kept(content)
+
+    def _keep_large(self, descriptor: int, path: str, size: int) -> Kept:
+        digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+        name = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+        while piece := os.read(descriptor, 1 << 20):
+            digest.update(piece)
+            name.update(piece)
+        if pinned := self._pinned(name):
+            return Kept(digest.hexdigest(), pinned)
+        if self.blobs.has(digest.hexdigest()):
+            return Kept(digest.hexdigest())
+        self._make_room(size, path)
+        return Kept(self.blobs.take(descriptor))
+
+    def _pinned(self, name: "hashlib._Hash") -> str:
+        wanted = name.hexdigest()
+        return wanted if any(pins.has(wanted) for pins in self._pins.values()) else ""
+
+    def _make_room(self, size: int, path: str) -> None:
+        self._used_bytes += size
+        if self._used_bytes > self._limits.keep_bytes:
+            self.prune()
+            self._used_bytes += size
+            if self._used_bytes > self._limits.keep_bytes:
+                raise OSError(
+                    f"there is no room for {path} among {self._limits.keep_bytes >> 20} MB (checkpoints.keep_mb)"
+                )
+
+    def _bring_home(self, changes: Iterable[Change]) -> None:
+        """Keep the bytes themselves of what was only pinned: the entry needs them for longer than git does."""
+        pinned = [one for one in changes if one.pinned and one.before is not None]
+        if not pinned:
+            return
+        with Objects() as objects:
+            for one in pinned:
+                assert one.before is not None
+                for pins in self._pins.values():
+                    if not self.blobs.has(one.before.content) and pins.has(one.pinned):
+                        raw = objects.read(pins.objects, one.pinned, "blob")
+                        if raw is not None:
+                            self.blobs.put(raw, one.before.content)
+
+    def _counted(self, nodes: list[NodeChange]) -> list[NodeChange]:
+        """The same with the numbers of lines, where they are few."""
+        if len(nodes) > _COUNTED_FILES:
+            return nodes
+        return [self._with_lines(one) for one in nodes]
+
+    def _with_lines(self, one: NodeChange) -> NodeChange:
+        sides: list[list[str]] = []
+        for node in (one.before, one.after):
+            if node is None or node.kind != "file":
+                sides.append([])
+                continue
+            raw = self._bytes(node) if node.size <= _COUNTED_BYTES else None
+            if raw is None or b"\0" in raw:
+                return one
+            sides.append(raw.decode(errors="replace").splitlines())
+        found = differences(*sides)
+        return msgspec.structs.replace(
+            one,
+            added=sum(change.new_end - change.new_start for change in found),
+            removed=sum(change.end - change.start for change in found),
+        )
+
+    def _bytes(self, node: Node) -> bytes | None:
+        return b"" if node.size == 0 else self.read(node)
+
+    def _load(self) -> None:
+        """What an earlier session has found: what is still the same is not read again."""
+        with (
+            contextlib.suppress(OSError, ValueError),
+            open(os.path.join(self._folder, "tidied"), encoding="ascii") as file,
+        ):
+            self._used_bytes = int(file.read())
+        saved = _read_saved(self._saved_at)
+        self._tree.repositories.update(path for path, folder in saved.items() if folder.has_objects)
+        self._pin()
+        for path, folder in saved.items():
+            files = {name: Seen(*seen[:4], Node(*seen[4]), seen[5]) for name, seen in folder.files.items()}
+            kept = {name: seen for name, seen in files.items() if self._is_kept(seen)}
+            names = Names(folder.names, folder.folders, folder.remade, folder.has_objects)
+            self._tree.folders[path] = SeenFolder(None, folder.node, kept, names)
+
+    def _is_kept(self, seen: Seen) -> bool:
+        node = seen.node
+        if node.kind != "file" or not node.content:
+            return node.kind != "file"
+        if seen.pinned:
+            return any(pins.has(seen.pinned) for pins in self._pins.values())
+        return self.blobs.has(node.content)
+
+    def _save(self) -> None:
+        saved = {
+            path: _SavedFolder(
+                folder.node,
+                {
+                    name: (*seen[:4], msgspec.structs.astuple(seen.node), seen.pinned)
+                    for name, seen in folder.files.items()
+                },
+                *folder.names,
+            )
+            for path, folder in self._tree.folders.items()
+        }
+        with contextlib.suppress(OSError):
+            _write_saved(self._saved_at, saved)
+        self._unsaved = 0
+
+    @property
+    def _saved_at(self) -> str:
+        return os.path.join(self._folder, "tree")
+
+
+class _SavedFolder(msgspec.Struct, array_like=True):
+    """A folder, as it is written down."""
+
+    node: Node
+    files: dict[str, tuple[int, int, int, bool, tuple[Kind, int, str, int, int, int], str]]
+    names: tuple[str, ...]
+    folders: tuple[str, ...]
+    remade: tuple[str, ...]
+    has_objects: bool
+
+
+def _read_saved(path: str) -> dict[str, _SavedFolder]:
+    """What was written down; nothing where that is not whole, or of another version."""
+    try:
+        with open(path, "rb") as file:
+            digest, raw = file.read(_DIGEST_BYTES), file.read()
+        if hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).digest() != digest:
+            return {}
+        return msgspec.msgpack.decode(raw, type=dict[str, _SavedFolder])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+def _write_saved(path: str, saved: dict[str, _SavedFolder]) -> None:
+    try:
+        raw = msgspec.msgpack.encode(saved)
+    except UnicodeEncodeError:  # names that are no text: what is in their folders is read again
+        raw = msgspec.msgpack.encode({one: folder for one, folder in saved.items() if _is_text(one, folder)})
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    unfinished = f"{path}.{os.getpid()}"
+    with open(unfinished, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).digest() + raw)
+    os.replace(unfinished, path)
+
+
+def _is_text(path: str, folder: _SavedFolder) -> bool:
+    links = [seen[4][2] for seen in folder.files.values()]
+    try:
+        "".join((path, *folder.names, *folder.folders, *folder.remade, *links)).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def told(entry: Entry) -> Changes:
+    """What an entry has changed, as whoever asked for it is told."""
+    return Changes(
+        files=tuple(node.path for node in entry.nodes if (node.after or node.before) is not None and _is_file(node)),
+        added=sum(node.added for node in entry.nodes),
+        removed=sum(node.removed for node in entry.nodes),
+        entry=entry.id,
+    )
+
+
+def _age_seconds(path: str) -> float:
+    try:
+        return time.time() - os.stat(path).st_mtime
+    except OSError:
+        return math.inf
+
+
+def _is_file(change: NodeChange) -> bool:
+    return any(node is not None and node.kind != "folder" for node in (change.before, change.after))
+
+
+def _path(change: Change) -> str:
+    return change.path
+
+
+def _node_change(change: Change) -> NodeChange:
+    return NodeChange(change.path, change.before, change.after)
+
+
+def _is_telling(path: str) -> bool:
+    """Does a change there mean that something was moved, and not only looked at?"""
+    name = path.rpartition(f"{os.sep}{GIT}{os.sep}")[2]
+    return name in {"HEAD", "packed-refs", path} or name.startswith("refs" + os.sep)

@@ -1,0 +1,164 @@
+"""Objects of git repositories, pinned: kept by links or copies of their own, where no command can reach them.
+
+What git has stored under a hash never changes, so most of a work tree needs no copy of its own: its bytes are the ones
+of an object. But a command can remove objects, by `git gc` or by hand. A pin is another name for the file of an object,
+or a copy of it; with the names that lead to them, a whole repository can be brought back from pins.
+"""
+
+import contextlib
+import mmap
+import os
+import re
+import struct
+import threading
+from collections.abc import Iterator
+
+from ferrule.support.beneath import Folder
+from ferrule.support.git_objects import Objects
+from ferrule.support.stamp import Stamp, is_settled, stamp
+
+_LOOSE = re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}")
+_PACK = re.compile(r"pack-[0-9a-f]{40,64}\.(?:pack|idx|rev|bitmap|keep|mtimes|promisor)|multi-pack-index")
+_UPPERS = tuple(f"{number:02x}" for number in range(256))
+_COPIED_BYTES = 1 << 18
+"""What is no larger is copied: a link would be changed by whoever writes into the file itself."""
+_INDEX_MAGIC = b"\xfftOc\x00\x00\x00\x02"
+_FANOUT = struct.Struct(">256I")
+
+
+class Pins:
+    """The pinned objects of one repository."""
+
+    def __init__(self, folder: str, *, most_bytes: int) -> None:
+        """`most_bytes` of objects are copied where they cannot be linked."""
+        self.objects = os.path.join(folder, "objects")
+        self._most_bytes = most_bytes
+        self._copied_bytes = 0
+        self._seen: dict[str, Stamp] = {}
+        self._loose: set[str] = set()
+        self._packs: dict[str, _Pack] = {}
+        self._lock = threading.Lock()
+        self.is_whole = True
+        """Is every object that was found pinned?"""
+
+    def refresh(self, objects: Folder) -> None:
+        """Pin what has been added to a repository's folder of objects since. No link is followed."""
+        with self._lock:
+            for upper in (*_UPPERS, "pack"):
+                try:
+                    status = objects.status(upper)
+                except OSError:
+                    continue
+                if self._seen.get(upper) == stamp(status):
+                    continue
+                with contextlib.suppress(OSError), objects.below((upper,)) as folder:
+                    self._pin_all(upper, folder)
+                    self._seen.pop(upper, None)
+                    if is_settled(status):
+                        self._seen[upper] = stamp(status)
+
+    def _pin_all(self, upper: str, folder: Folder) -> None:
+        kind = _PACK if upper == "pack" else _LOOSE
+        target = os.path.join(self.objects, upper)
+        known = set(_listed(target))
+        assert folder.descriptor is not None
+        for name in os.listdir(folder.descriptor):
+            if kind.fullmatch(name) and name not in known and not self._pin(folder, name, target):
+                self.is_whole = False
+        if upper != "pack":
+            self._loose.update(upper + name for name in _listed(target))
+            return
+        for name in _listed(target):
+            if name.endswith(".idx") and name not in self._packs:
+                with contextlib.suppress(OSError, ValueError):
+                    self._packs[name] = _Pack(os.path.join(target, name))
+
+    def _pin(self, folder: Folder, name: str, target: str) -> bool:
+        """Link or copy one file; no where neither could be done."""
+        place, unfinished = os.path.join(target, name), os.path.join(target, f"new-{os.getpid()}-{name}")
+        try:
+            os.makedirs(target, mode=0o700, exist_ok=True)
+            source = folder.open(name)
+        except OSError:
+            return False
+        try:
+            size = os.fstat(source).st_size
+            if size > _COPIED_BYTES and self._link(folder, name, source, place):
+                return True
+            if size > _COPIED_BYTES and self._copied_bytes + size > self._most_bytes:
+                return False
+            with open(unfinished, "xb") as file:
+                while piece := os.read(source, 1 << 20):
+                    file.write(piece)
+            os.replace(unfinished, place)
+            self._copied_bytes += size if size > _COPIED_BYTES else 0
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(unfinished)
+            return False
+        finally:
+            os.close(source)
+        return True
+
+    def _link(self, folder: Folder, name: str, source: int, place: str) -> bool:
+        try:
+            os.link(name, place, src_dir_fd=folder.descriptor, follow_symlinks=False)
+        except OSError:  # another file system, or a file of another user
+            return False
+        if os.path.samestat(os.fstat(source), os.lstat(place)):
+            return True
+        os.unlink(place)  # it was replaced meanwhile
+        return False
+
+    def has(self, name: str) -> bool:
+        """Is there a pinned object with this hash?"""
+        return name in self._loose or any(pack.has(name) for pack in self._packs.values())
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of a file with this hash; None where it is not pinned, or damaged."""
+        with Objects() as objects:
+            return objects.read(self.objects, name, "blob")
+
+    def files(self) -> Iterator[tuple[str, str]]:
+        """Every pinned file: its name below the folder of objects, and where it is."""
+        for upper in (*_UPPERS, "pack"):
+            for name in _listed(os.path.join(self.objects, upper)):
+                if not name.startswith("new-"):
+                    yield f"{upper}/{name}", os.path.join(self.objects, upper, name)
+
+
+class _Pack:
+    """The names in the index of a pack. It is searched where it lies."""
+
+    def __init__(self, path: str) -> None:
+        """Raises OSError and ValueError."""
+        with open(path, "rb") as file:
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if self._map[:8] != _INDEX_MAGIC:
+            raise ValueError(path)
+        self._ends = _FANOUT.unpack_from(self._map, 8)
+        count = self._ends[-1]
+        # Names, checksums, offsets and two hashes at the end: only one size of names fits.
+        rest = len(self._map) - 8 - 1024
+        self._size = 32 if count and (rest - 64) // count >= 40 else 20
+
+    def has(self, name: str) -> bool:
+        if len(name) != 2 * self._size:
+            return False
+        wanted = bytes.fromhex(name)
+        low, high = self._ends[wanted[0] - 1] if wanted[0] else 0, self._ends[wanted[0]]
+        while low < high:
+            middle = (low + high) // 2
+            at = 8 + 1024 + middle * self._size
+            found = self._map[at : at + self._size]
+            if found == wanted:
+                return True
+            low, high = (middle + 1, high) if found < wanted else (low, middle)
+        return False
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []

@@ -1,0 +1,133 @@
+"""Back to an earlier prompt of a conversation: every file that was changed since becomes what it was then."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ferrule.core.errors import ToolFailure
+from ferrule.workspace.checkpoint import Checkpoints
+from ferrule.workspace.git_moves import git_moves, removed_repositories
+from ferrule.workspace.journal import Entry, FileChange, Journal, Node, NodeChange
+from ferrule.workspace.ledger import fingerprint
+from ferrule.workspace.restore import ANY_MODE, Move, Restorer
+from ferrule.workspace.sealed import DamagedError
+
+
+class Rewind(NamedTuple):
+    """What going back would do, or has done."""
+
+    changes: tuple[NodeChange, ...] = ()
+    """What becomes of each path."""
+    by_hand: tuple[str, ...] = ()
+    """Paths that somebody else has changed since: they are left alone unless the user says otherwise."""
+    lost: tuple[str, ...] = ()
+    """Paths that cannot be brought back, for their bytes were not kept."""
+    moved: tuple[str, ...] = ()
+    """What was moved in git's own data, each with the command that moves it back."""
+    repositories: tuple[str, ...] = ()
+    """Folders of git's data that were removed as a whole."""
+    entry: str = ""
+    """The entry of the journal, where it was done."""
+
+
+class History:
+    """The writes of one conversation, taken back together."""
+
+    def __init__(self, journal: Journal, restorer: Restorer, checkpoints: Checkpoints) -> None:
+        self._journal = journal
+        self._restorer = restorer
+        self._checkpoints = checkpoints
+
+    def preview(self, prompt: int, *, over: bool = False) -> Rewind:
+        """What going back to before a prompt would do. Raises `ToolFailure`."""
+        self._journal.sweep()
+        entries = [entry for entry in self._journal.entries() if self._journal.wrote(entry) and entry.prompt >= prompt]
+        if not entries:
+            raise ToolFailure("No file was changed since then.", code="no-history")
+        moves = self._moves(entries)
+        plan = self._restorer.plan(moves, over=over)
+        git = _together([entry.git for entry in entries])
+        return Rewind(
+            plan.changes,
+            plan.by_hand,
+            plan.lost,
+            git_moves(git, self._checkpoints.read),
+            removed_repositories(git),
+        )
+
+    def back(self, prompt: int, *, over: bool = False) -> Rewind:
+        """Go back to before a prompt: one write, which can itself be undone. Raises `ToolFailure`."""
+        planned = self.preview(prompt, over=over)
+        if not planned.changes:
+            return planned
+        return planned._replace(entry=self._restorer.apply(planned.changes, kind="rewind", about=f"to prompt {prompt}"))
+
+    def _moves(self, entries: Sequence[Entry]) -> list[Move]:
+        """Each path, with what the last write has left there and what was there before the first one."""
+        last: dict[str, Node | None] = {}
+        first: dict[str, tuple[Node | None, int]] = {}
+        for at, entry in enumerate(entries):
+            for change in entry.nodes:
+                first.setdefault(change.path, (change.before, at))
+                last[change.path] = change.after
+            for file in entry.files:
+                first.setdefault(file.path, (_before(file), at))
+                last[file.path] = None if file.after is None else Node("file", ANY_MODE, file.after)
+                for folder in file.made if file.before is None else ():
+                    first.setdefault(folder, (None, at))
+                    last[folder] = Node("folder", ANY_MODE)
+        for path, (node, at) in first.items():
+            if node is not None and node.kind == "file" and not self._checkpoints.blobs.has(node.content):
+                self._rebuild(path, node.content, entries[at:])
+        return [Move(path, last[path], _sized(node, self._checkpoints)) for path, (node, _) in sorted(first.items())]
+
+    def _rebuild(self, path: str, wanted: str, entries: Sequence[Entry]) -> None:
+        """Keep the bytes that a file had before an edit, made from what came of them."""
+        raw: bytes | None = None
+        for entry in reversed(entries):
+            node = next((one for one in entry.nodes if one.path == path), None)
+            if node is not None:
+                raw = None if node.before is None else self._checkpoints.read(node.before)
+            at = 0
+            for file in entry.files:
+                if file.path == path:
+                    raw = self._taken_back(entry, file, at, raw)
+                at += file.old + file.new
+        if raw is not None and fingerprint(raw) == wanted:
+            self._checkpoints.blobs.put(raw, wanted)
+
+    def _taken_back(self, entry: Entry, file: FileChange, at: int, raw: bytes | None) -> bytes | None:
+        if file.before is None:
+            return None
+        try:
+            payload = self._journal.payload(entry)
+        except DamagedError:
+            return None
+        if file.after is not None and (raw is None or fingerprint(raw) != file.after):
+            raw = self._checkpoints.now(file.path)
+            if raw is None or fingerprint(raw) != file.after:
+                return None
+        base = raw or b""
+        return base[: file.start] + payload[at : at + file.old] + base[file.start + file.new :]
+
+
+def _before(file: FileChange) -> Node | None:
+    if file.before is None:
+        return None
+    return Node("file", ANY_MODE if file.mode is None else file.mode, file.before)
+
+
+def _sized(node: Node | None, checkpoints: Checkpoints) -> Node | None:
+    """A node of an edit does not say how large its file was; an empty one has nothing to copy."""
+    if node is None or node.kind != "file" or node.size:
+        return node
+    return Node(node.kind, node.mode, node.content, checkpoints.blobs.size(node.content), node.owner, node.group)
+
+
+def _together(groups: Sequence[Sequence[NodeChange]]) -> list[NodeChange]:
+    """What several entries have made of each path."""
+    first: dict[str, Node | None] = {}
+    last: dict[str, Node | None] = {}
+    for change in (change for group in groups for change in group):
+        first.setdefault(change.path, change.before)
+        last[change.path] = change.after
+    return [NodeChange(path, node, last[path]) for path, node in first.items() if node != last[path]]

@@ -1,0 +1,320 @@
+"""What is in the workspace, file by file, and what has become of it since the last look.
+
+A look goes by descriptors and follows no link. A folder is listed again only when it has changed, and a file is read
+only when its times, its inode or its size have: so a look costs about what `git status` does.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ferrule.support.descent import Descent
+from ferrule.workspace.journal import Kind, Node
+from ferrule.workspace.remade import is_remade
+
+_TICK_NS = 50_000_000
+"""Longer than the steps in which any file system counts time: within one, a change leaves no trace."""
+MOST_FILES = 300_000
+"""In a larger tree a look would take seconds before every command."""
+GIT = ".git"
+KINDS: Mapping[int, Kind] = {
+    stat.S_IFREG: "file",
+    stat.S_IFLNK: "link",
+    stat.S_IFDIR: "folder",
+    stat.S_IFIFO: "fifo",
+}
+_UNFINISHED = (".ferrule-", ".tmp")
+"""What a write of ours is called until it is whole."""
+
+
+class Kept(NamedTuple):
+    """What was found out about a file."""
+
+    content: str
+    """Its fingerprint; empty where its bytes were not kept."""
+    pinned: str = ""
+    """The object of git's that has the same bytes, where those alone are kept."""
+
+
+Keep = Callable[[int, str, str, os.stat_result], Kept]
+"""Keeps the bytes of a file: its open folder, its name there, its path, and what it was like. Raises OSError."""
+
+
+class Seen(NamedTuple):
+    """A file, a link or whatever else is no folder, as it was looked at last."""
+
+    changed_ns: int
+    inode: int
+    size: int
+    is_settled: bool
+    """Would a change since then show?"""
+    node: Node
+    pinned: str = ""
+
+
+class SeenFolder(NamedTuple):
+    """A folder as it was looked at last."""
+
+    stamp: tuple[int, int, int] | None
+    """None where it may change without a trace."""
+    node: Node
+    files: dict[str, Seen]
+    names: "Names"
+
+
+class Names(NamedTuple):
+    """What is in a folder."""
+
+    files: tuple[str, ...]
+    folders: tuple[str, ...]
+    """Those that are looked into."""
+    remade: tuple[str, ...] = ()
+    """Those that are not, because a tool makes them again."""
+    has_objects: bool = False
+    """Are git's objects in it? Those are pinned, and not looked at."""
+
+
+class Change(NamedTuple):
+    """What has become of a path between two looks."""
+
+    path: str
+    before: Node | None
+    after: Node | None
+    pinned: str = ""
+    """The object with the bytes that it had before."""
+
+
+class TreeState:
+    """Remembers some folders, and tells what has changed in them."""
+
+    def __init__(
+        self,
+        roots: Sequence[str],
+        keep: Keep,
+        *,
+        is_tracked: Callable[[str], bool] = lambda _: False,
+        own: Sequence[str] = (),
+    ) -> None:
+        """`is_tracked` tells whether git has a folder; `own` are folders of the engine's state, which are not looked
+        into."""
+        self._roots = tuple(roots)
+        self._keep = keep
+        self._is_tracked = is_tracked
+        self._own = frozenset(own)
+        self.folders: dict[str, SeenFolder] = {}
+        self.left_out: dict[str, str] = {}
+        """Paths that no look goes into or keeps → why."""
+        self.repositories: set[str] = set()
+        """Folders of git's own data, each with its objects in it."""
+        self._hidden: frozenset[str] = frozenset()
+        self._devices: dict[str, int] = {}
+        self._closed: set[str] = set()
+        """Folders that were not looked into."""
+        self._count = 0
+        self.is_stopped = False
+        """Set by who wants a look that runs on another thread to fail."""
+
+    def look(self, hidden: frozenset[str] = frozenset()) -> list[Change]:
+        """Look at everything, and tell what has changed since the last time; the first time, that is everything.
+
+        `hidden` are files that no command can see, so that they need not be kept.
+        """
+        self._hidden, self._count = hidden, 0
+        closed_before, self._closed = self._closed, set()
+        found: dict[str, SeenFolder] = {}
+        changes: list[Change] = []
+        self.left_out.clear()
+        self.repositories.clear()
+        for root in self._roots:
+            self._walk(root, found, changes)
+        for path in self.folders.keys() - found.keys():
+            changes += _gone(path, self.folders[path])
+        self.folders = found
+        changes = _merged(changes)
+        # What is looked into for the first time was there before, and what is not any more is still there.
+        closed = closed_before | self._closed
+        return [one for one in changes if not _is_below(one.path, closed)] if closed else changes
+
+    def _walk(self, root: str, found: dict[str, SeenFolder], changes: list[Change]) -> None:
+        with Descent(root) as descent:
+            left = [root]
+            while left:
+                path = left.pop()
+                if path in found:
+                    continue
+                if self.is_stopped:
+                    raise InterruptedError
+                try:
+                    with descent.opened(path) as folder:
+                        one = self._folder(path, folder, root, changes)
+                except OSError as error:
+                    self._failed(path, error, found, changes)
+                    continue
+                if one is not None:
+                    found[path] = one
+                    self._count += len(one.files) + 1
+                    if self._count > MOST_FILES:
+                        raise OSError(f"there are more than {MOST_FILES:,} files")
+                    left += [os.path.join(path, name) for name in reversed(one.names.folders)]
+
+    def _failed(self, path: str, error: OSError, found: dict[str, SeenFolder], changes: list[Change]) -> None:
+        """What cannot be looked into is taken for what it was; what is gone is gone."""
+        if isinstance(error, FileNotFoundError | NotADirectoryError) or error.errno in Descent.LINKED:
+            return
+        self.left_out[path] = "it cannot be read"
+        known = self.folders.get(path)
+        if known is None:
+            self._closed.add(path)
+            return
+        node = folder_node(os.lstat(path))
+        if node != known.node:
+            changes.append(Change(path, known.node, node))
+        found[path] = known._replace(node=node, stamp=None)
+        head = path + os.sep
+        found.update({one: seen for one, seen in self.folders.items() if one.startswith(head)})
+
+    def _folder(self, path: str, folder: int, root: str, changes: list[Change]) -> SeenFolder | None:
+        status = os.fstat(folder)
+        if self._devices.setdefault(root, status.st_dev) != status.st_dev:
+            self.left_out[path] = "it is on another file system"
+            self._closed.add(path)
+            return None
+        known, node, now = self.folders.get(path), folder_node(status), time.time_ns()
+        if known is None or known.node != node:
+            changes.append(Change(path, None if known is None else known.node, node))
+        mark = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
+        names = known.names if known is not None and known.stamp == mark else self._listed(path, folder)
+        for name in names.remade:
+            self.left_out[os.path.join(path, name)] = "a tool makes it again"
+            self._closed.add(os.path.join(path, name))
+        if names.has_objects:
+            self.repositories.add(path)
+        opened = _Opened(path, folder, now)
+        files = self._files(opened, names.files, known.files if known is not None else {}, changes)
+        settled = mark if max(status.st_mtime_ns, status.st_ctime_ns) + _TICK_NS < now else None
+        return SeenFolder(settled, node, files, names)
+
+    def _listed(self, path: str, folder: int) -> Names:
+        names, folders = [], []
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.name)
+                elif not (entry.name.startswith(_UNFINISHED[0]) and entry.name.endswith(_UNFINISHED[1])):
+                    names.append(entry.name)
+        is_gits = GIT in path.split(os.sep)
+        has_objects = is_gits and {"objects", "refs"} <= set(folders) and "HEAD" in names
+        folders = [name for name in folders if os.path.join(path, name) not in self._own]
+        if has_objects:
+            folders.remove("objects")
+        remade = [] if is_gits else [name for name in folders if self._is_remade(path, name, (*names, *folders))]
+        return Names(tuple(names), tuple(name for name in folders if name not in remade), tuple(remade), has_objects)
+
+    def _is_remade(self, path: str, name: str, siblings: Sequence[str]) -> bool:
+        whole = os.path.join(path, name)
+        return is_remade(whole, siblings, inside=_inside(whole)) and not self._is_tracked(whole)
+
+    def _files(
+        self, at: "_Opened", names: Sequence[str], before: dict[str, Seen], changes: list[Change]
+    ) -> dict[str, Seen]:
+        files: dict[str, Seen] = {}
+        lstat, get, folder = os.lstat, before.get, at.folder
+        for name in names:
+            try:
+                status = lstat(name, dir_fd=folder)
+            except OSError:
+                continue  # gone meanwhile
+            known = get(name)
+            if (
+                known is not None
+                and known.is_settled
+                and known.changed_ns == status.st_ctime_ns
+                and known.inode == status.st_ino
+                and known.size == status.st_size
+            ):
+                files[name] = known
+                continue
+            seen = self._seen(at, name, status, known)
+            if seen is None:
+                continue
+            files[name] = seen
+            if known is None:
+                changes.append(Change(os.path.join(at.path, name), None, seen.node))
+            elif known.node != seen.node:
+                changes.append(Change(os.path.join(at.path, name), known.node, seen.node, known.pinned))
+        if len(files) < len(before) or before.keys() != files.keys():
+            gone = ((name, before[name]) for name in before.keys() - files.keys())
+            changes += [Change(os.path.join(at.path, name), seen.node, None, seen.pinned) for name, seen in gone]
+        return files
+
+    def _seen(self, at: "_Opened", name: str, status: os.stat_result, known: Seen | None) -> Seen | None:
+        path, kept, content = os.path.join(at.path, name), Kept(""), ""
+        kind: Kind = KINDS.get(stat.S_IFMT(status.st_mode), "other")
+        is_settled = max(status.st_ctime_ns, status.st_mtime_ns) + _TICK_NS < at.now
+        try:
+            if kind == "file" and path in self._hidden:
+                is_settled = False  # it is kept as soon as somebody may change it
+            elif kind == "file":
+                kept = self._keep(at.folder, name, path, status)
+                content = kept.content
+            elif kind == "link":
+                content = os.readlink(name, dir_fd=at.folder)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self.left_out[path] = f"it cannot be read ({error.strerror or error})"
+            if known is not None:
+                return known._replace(is_settled=False)
+            is_settled = False
+        if kind == "folder":
+            return None  # it was a file a moment ago: the next look finds it
+        size = status.st_size if kind == "file" else 0
+        node = Node(kind, stat.S_IMODE(status.st_mode), content, size, status.st_uid, status.st_gid)
+        return Seen(status.st_ctime_ns, status.st_ino, status.st_size, is_settled, node, kept.pinned)
+
+
+class _Opened(NamedTuple):
+    """A folder that is looked at."""
+
+    path: str
+    folder: int
+    now: int
+
+
+def folder_node(status: os.stat_result) -> Node:
+    """A folder as it is."""
+    return Node("folder", stat.S_IMODE(status.st_mode), owner=status.st_uid, group=status.st_gid)
+
+
+def _merged(changes: list[Change]) -> list[Change]:
+    """One change a path: where a folder became a file, it went as the one and came as the other."""
+    by_path: dict[str, Change] = {}
+    for one in changes:
+        other = by_path.get(one.path)
+        if other is not None:
+            gone, came = (other, one) if other.before is not None else (one, other)
+            one = Change(one.path, gone.before, came.after, gone.pinned)  # noqa: PLW2901 - the two together
+        by_path[one.path] = one
+    return list(by_path.values()) if len(by_path) < len(changes) else changes
+
+
+def _is_below(path: str, folders: set[str]) -> bool:
+    while path not in folders:
+        above = os.path.dirname(path)
+        if above == path:
+            return False
+        path = above
+    return True
+
+
+def _inside(folder: str) -> Sequence[str]:
+    """Names that tell that a tool has made a folder."""
+    return [name for name in ("CMakeCache.txt", ".ninja_log", "pyvenv.cfg") if os.path.lexists(f"{folder}/{name}")]
+
+
+def _gone(path: str, folder: SeenFolder) -> Iterator[Change]:
+    yield Change(path, folder.node, None)
+    for name, seen in folder.files.items():
+        yield Change(os.path.join(path, name), seen.node, None, seen.pinned)
