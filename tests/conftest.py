@@ -62,6 +62,13 @@ def unconfined(own_state: None) -> None:
 
 
 @pytest.fixture
+def asking(own_state: None) -> None:
+    """Confined commands of this test ask, also where they could be taken back: for tests of the questions."""
+    with open(os.environ["FERRULE_SETTINGS"], "w", encoding="utf-8") as file:
+        file.write("[sandbox]\nauto_allow = false\n")
+
+
+@pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
     return Golden(write=request.config.getoption("--golden") == "write")
 

@@ -11,6 +11,7 @@ from ferrule.core.errors import ConfigError
 from ferrule.permissions.layers import exist
 from ferrule.permissions.policy import Policy
 from ferrule.permissions.standing import Standing, named, tightened
+from ferrule.permissions.unasked import Unasked
 from ferrule.registry.registry import Registry
 from ferrule.services import Services
 from ferrule.settings import Settings, managed_path
@@ -80,9 +81,11 @@ class Policing:
             development=rules is None,
             is_sandboxed=lambda: services.confinement().sandbox is not None,
             confined=functools.partial(self._runs_unasked, services, alone=rules is not None),
-            # Who has said that confined commands need no question is not asked about any.
-            left_out=services.is_left_out if self._settings.sandbox.auto_allow == "auto" else None,
-            addresses=services.addresses,
+            unasked=Unasked(
+                # Who has said that confined commands need no question is not asked about any.
+                services.is_left_out if self._settings.sandbox.auto_allow == "auto" else None,
+                services.addresses,
+            ),
         )
         if sets:
             guard.denied = policy.denied

@@ -163,6 +163,7 @@ def test_whether_a_project_s_code_is_trusted_is_listed(work: Path, capsys: pytes
 
 
 def test_a_project_is_trusted_and_no_longer_when_it_changes(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (work.parent / "settings.toml").write_text("[sandbox]\nauto_allow = false\n")
     (work / ".claude").mkdir()
     rules = work / ".claude" / "settings.json"
     rules.write_text(json.dumps({"permissions": {"allow": ["Bash(make deploy)"]}}))

@@ -98,6 +98,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("name", "values"), CALLS)
+@pytest.mark.usefixtures("asking")
 async def test_a_call_is_asked_about_in_words(tmp_path, golden, capsys, request, name, values):
     work = tmp_path / "work"
     (work / "sub").mkdir(parents=True)

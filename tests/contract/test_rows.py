@@ -119,6 +119,7 @@ async def test_an_exact_match_wins_over_every_loose_one(engine, tmp_path):
 
 
 @pytest.mark.contract("flow.preprocess", "registry.preprocess")
+@pytest.mark.usefixtures("asking")
 async def test_permission_sees_the_arguments_in_their_final_form(tmp_path):
     asked: list[str] = []
 

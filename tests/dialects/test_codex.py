@@ -482,6 +482,7 @@ async def test_an_image_is_shown_with_its_path(session, root):
         ),
     ],
 )
+@pytest.mark.usefixtures("asking")
 async def test_who_is_asked_about_a_command_sees_what_runs(tmp_path, root, name, command, asked):
     asker = Scripted(*[YES] * len(asked))
     async with Engine(tmp_path, dialect="codex", ask=asker) as engine:

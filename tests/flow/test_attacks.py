@@ -15,6 +15,7 @@ def only_files(question: Question) -> bool:
     return question.kind == "call" and question.name in ("create_file", "edit_file")
 
 
+@pytest.mark.usefixtures("asking")
 async def test_files_written_in_the_same_message_do_not_make_a_command_harmless(tmp_path):
     (tmp_path / "sub").mkdir()
     config = f"[core]\n\tbare = false\n\tworktree = ..\n\tfsmonitor = touch {tmp_path}/PWNED\n"
@@ -34,6 +35,7 @@ async def test_files_written_in_the_same_message_do_not_make_a_command_harmless(
     assert not (tmp_path / "PWNED").exists()
 
 
+@pytest.mark.usefixtures("asking")
 async def test_a_repository_in_disguise_is_not_obeyed(tmp_path):
     sub = tmp_path / "sub"
     for name in ("objects", "refs"):

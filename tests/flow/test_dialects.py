@@ -372,6 +372,7 @@ async def test_no_caller_says_what_is_the_engine_s_to_say(tmp_path, session, cal
 
 
 @pytest.mark.parametrize("session", FAMILIES)
+@pytest.mark.usefixtures("asking")
 async def test_a_question_is_about_what_will_be_done(tmp_path, session):
     lay_out(tmp_path)
     asked: list[Question] = []

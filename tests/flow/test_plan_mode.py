@@ -168,6 +168,7 @@ async def test_the_mode_after_a_yes(tmp_path, began, answer, now):
         assert not one.policy.is_planning
 
 
+@pytest.mark.usefixtures("asking")
 async def test_wishes_become_rules_of_the_session_that_the_user_has_seen(tmp_path):
     (tmp_path / "Makefile").write_text("test:\n\ttrue\n")
     wishes = [{"tool": "Bash", "prompt": one} for one in ("run tests", "mkdir made", "deploy it", "git push")]

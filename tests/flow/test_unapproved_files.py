@@ -15,6 +15,9 @@ from ferrule.settings import Mcp
 from ferrule.sources.mcp.config import configured, skill_servers
 from ferrule.sources.mcp.pins import Pins
 
+# What a trusted file allows is told apart from what needs no question anyway.
+pytestmark = pytest.mark.usefixtures("asking")
+
 PUSH = Call("Bash", {"command": "git push origin main"})
 MARK = "MARK"
 """Stands in the texts for a file outside the project, which gets a line from whatever is run."""

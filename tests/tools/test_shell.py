@@ -184,6 +184,7 @@ def alive(folder):
         pytest.param("git -c core.pager=x status", "rejected-by-user", id="configuration"),
     ],
 )
+@pytest.mark.usefixtures("asking")
 async def test_common_development_commands_need_no_question_when_they_are_plain_words(tmp_path, cmd, status):
     async with Engine(tmp_path) as engine:
         reply = await engine.call("Bash", cmd=cmd)

@@ -13,7 +13,7 @@ from ferrule.core.bringing import Bringing
 from ferrule.core.elsewhere import SkillLoaded
 from ferrule.core.errors import ToolFailure
 from ferrule.core.events import Progress
-from ferrule.settings import Permissions
+from ferrule.settings import Permissions, Sandbox
 from ferrule.tools import BUILTIN
 from ferrule.tools.skills import output as running
 from ferrule.tools.skills.skill import MOST_ARGUMENTS_CHARS, UseSkill
@@ -115,7 +115,7 @@ async def opened(folder: Path, *, trusted=False, by_user=False, answer=True, **p
         dialect="claude",
         tools=() if is_built_in else (session.tool,),
         ask=session.ask,
-        settings=Settings(permissions=Permissions(**permissions)),
+        settings=Settings(permissions=Permissions(**permissions), sandbox=Sandbox(auto_allow=False)),
     ) as engine:
         if is_built_in:
             engine.registry._tools["skill"] = session.tool

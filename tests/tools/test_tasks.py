@@ -387,6 +387,7 @@ async def test_an_interpreter_is_typed_into(codex):
     assert "Process exited with code 0" in end.result
 
 
+@pytest.mark.usefixtures("asking")
 async def test_what_is_typed_is_asked_about_and_looking_and_interrupting_is_not(tmp_path):
     asked = []
 

@@ -228,7 +228,7 @@ class Session:
         self._check_price(self.model)
         for warning in engine.warnings:
             talk.warn(warning)
-        engine.policy.on_unasked = self._tell_unasked
+        engine.policy.unasked.tell = self._tell_unasked
 
     def _check_price(self, model: Model) -> None:
         if sentence := unpriced(model, self.agent.talk.setup.limits):
@@ -271,7 +271,7 @@ class Session:
 
     def _tell_unasked(self) -> None:
         """Say once, to whoever uses this state folder, that commands run without a question and how to be asked."""
-        self.engine.policy.on_unasked = lambda: None
+        self.engine.policy.unasked.tell = lambda: None
         if is_first(self._state, "unasked"):
             self._warn(_UNASKED)
 

@@ -215,7 +215,7 @@ class Gate:
         if case.is_fetch and not decision.fixed:
             # A yes is one to the host: neither the calls beside this one nor later ones ask about it again.
             self._granted.update(keys)
-            self.policy.agree(case)
+            self.policy.unasked.agree(case)
         self.hold(case)
         return admitted
 

@@ -10,6 +10,7 @@ from ferrule.permissions.decision import Decision, free, reach, strictest, toget
 from ferrule.permissions.naming import Bare, Names, is_name
 from ferrule.permissions.rules.rule import Always, Rule, RuleSet, Subject, Touched
 from ferrule.permissions.standing import DEFAULT, Standing
+from ferrule.permissions.unasked import Unasked
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail
 
@@ -22,7 +23,6 @@ CONFINED = frozenset({"shell", "shell_session", "skill", "check"})
 
 if TYPE_CHECKING:
     from ferrule.permissions.shell.judge import Looked
-    from ferrule.workspace.addresses import Addresses
 
 
 class Policy:
@@ -41,14 +41,12 @@ class Policy:
         development: bool = True,
         confined: Callable[[], bool] = bool,
         is_sandboxed: Callable[[], bool] = bool,
-        left_out: Callable[[str], bool] | None = None,
-        addresses: "Callable[[], Addresses] | None" = None,
+        unasked: Unasked | None = None,
     ) -> None:
         """`trusted`: may the project's own rules allow anything? `development`: do its tests and builds need no rule?
 
-        `is_sandboxed` tells whether commands run confined, and `confined` whether they need no question for that. With
-        `left_out`, which tells what no checkpoint keeps, those ask all the same that are seen to lose such files.
-        `addresses` are those that may be fetched without a question meanwhile.
+        `is_sandboxed` tells whether commands run confined, and `confined` whether they need no question for that:
+        `unasked` says what asks all the same.
         """
         self.standing = standing
         self.plan: str | None = None
@@ -62,10 +60,7 @@ class Policy:
         self._development = development
         self._confined = confined
         self.is_sandboxed = is_sandboxed
-        self._left_out = left_out
-        self._addresses = addresses
-        self.on_unasked: Callable[[], None] = lambda: None
-        """Told whenever a command is let in because it runs confined and can be taken back."""
+        self.unasked = unasked or Unasked()
         self._home = tuple(root.path for root in jail.roots)
         self._opened: set[str] = set()
         self._looked: dict[tuple[str, str], Looked] = {}
@@ -192,7 +187,7 @@ class Policy:
         if case.input.get("outside") and decision.verdict != "deny":
             decision = Decision("ask", "It would run outside the sandbox, which always asks.", fixed=True)
         elif commands and decision.verdict == "ask" and not decision.fixed and self._runs_confined(case.tool, others):
-            decision = self._unasked(decision, commands)
+            decision = self.unasked.decision(decision, commands, self._scene(), is_held=self.is_planning)
         elif commands and decision.verdict == "ask" and case.tool not in CONFINED:
             # What a confined command has left in the workspace would run here with all of the user's rights.
             decision = decision._replace(why=f"{decision.why} It runs outside the sandbox.", fixed=True)
@@ -210,42 +205,6 @@ class Policy:
     def _runs_confined(self, tool: str, others: Sequence[Access]) -> bool:
         """Needs it no question for that? Servers and tools that a skill brings are not confined."""
         return tool in CONFINED and not any(one.kind == "server" for one in others) and self._confined()
-
-    def _unasked(self, decision: Decision, commands: Sequence[Access]) -> Decision:
-        """The decision on confined commands: yes, unless they are seen to lose what cannot be brought back."""
-        if self._left_out is None:
-            return Decision("allow", "It runs confined, and sandbox.auto_allow is set.")
-        from ferrule.permissions.shell.judge import look  # loaded by now
-        from ferrule.permissions.shell.losses import loss  # only commands need it
-
-        scene = self._scene()
-        for access in commands:
-            if why := loss(look(access.key, access.folder, scene).every, self._left_out):
-                return decision._replace(why=why)
-        if not self.is_planning:
-            self.on_unasked()
-        return Decision("allow", "It runs confined, and what it changes can be taken back.")
-
-    def agree(self, case: Case) -> None:
-        """The user has said yes to a call: the hosts that it fetches from are not asked about again."""
-        if self._addresses is not None and case.is_fetch:
-            self._addresses().agree(access.key for access in case.touches)
-
-    def _made_up(self, case: Case) -> str:
-        """Why a fetch asks, where commands run without a question; empty where it does not."""
-        if self._addresses is None or not case.is_fetch:
-            return ""
-        given = [case.input.get("url"), *(case.input.get("more") or ())]
-        urls = [url for url in given if isinstance(url, str)]
-        addresses = self._addresses()
-        hosts = addresses.made_up(urls, [access.key for access in case.touches]) if addresses.is_heard else []
-        if not hosts or not self._confined():
-            return ""
-        return (
-            f"{case.name} goes to {', '.join(hosts)}, at an address that the model made up: the user has not written "
-            "it, and no search and no page that the user named has shown it. As commands run without a question, it "
-            "could carry away what they have read."
-        )
 
     def _settled(self, decision: Decision, *, only_reads: bool) -> Decision:
         """What the mode makes of it."""
@@ -276,7 +235,7 @@ class Policy:
                 return Decision("allow", f"{case.name} is allowed by {rule.text}.", rule.text)
         if outside:
             return Decision("ask", f"{case.name} goes outside the workspace, to {outside[0]}.")
-        if why := self._made_up(case):
+        if (why := self.unasked.made_up(case)) and self._confined():
             return Decision("ask", why)
         if case.looks_at_web or all(map(self._free, case.touches)):
             return free(case)

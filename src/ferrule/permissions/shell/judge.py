@@ -1,4 +1,7 @@
-"""May a command line run? Every simple command at every depth has to be covered; whatever is not certain asks."""
+"""May a command line run, and does it only read? That decides whether the shell may run it beside others.
+
+Every simple command at every depth has to be covered; whatever is not certain asks.
+"""
 
 import functools
 import os
