@@ -98,7 +98,8 @@ TakeBack = Callable[[Engine, Path], Awaitable[str]]
 async def by_undo(engine: Engine, _folder: Path) -> str:
     """As a person does: one step back. Where there was nothing to take back, that is what is said."""
     try:
-        return repr(await engine.undo())
+        # Only what is told counts: the entry itself has the command line, and with it git's name.
+        return " ".join((await engine.undo()).notes)
     except ToolFailure as refused:
         return f"refused: {refused.message}"
 
