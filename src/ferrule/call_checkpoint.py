@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from ferrule.context import CallContext
 from ferrule.core.access import MODE, UNKNOWN, Access
+from ferrule.core.errors import ToolFailure
 from ferrule.core.reply import Changes
 from ferrule.services import Services
 from ferrule.support.threads import Threads
@@ -62,8 +63,11 @@ class CallCheckpoints:
             return None
 
     def prepare(self) -> None:
-        """Have the state of the workspace kept in a moment, once: the first command then need not wait for it."""
-        if self._timer is None and self._services.keeps_checkpoints():
+        """Have the state of the workspace kept in a moment, once: the first command then need not wait for it.
+
+        Not where every file would be copied for a session that may never run a command.
+        """
+        if self._timer is None and self._services.keeps_checkpoints() and self._services.has_much_kept():
             self._timer = asyncio.get_running_loop().call_later(_LATER_SECONDS, self._begin_to_prepare)
 
     def _begin_to_prepare(self) -> None:
@@ -71,7 +75,7 @@ class CallCheckpoints:
 
     async def _prepare(self) -> None:
         try:
-            await self._services[Threads].finish(self._services.checkpoints().begin)
+            await self._look("")
         except OSError as error:
             self._services.give_up_checkpoints(error.strerror or str(error))
 
@@ -88,7 +92,12 @@ class CallCheckpoints:
         background, self._background = self._background, ""
         died = await self._services[Threads].run(self._services.journal().interrupted)
         if background or died or self._services.running_commands():
-            await self._services[Threads].finish(self._services.checkpoints().begin, frozenset(), background=background)
+            await self._look(background)
+
+    async def _look(self, background: str) -> None:
+        """Look at the workspace while no call needs it. Secret files are kept only when a call may change them."""
+        hidden = await self._services[Threads].run(self._hidden_files)
+        await self._services[Threads].finish(self._services.checkpoints().begin, hidden, background=background)
 
     async def _run(self, ctx: CallContext, background: str) -> None:
         checkpoints = self._services.checkpoints()
@@ -101,7 +110,13 @@ class CallCheckpoints:
         is_command = any(access.kind == "command" for access in ctx.touches)
         if not is_command or ctx.input.get("outside"):
             return frozenset()
-        return self._services.confinement().hidden_files()
+        return self._hidden_files()
+
+    def _hidden_files(self) -> frozenset[str]:
+        try:
+            return self._services.confinement().hidden_files()
+        except ToolFailure:  # nothing can confine commands, so none will run
+            return frozenset()
 
 
 def _about(ctx: CallContext) -> str:

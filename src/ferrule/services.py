@@ -155,6 +155,14 @@ class Services:
         """Is what commands change kept, so that it can be taken back?"""
         return self._settings.checkpoints.keep and BY_DESCRIPTOR and not self.no_checkpoints
 
+    def has_much_kept(self) -> bool:
+        """Is most of the workspace kept already, by git or by an earlier session?"""
+        saved = os.path.join(self._checkpoint_folder(), "tree")
+        return os.path.isdir(os.path.join(self._jail.folder, ".git", "objects")) or os.path.exists(saved)
+
+    def _checkpoint_folder(self) -> str:
+        return os.path.join(self._state, "checkpoints", os.path.basename(self.journal_folder()))
+
     def give_up_checkpoints(self, why: str) -> None:
         """Nothing is kept from now on, and commands are asked about."""
         self.no_checkpoints = why
@@ -265,11 +273,10 @@ class Services:
 
         settings = self._settings.checkpoints
         guard: Guard = self._one("Guard")
-        name = os.path.basename(self.journal_folder())
         return Checkpoints(
             [os.path.realpath(folder) for folder in self.home if os.path.isdir(folder)],
             self.journal(),
-            os.path.join(self._state, "checkpoints", name),
+            self._checkpoint_folder(),
             Limits(settings.file_mb << 20, settings.keep_mb << 20),
             is_tracked=guard.committed.holds_folder,
             own=[os.path.realpath(self._state)],

@@ -53,9 +53,11 @@ def _told(repository: str, changes: Sequence[NodeChange], read: Read) -> Iterabl
     head = before.get("HEAD", "")
     if head and head != after.get("HEAD", ""):
         yield _head_moved(head, after.get("HEAD", ""), where)
-    for name in sorted({*before, *after} - {"HEAD"}):
-        if before.get(name) != after.get(name):
-            yield _ref_moved(name, before, after, where)
+    moved = [name for name in sorted({*before, *after} - {"HEAD"}) if before.get(name) != after.get(name)]
+    for name in moved:
+        yield _ref_moved(name, before, after, where)
+    if any(one.path == os.path.join(repository, "index") for one in changes):
+        yield f"The index in {where} was written. `git status` shows what is staged, and `git reset` stages nothing."
 
 
 def _head_moved(before: str, after: str, where: str) -> str:

@@ -278,6 +278,23 @@ def _copy_object(source: str, folder: Folder, name: str) -> None:
         shutil.copyfileobj(file, target)
 
 
+@contextlib.contextmanager
+def _readable(folder: Folder, name: str, status: os.stat_result) -> Iterator[None]:
+    """Let the owner read a file for a moment, where its mode does not."""
+    if status.st_mode & 0o400 or status.st_uid != os.geteuid() or not hasattr(os, "O_PATH"):
+        yield
+        return
+    place = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder.descriptor)
+    try:
+        os.chmod(f"/proc/self/fd/{place}", stat.S_IMODE(status.st_mode) | 0o400)
+        try:
+            yield
+        finally:
+            os.chmod(f"/proc/self/fd/{place}", stat.S_IMODE(status.st_mode))
+    finally:
+        os.close(place)
+
+
 def node_at(folder: Folder, name: str, checkpoints: Checkpoints) -> Node | None:
     """What is under a name in an open folder, with its bytes kept."""
     try:
@@ -288,7 +305,8 @@ def node_at(folder: Folder, name: str, checkpoints: Checkpoints) -> Node | None:
     content = ""
     assert folder.descriptor is not None
     if kind == "file":
-        content = checkpoints.keep(folder.descriptor, name, os.path.join(folder.path, name), status)
+        with _readable(folder, name, status):
+            content = checkpoints.keep(folder.descriptor, name, os.path.join(folder.path, name), status)
     elif kind == "link":
         content = os.readlink(name, dir_fd=folder.descriptor)
     size = status.st_size if kind == "file" else 0

@@ -242,7 +242,7 @@ class TreeState:
             files[name] = seen
             if known is None:
                 changes.append(Change(os.path.join(at.path, name), None, seen.node))
-            elif known.node != seen.node:
+            elif known.node != seen.node and not _is_only_known(known, seen):
                 changes.append(Change(os.path.join(at.path, name), known.node, seen.node, known.pinned))
         if len(files) < len(before) or before.keys() != files.keys():
             gone = ((name, before[name]) for name in before.keys() - files.keys())
@@ -265,9 +265,9 @@ class TreeState:
             return None
         except OSError as error:
             self.left_out[path] = f"it cannot be read ({error.strerror or error})"
-            if known is not None:
-                return known._replace(is_settled=False)
             is_settled = False
+            if known is not None and known.size == status.st_size:
+                kept, content = Kept(known.node.content, known.pinned), known.node.content
         if kind == "folder":
             return None  # it was a file a moment ago: the next look finds it
         size = status.st_size if kind == "file" else 0
@@ -286,6 +286,13 @@ class _Opened(NamedTuple):
 def folder_node(status: os.stat_result) -> Node:
     """A folder as it is."""
     return Node("folder", stat.S_IMODE(status.st_mode), owner=status.st_uid, group=status.st_gid)
+
+
+def _is_only_known(one: Seen, other: Seen) -> bool:
+    """Is it the same file, of which more or less is known now, as of one that is hidden or not any more?"""
+    if (one.changed_ns, one.inode, one.size) != (other.changed_ns, other.inode, other.size):
+        return False
+    return not (one.node.content and other.node.content)
 
 
 def _merged(changes: list[Change]) -> list[Change]:
