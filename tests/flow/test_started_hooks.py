@@ -256,7 +256,7 @@ async def test_a_hook_behind_the_walls_spares_no_question(ground, command, asks)
     ground.put("scripts/check.sh", ALLOWS)
     ground.hook(command)
     ground.trust()
-    async with ground.opened() as engine:
+    async with ground.opened(sandbox=Sandbox(auto_allow=False)) as engine:
         await engine.run([Call("Bash", {"command": "git push", "description": "x"})])
 
     assert bool(ground.asker.asked) is asks
