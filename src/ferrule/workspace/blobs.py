@@ -5,6 +5,7 @@ believed when it is read: bytes that do not have the fingerprint they are asked 
 """
 
 import contextlib
+import errno
 import hashlib
 import os
 import secrets
@@ -20,8 +21,13 @@ _DIGEST_BYTES = 20
 _CLONE = 0x40049409
 """The call by which some file systems copy a file without copying its bytes."""
 _ABANDONED_SECONDS = 3600.0
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _UNFINISHED = "new-"
 _BOTH = FRESH & ~os.O_WRONLY | os.O_RDWR
+
+
+class StoreError(OSError):
+    """The store itself cannot be written, as on a full disk: nothing more can be kept."""
 
 
 class Blobs:
@@ -133,10 +139,10 @@ class Blobs:
         """A new file that gets its name when it is whole."""
         temporary = os.path.join(self._folder, f"{_UNFINISHED}{secrets.token_hex(8)}")
         try:
+            make_private(self._folder)
             descriptor = os.open(temporary, _BOTH, 0o600)
-        except FileNotFoundError:
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
-            descriptor = os.open(temporary, _BOTH, 0o600)
+        except OSError as error:
+            raise StoreError(error.errno, error.strerror, self._folder) from error
         try:
             try:
                 yield descriptor
@@ -145,13 +151,33 @@ class Blobs:
             final = self._place(name())
             upper = os.path.dirname(final)
             if upper not in self._made:
-                os.makedirs(upper, mode=0o700, exist_ok=True)
+                make_private(upper)
                 self._made.add(upper)
             os.replace(temporary, final)
-        except BaseException:
+        except BaseException as error:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+            if isinstance(error, OSError) and error.errno in _FULL:
+                raise StoreError(error.errno, error.strerror, self._folder) from error
             raise
+
+
+def make_private(folder: str) -> None:
+    """Make a folder and those above it that are missing, for their owner alone. Raises OSError."""
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(folder):
+            raise
+    except FileNotFoundError:
+        make_private(os.path.dirname(folder))
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+
+
+def private(path: str, flags: int) -> int:
+    """Opens files for their owner alone."""
+    return os.open(path, flags, 0o600)
 
 
 def write_sparse(descriptor: int, piece: bytes) -> None:

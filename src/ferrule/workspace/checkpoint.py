@@ -20,7 +20,7 @@ from ferrule.core.reply import Changes
 from ferrule.support.beneath import READ_NO_LINK, open_folder, read_all
 from ferrule.support.diff import changes as differences
 from ferrule.support.git_objects import Objects
-from ferrule.workspace.blobs import Blobs
+from ferrule.workspace.blobs import Blobs, private
 from ferrule.workspace.journal import Entry, Journal, Node, NodeChange, Origin, Pending
 from ferrule.workspace.pins import Pins
 from ferrule.workspace.saved_tree import SavedFolder, SavedTree
@@ -227,7 +227,7 @@ class Checkpoints:
             self._running.clear()
             if self._is_ready and _age_seconds(self._tidied_at) > _TIDY_SECONDS:
                 self.prune()
-                with contextlib.suppress(OSError), open(self._tidied_at, "w", encoding="ascii") as file:
+                with contextlib.suppress(OSError), open(self._tidied_at, "w", encoding="ascii", opener=private) as file:
                     file.write(f"{self._used_bytes}\n")
 
     def _pin(self) -> None:

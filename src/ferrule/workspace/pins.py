@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from ferrule.support.beneath import Folder
 from ferrule.support.git_objects import Objects
 from ferrule.support.stamp import Stamp, is_settled, stamp
+from ferrule.workspace.blobs import make_private, private
 
 _LOOSE = re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}")
 _PACK = re.compile(r"pack-[0-9a-f]{40,64}\.(?:pack|idx|rev|bitmap|keep|mtimes|promisor)|multi-pack-index")
@@ -77,7 +78,7 @@ class Pins:
         """Link or copy one file; no where neither could be done."""
         place, unfinished = os.path.join(target, name), os.path.join(target, f"new-{os.getpid()}-{name}")
         try:
-            os.makedirs(target, mode=0o700, exist_ok=True)
+            make_private(target)
             source = folder.open(name)
         except OSError:
             return False
@@ -87,7 +88,7 @@ class Pins:
                 return True
             if size > _COPIED_BYTES and self._copied_bytes + size > self._most_bytes:
                 return False
-            with open(unfinished, "xb") as file:
+            with open(unfinished, "xb", opener=private) as file:
                 while piece := os.read(source, 1 << 20):
                     file.write(piece)
             os.replace(unfinished, place)

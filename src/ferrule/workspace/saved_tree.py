@@ -7,6 +7,7 @@ import struct
 
 import msgspec
 
+from ferrule.workspace.blobs import make_private, private
 from ferrule.workspace.journal import Kind, Node
 
 _DIGEST_BYTES = 20
@@ -78,9 +79,9 @@ class SavedTree:
     def write(self, folders: dict[str, SavedFolder]) -> None:
         """Write everything down. Raises OSError."""
         raw = _encoded(folders)
-        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        make_private(self._folder)
         unfinished = f"{self._path}.{os.getpid()}"
-        with open(unfinished, "wb", opener=_private) as file:
+        with open(unfinished, "wb", opener=private) as file:
             file.write(_digest(raw) + raw)
         os.replace(unfinished, self._path)
         before, self._name, self._later_bytes = self._later, _digest(raw).hex(), 0
@@ -91,7 +92,7 @@ class SavedTree:
     def append(self, folders: dict[str, SavedFolder | None]) -> None:
         """Write down some folders as they are now; None for what is not there, or is no folder. Raises OSError."""
         raw = _encoded(folders)
-        with open(self._later, "ab", opener=_private) as file:
+        with open(self._later, "ab", opener=private) as file:
             file.write(_HEAD.pack(len(raw), _digest(raw)) + raw)
         self._later_bytes += len(raw)
 
@@ -119,7 +120,3 @@ def _is_text(path: str, folder: SavedFolder | None) -> bool:
 
 def _digest(raw: bytes) -> bytes:
     return hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).digest()
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ferrule.support.descent import Descent
+from ferrule.workspace.blobs import StoreError
 from ferrule.workspace.journal import Kind, Node
 from ferrule.workspace.remade import is_remade
 
@@ -149,6 +150,8 @@ class TreeState:
                 try:
                     with descent.opened(path) as folder:
                         one = self._folder(path, folder, root, changes)
+                except StoreError:
+                    raise
                 except OSError as error:
                     self._failed(path, error, found, changes)
                     continue
@@ -263,6 +266,8 @@ class TreeState:
                 content = os.readlink(name, dir_fd=at.folder)
         except FileNotFoundError:
             return None
+        except StoreError:
+            raise
         except OSError as error:
             self.left_out[path] = f"it cannot be read ({error.strerror or error})"
             is_settled = False
