@@ -93,7 +93,10 @@ class Lookback:
         """
         self._check_open()
         await self._settle()
-        done = await self._services[Threads].finish(self._services.history().back, prompt, over=over)
+        history = self._services.history()
+        gone = (await self._services[Threads].run(history.preview, prompt, over=over)).repositories
+        with_git = bool(gone) and await self._may_bring_back(gone)
+        done = await self._services[Threads].finish(history.back, prompt, over=over, with_git=with_git)
         files = {
             one.path: one.after.content or None if one.after is not None and one.after.kind == "file" else None
             for one in done.changes

@@ -170,6 +170,19 @@ def test_nothing_is_put_back_through_a_link_that_somebody_has_put_there(kept, tm
     assert list(outside.iterdir()) == []
 
 
+def test_nothing_is_put_back_into_another_repository(kept):
+    git = "git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x"
+    subprocess.run(["bash", "-c", git], cwd=kept.root, check=True)
+    kept.run("rm sub/b.txt")
+    subprocess.run(["bash", "-c", git], cwd=kept.root / "sub", check=True)
+    entry = kept.journal.entries()[-1]
+    moves = [Move(one.path, one.after, one.before) for one in entry.nodes]
+
+    assert entry.repositories == (str(kept.root),)
+    with pytest.raises(ToolFailure, match="is another repository now"):
+        kept.restorer.plan(moves, repositories=entry.repositories)
+
+
 def test_bytes_that_git_has_are_pinned_and_survive_the_removal_of_all_objects(kept):
     script = "git init -q . && git add -A && git -c user.name=a -c user.email=a@b commit -qm x"
     subprocess.run(["bash", "-c", script], cwd=kept.root, check=True)

@@ -168,7 +168,13 @@ class Checkpoints:
         self._bring_home(changes)
         nodes = self._counted([_node_change(one) for one in sorted(files, key=_path)])
         git_nodes = [_node_change(one) for one in sorted(git, key=_path)]
-        return told(self._journal.record(nodes, git_nodes, about=about, call_id=call_id, origin=origin))
+        tops = [
+            path
+            for path, folder in self._tree.folders.items()
+            if GIT in folder.names.folders or GIT in folder.names.files
+        ]
+        entry = self._journal.record(nodes, git_nodes, repositories=tops, about=about, call_id=call_id, origin=origin)
+        return told(entry)
 
     def read(self, node: Node) -> bytes | None:
         """The bytes of a file as it was; None where they were not kept, or are damaged."""

@@ -93,6 +93,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """What was changed otherwise than by the writer; the bytes are in the store of checkpoints."""
     git: tuple[NodeChange, ...] = ()
     """What was changed of git's own data. It is not moved back, but told, unless all of it was removed."""
+    repositories: tuple[str, ...] = ()
+    """The folders that repositories began in when a command had ended."""
     about: str = ""
     """The command line, where one did it."""
     thread: str = ""
@@ -139,6 +141,7 @@ class Journal:
         call_id: str = "",
         nodes: Sequence[NodeChange] = (),
         git: Sequence[NodeChange] = (),
+        repositories: Sequence[str] = (),
         about: str = "",
         origin: Origin | None = None,
         is_durable: bool = True,
@@ -157,6 +160,7 @@ class Journal:
             files=tuple(files),
             nodes=tuple(nodes),
             git=tuple(git),
+            repositories=tuple(repositories),
             about=about,
             thread=whose.thread,
             prompt=whose.prompt,
@@ -227,12 +231,23 @@ class Journal:
         nodes: Sequence[NodeChange],
         git: Sequence[NodeChange],
         *,
+        repositories: Sequence[str],
         about: str,
         call_id: str,
         origin: Origin | None = None,
     ) -> Entry:
         """Remember what a command has changed, after it has."""
-        pending = self.announce("command", (), b"", nodes=nodes, git=git, about=about, call_id=call_id, origin=origin)
+        pending = self.announce(
+            "command",
+            (),
+            b"",
+            nodes=nodes,
+            git=git,
+            repositories=repositories,
+            about=about,
+            call_id=call_id,
+            origin=origin,
+        )
         try:
             self.commit(pending)
         except OSError:

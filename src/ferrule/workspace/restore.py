@@ -54,13 +54,18 @@ class Restorer:
         self._journal = journal
         self._checkpoints = checkpoints
 
-    def plan(self, moves: Iterable[Move], *, over: bool = False) -> Plan:
-        """What has to be done. `over`: also over what somebody else has changed since. Raises `ToolFailure`."""
+    def plan(self, moves: Iterable[Move], *, over: bool = False, repositories: Iterable[str] | None = None) -> Plan:
+        """What has to be done. `over`: also over what somebody else has changed since. Raises `ToolFailure`.
+
+        `repositories` are the folders that repositories began in then, where that is known: into another one nothing is
+        put back.
+        """
         changes, by_hand, lost = [], [], []
         moves = list(moves)
         ours = {move.path for move in moves}
+        known = None if repositories is None else set(repositories)
         for move in moves:
-            self._refuse_link(move.path, ours)
+            self._refuse_elsewhere(move.path, ours, known)
             now = self._now(move.path)
             if is_same(now, move.wanted):
                 continue
@@ -118,8 +123,8 @@ class Restorer:
             if one.after is not None and self._is_kept(one.after) and not is_same(one.before, one.after)
         ]
 
-    def _refuse_link(self, path: str, ours: set[str]) -> None:
-        """Raise where a folder on the way has become a link, unless that link is what is put back."""
+    def _refuse_elsewhere(self, path: str, ours: set[str], repositories: set[str] | None) -> None:
+        """Raise where a folder on the way has become a link or another repository, unless that is what is put back."""
         place = self._jail.place(path)
         above = place.root.path
         for part in place.parts[:-1]:
@@ -128,6 +133,17 @@ class Restorer:
                 raise ToolFailure(
                     f"{above} is a link now, and nothing is put back through one. Nothing was changed.",
                     code="is-link",
+                    path=above,
+                )
+            if (
+                repositories is not None
+                and above not in repositories
+                and part != GIT
+                and os.path.lexists(os.path.join(above, GIT))
+            ):
+                raise ToolFailure(
+                    f"{above} is another repository now, and nothing is put back into it. Nothing was changed.",
+                    code="is-repository",
                     path=above,
                 )
 

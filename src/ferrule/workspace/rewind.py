@@ -39,27 +39,34 @@ class History:
 
     def preview(self, prompt: int, *, over: bool = False) -> Rewind:
         """What going back to before a prompt would do. Raises `ToolFailure`."""
+        entries = self._since(prompt)
+        known = {top for entry in entries for top in entry.repositories}
+        plan = self._restorer.plan(self._moves(entries), over=over, repositories=known or None)
+        git = _together([entry.git for entry in entries])
+        moved = git_moves(git, self._checkpoints.read)
+        return Rewind(plan.changes, plan.by_hand, plan.lost, moved, removed_repositories(git))
+
+    def back(self, prompt: int, *, over: bool = False, with_git: bool = False) -> Rewind:
+        """Go back to before a prompt: one write, which can itself be undone. Raises `ToolFailure`.
+
+        `with_git`: repositories that were removed come back too.
+        """
+        planned = self.preview(prompt, over=over)
+        changes = planned.changes
+        if with_git and planned.repositories:
+            git = _together([entry.git for entry in self._since(prompt)])
+            changes = (*changes, *self._restorer.repositories(git, planned.repositories))
+        if not changes:
+            return planned
+        return planned._replace(entry=self._restorer.apply(changes, kind="rewind", about=f"to prompt {prompt}"))
+
+    def _since(self, prompt: int) -> list[Entry]:
+        """The writes of this conversation for that prompt and later ones. Raises `ToolFailure` where there is none."""
         self._journal.sweep()
         entries = [entry for entry in self._journal.entries() if self._journal.wrote(entry) and entry.prompt >= prompt]
         if not entries:
             raise ToolFailure("No file was changed since then.", code="no-history")
-        moves = self._moves(entries)
-        plan = self._restorer.plan(moves, over=over)
-        git = _together([entry.git for entry in entries])
-        return Rewind(
-            plan.changes,
-            plan.by_hand,
-            plan.lost,
-            git_moves(git, self._checkpoints.read),
-            removed_repositories(git),
-        )
-
-    def back(self, prompt: int, *, over: bool = False) -> Rewind:
-        """Go back to before a prompt: one write, which can itself be undone. Raises `ToolFailure`."""
-        planned = self.preview(prompt, over=over)
-        if not planned.changes:
-            return planned
-        return planned._replace(entry=self._restorer.apply(planned.changes, kind="rewind", about=f"to prompt {prompt}"))
+        return entries
 
     def _moves(self, entries: Sequence[Entry]) -> list[Move]:
         """Each path, with what the last write has left there and what was there before the first one."""

@@ -166,7 +166,7 @@ class Undo:
             Move(one.path, one.before, one.after) if forward else Move(one.path, one.after, one.before)
             for one in entry.nodes
         )
-        found = restorer.plan(moves)
+        found = restorer.plan(moves, repositories=entry.repositories or None)
         if found.by_hand:
             some = ", ".join(found.by_hand[:_NAMED]) + ", …" * (len(found.by_hand) > _NAMED)
             kind, were = "redo" if forward else "undo", "was" if len(found.by_hand) == 1 else "were"
