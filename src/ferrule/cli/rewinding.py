@@ -99,7 +99,7 @@ def preview_rows(rewind: Rewind, shown: Callable[[str], str]) -> list[str]:
         rows.append(f"Cannot be brought back, because their bytes were not kept: {len(rewind.lost):,}")
         rows += _some([f"  lost        {clean(shown(path))}" for path in rewind.lost])
     rows += [
-        f"Removed, and not brought back by this: the repository {clean(shown(path))}; undoing that command may."
+        f"Removed: the repository {clean(shown(path))}. Whether it comes back from what was kept is asked then."
         for path in rewind.repositories
     ]
     return [*rows, *map(clean, rewind.moved)]
