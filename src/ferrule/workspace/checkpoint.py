@@ -24,7 +24,7 @@ from ferrule.workspace.blobs import Blobs, private
 from ferrule.workspace.journal import Entry, Journal, Node, NodeChange, Origin, Pending
 from ferrule.workspace.pins import Pins
 from ferrule.workspace.saved_tree import SavedFolder, SavedTree
-from ferrule.workspace.tree_state import GIT, Change, Kept, Names, Seen, SeenFolder, TreeState
+from ferrule.workspace.tree_state import GIT, Change, Kept, Names, Seen, SeenFolder, TreeState, is_below
 
 _WHOLE_BYTES = 4 << 20
 """Larger files are not held in memory."""
@@ -84,13 +84,7 @@ class Checkpoints:
 
     def is_left_out(self, path: str) -> bool:
         """Was this path, or a folder above it, left out when the workspace was last looked at?"""
-        left_out = self._tree.left_out
-        while path not in left_out:
-            above = os.path.dirname(path)
-            if above == path:
-                return False
-            path = above
-        return True
+        return is_below(path, self._tree.left_out)
 
     def begin(
         self, hidden: frozenset[str] = frozenset(), *, background: str = "", about: str = "", call_id: str = ""

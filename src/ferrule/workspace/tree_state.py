@@ -7,7 +7,7 @@ only when its times, its inode or its size have: so a look costs about what `git
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ferrule.support.descent import Descent
@@ -136,7 +136,7 @@ class TreeState:
         changes = _merged(changes)
         # What is looked into for the first time was there before, and what is not any more is still there.
         closed = closed_before | self._closed
-        return [one for one in changes if not _is_below(one.path, closed)] if closed else changes
+        return [one for one in changes if not is_below(one.path, closed)] if closed else changes
 
     def _walk(self, root: str, found: dict[str, SeenFolder], changes: list[Change]) -> None:
         with Descent(root) as descent:
@@ -312,7 +312,8 @@ def _merged(changes: list[Change]) -> list[Change]:
     return list(by_path.values()) if len(by_path) < len(changes) else changes
 
 
-def _is_below(path: str, folders: set[str]) -> bool:
+def is_below(path: str, folders: Container[str]) -> bool:
+    """Is it one of these folders, or below one?"""
     while path not in folders:
         above = os.path.dirname(path)
         if above == path:
