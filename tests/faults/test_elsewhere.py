@@ -20,7 +20,7 @@ def project(tmp_path):
     return Project(tmp_path)
 
 
-async def test_a_skill_that_came_after_the_trust_brings_no_rules(project):
+async def test_a_skill_that_came_after_the_trust_brings_no_rules(project, asking):
     project.skill("known", header="allowed-tools: Read\n")
     project.trust()
     asked = Asked(allow=False)
@@ -181,7 +181,7 @@ async def test_nobody_is_asked_about_a_server_where_the_mode_says_no_to_question
     assert all(line.isprintable() for question in asked for line in question.effects)
 
 
-async def test_a_file_that_a_trusted_projects_settings_name_can_only_tighten(project):
+async def test_a_file_that_a_trusted_projects_settings_name_can_only_tighten(project, asking):
     project.put(".ferrule/settings.toml", "[permissions]\nfiles = ['more.json']\n")
     project.put("more.json", '{"permissions": {"deny": ["Read(./b.txt)"]}}')
     project.trust()
@@ -200,7 +200,9 @@ async def test_a_file_that_a_trusted_projects_settings_name_can_only_tighten(pro
 
 
 async def test_a_file_that_the_users_settings_name_is_not_looked_for_in_the_project(project, tmp_path, monkeypatch):
-    (tmp_path / "settings.toml").write_text("[permissions]\nfiles = ['rules.json']\n", "utf-8")
+    (tmp_path / "settings.toml").write_text(
+        "[permissions]\nfiles = ['rules.json']\n[sandbox]\nauto_allow = false\n", "utf-8"
+    )
     (tmp_path / "rules.json").write_text('{"permissions": {"deny": ["Glob"]}}', "utf-8")
     monkeypatch.setenv("FERRULE_SETTINGS", str(tmp_path / "settings.toml"))
     start = '"SessionStart": [{"hooks": [{"type": "command", "command": "touch made"}]}]'

@@ -108,7 +108,7 @@ class Checkpoints:
                 last = died[-1][1]
                 origin = Origin(last.thread)
                 origin.prompt = last.prompt
-                self._record(changes, last.about, last.call_id, origin)
+                self._record(self._not_ours(changes), last.about, last.call_id, origin)
             elif background and not is_first:
                 self._record(self._not_ours(changes), background, "")
             for path, _ in died:
