@@ -10,7 +10,7 @@ import pytest
 from ferrule import Call, Engine
 from ferrule.core.errors import ConfigError
 from ferrule.permissions.layers import PROJECT_FILES
-from ferrule.settings import Mcp, McpServer, Permissions, Shell
+from ferrule.settings import Mcp, McpServer, Permissions, Sandbox, Shell
 from ferrule.workspace.search_path import apart
 from tests.faults.elsewhere import Asked, Project
 
@@ -20,12 +20,13 @@ def project(tmp_path):
     return Project(tmp_path)
 
 
-async def test_a_skill_that_came_after_the_trust_brings_no_rules(project, asking):
+async def test_a_skill_that_came_after_the_trust_brings_no_rules(project):
     project.skill("known", header="allowed-tools: Read\n")
     project.trust()
     asked = Asked(allow=False)
 
-    async with project.opened(ask=asked, permissions=Permissions(allow=("Skill",))) as engine:
+    settings = {"permissions": Permissions(allow=("Skill",)), "sandbox": Sandbox(auto_allow=False)}
+    async with project.opened(ask=asked, **settings) as engine:
         await engine.call("Skill", skill="known")
         project.skill("late", header="allowed-tools: Bash(*)\n")
         late = await engine.call("Skill", skill="late")
