@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import math
 import os
+import re
 import stat
 import threading
 import time
@@ -21,6 +22,8 @@ from ferrule.support.beneath import READ_NO_LINK, open_folder, read_all
 from ferrule.support.diff import changes as differences
 from ferrule.support.git_objects import Objects
 from ferrule.workspace.blobs import Blobs, private
+from ferrule.workspace.committed import head_of
+from ferrule.workspace.git_moves import is_vital
 from ferrule.workspace.journal import Entry, Journal, Node, NodeChange, Origin, Pending
 from ferrule.workspace.pins import Pins
 from ferrule.workspace.saved_tree import SavedFolder, SavedTree
@@ -71,6 +74,8 @@ class Checkpoints:
         self._lock = threading.RLock()
         self._is_ready = False
         self._used_bytes = 0
+        self._heads: dict[str, str] = {}
+        self._damaged: set[str] = set()
         self._saved = SavedTree(folder)
         self._was_saved = False
         """Is what was found before known, so that changes since can be told?"""
@@ -136,14 +141,35 @@ class Checkpoints:
         self._pin()
         repositories = set(self._tree.repositories)
         changes = self._tree.look(hidden)
-        changes += [
-            Change(os.path.join(one, "objects"), Node("folder", 0o755), None)
-            for one in repositories - self._tree.repositories
-            if os.path.isfile(os.path.join(one, "HEAD"))
-        ]
         if self._tree.repositories - self._pins.keys():
             self._pin()
-        return changes
+        lost = {one for one in repositories - self._tree.repositories if os.path.isfile(os.path.join(one, "HEAD"))}
+        lost |= self._newly_damaged()
+        # Git's objects are not looked at one by one: that all of them are gone is told by their folder.
+        return changes + [Change(os.path.join(one, "objects"), Node("folder", 0o755), None) for one in sorted(lost)]
+
+    def _newly_damaged(self) -> set[str]:
+        """The repositories that had their commits when they were last looked at, and have them no more."""
+        found = set()
+        for repository in self._tree.repositories:
+            before, now = self._heads.get(repository, ""), head_of_repository(repository)
+            pins, objects = self.pins_of(repository), os.path.join(repository, "objects")
+            self._heads[repository] = now
+            is_damaged = bool(now) and not pins.is_held(objects, now)
+            if before and before != now and not pins.is_held(objects, before):
+                # Of an amended commit git may let go, but not of the history that it stood on.
+                parent = self._parent(pins, before)
+                is_damaged = is_damaged or (bool(parent) and not pins.is_held(objects, parent))
+            if is_damaged and before and repository not in self._damaged:
+                found.add(repository)
+            (self._damaged.add if is_damaged else self._damaged.discard)(repository)
+        return found
+
+    def _parent(self, pins: Pins, commit: str) -> str:
+        with Objects() as objects:
+            raw = objects.read(pins.objects, commit, "commit") or b""
+        found = re.search(rb"^parent ([0-9a-f]+)$", raw.partition(b"\n\n")[0], re.MULTILINE)
+        return found[1].decode() if found else ""
 
     def _not_ours(self, changes: list[Change]) -> list[Change]:
         """Without what the writer has written, which is in the journal already."""
@@ -384,6 +410,14 @@ def told(entry: Entry) -> Changes:
     )
 
 
+def head_of_repository(repository: str) -> str:
+    """The commit that HEAD leads to; empty where that cannot be told."""
+    try:
+        return head_of(repository, repository)
+    except (OSError, ValueError):
+        return ""
+
+
 def _age_seconds(path: str) -> float:
     try:
         return time.time() - os.stat(path).st_mtime
@@ -406,4 +440,4 @@ def _node_change(change: Change) -> NodeChange:
 def _is_telling(path: str) -> bool:
     """Does a change there mean that something was moved, and not only looked at?"""
     name = path.rpartition(f"{os.sep}{GIT}{os.sep}")[2]
-    return name in {"HEAD", "packed-refs", path} or name.startswith("refs" + os.sep)
+    return name in {"HEAD", "packed-refs", path} or name.startswith("refs" + os.sep) or is_vital(path)

@@ -225,12 +225,12 @@ def _found(top: str) -> Repository:
         common = folder
         if os.path.lexists(os.path.join(folder, "commondir")):
             common = os.path.join(folder, _text(os.path.join(folder, "commondir"), _SHORT_BYTES).strip())
-        return Repository(top, os.path.realpath(os.path.join(common, "objects")), _head(folder, common))
+        return Repository(top, os.path.realpath(os.path.join(common, "objects")), head_of(folder, common))
     except (OSError, ValueError):
         return Repository(top)
 
 
-def _head(folder: str, common: str) -> str:
+def head_of(folder: str, common: str) -> str:
     """The hash that HEAD leads to; empty where it cannot be told."""
     said = _text(os.path.join(folder, "HEAD"), _SHORT_BYTES).strip()
     for _ in range(_DEEPEST_REF):

@@ -17,10 +17,11 @@ def removed_repositories(changes: Iterable[NodeChange]) -> tuple[str, ...]:
     What protects git's settings keeps a part of the folder from being removed.
     """
     gone = {one.path for one in changes if one.before is not None and one.after is None}
-    return tuple(sorted({os.path.dirname(path) for path in gone if _is_vital(path)}))
+    return tuple(sorted({os.path.dirname(path) for path in gone if is_vital(path)}))
 
 
-def _is_vital(path: str) -> bool:
+def is_vital(path: str) -> bool:
+    """Is what is there needed for a folder of git's data to be a repository?"""
     _, inside, name = path.rpartition(f"{os.sep}{GIT}{os.sep}")
     *uppers, last = name.split(os.sep)
     return bool(inside) and last in {"HEAD", "objects"} and not {"refs", "logs"}.intersection(uppers)

@@ -115,6 +115,16 @@ class Pins:
         """Is there a pinned object with this hash?"""
         return name in self._loose or any(pack.has(name) for pack in self._packs.values())
 
+    def is_held(self, objects: str, name: str) -> bool:
+        """Does the repository itself still have this object, in a file that is not empty?"""
+        places = [os.path.join(objects, name[:2], name[2:])]
+        places += [
+            os.path.join(objects, "pack", f"{index.removesuffix('.idx')}.pack")
+            for index, pack in self._packs.items()
+            if pack.has(name)
+        ]
+        return any(_size(place) > 0 for place in places)
+
     def read(self, name: str) -> bytes | None:
         """The bytes of a file with this hash; None where it is not pinned, or damaged."""
         with Objects() as objects:
@@ -156,6 +166,13 @@ class _Pack:
                 return True
             low, high = (middle + 1, high) if found < wanted else (low, middle)
         return False
+
+
+def _size(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
 
 
 def _listed(folder: str) -> list[str]:

@@ -115,12 +115,14 @@ class Restorer:
         back = [
             NodeChange(one.path, self._now(one.path), one.before)
             for one in changes
-            if (one.path in gone or one.path.startswith(inside)) and one.before is not None
+            if one.path in gone or one.path.startswith(inside)
         ]
+        # What was made there since goes only where it is a name of a commit: a branch of the repository put in its place.
         return [
             one
             for one in back
-            if one.after is not None and self._is_kept(one.after) and not is_same(one.before, one.after)
+            if not is_same(one.before, one.after)
+            and (self._is_kept(one.after) if one.after is not None else f"{os.sep}refs{os.sep}" in one.path)
         ]
 
     def _refuse_elsewhere(self, path: str, ours: set[str], repositories: set[str] | None) -> None:
@@ -287,10 +289,12 @@ class _Opened:
 def _copy_object(source: str, folder: Folder, name: str) -> None:
     """Copy the file of an object. A copy, for whoever writes into it must not change the pinned one."""
     try:
-        descriptor = folder.fresh(name, 0o444)
-    except FileExistsError:
-        return
-    with open(descriptor, "wb") as target, open(source, "rb") as file:
+        if folder.status(name).st_size == os.stat(source).st_size:
+            return
+        folder.remove(name)
+    except FileNotFoundError:
+        pass
+    with open(folder.fresh(name, 0o444), "wb") as target, open(source, "rb") as file:
         shutil.copyfileobj(file, target)
 
 
