@@ -117,7 +117,7 @@ class Restorer:
             for one in changes
             if one.path in gone or one.path.startswith(inside)
         ]
-        # What was made there since goes only where it is a name of a commit: a branch of the repository put in its place.
+        # What was made there since goes only where it is a name of a commit, as of a repository put in its place.
         return [
             one
             for one in back
