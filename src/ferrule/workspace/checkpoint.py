@@ -24,7 +24,7 @@ from ferrule.support.git_objects import Objects
 from ferrule.workspace.blobs import Blobs, private
 from ferrule.workspace.committed import head_of
 from ferrule.workspace.git_moves import is_vital
-from ferrule.workspace.journal import Entry, Journal, Node, NodeChange, Origin, Pending
+from ferrule.workspace.journal import Entry, Journal, Node, NodeChange, Origin, Pending, is_git_data
 from ferrule.workspace.pins import Pins
 from ferrule.workspace.saved_tree import SavedFolder, SavedTree
 from ferrule.workspace.tree_state import GIT, Change, Kept, Names, Seen, SeenFolder, TreeState, is_below
@@ -181,8 +181,8 @@ class Checkpoints:
         ]
 
     def _record(self, changes: list[Change], about: str, call_id: str, origin: Origin | None = None) -> Changes | None:
-        files = [one for one in changes if GIT not in one.path.split(os.sep)]
-        git = [one for one in changes if GIT in one.path.split(os.sep)]
+        git = [one for one in changes if is_git_data(one.path, one.before, one.after)]
+        files = [one for one in changes if not is_git_data(one.path, one.before, one.after)]
         if not files and not any(_is_telling(one.path) for one in git):
             return None
         self._bring_home(changes)

@@ -69,6 +69,13 @@ class NodeChange(msgspec.Struct, frozen=True):
     removed: int = 0
 
 
+def is_git_data(path: str, *nodes: Node | None) -> bool:
+    """Is it of a repository's own data? The file `.git` of a submodule only leads there: a file like any other."""
+    if f"{os.sep}.git{os.sep}" in path:
+        return True
+    return os.path.basename(path) == ".git" and any(node is not None and node.kind == "folder" for node in nodes)
+
+
 class Origin:
     """Whose writes these are now: a conversation's, for one of its prompts."""
 

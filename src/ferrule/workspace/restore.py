@@ -17,7 +17,7 @@ import msgspec
 from ferrule.core.errors import ToolFailure
 from ferrule.support.beneath import Folder, describe
 from ferrule.workspace.checkpoint import Checkpoints
-from ferrule.workspace.journal import Journal, Node, NodeChange, unfinished_name
+from ferrule.workspace.journal import Journal, Node, NodeChange, is_git_data, unfinished_name
 from ferrule.workspace.paths import Jail, Place
 from ferrule.workspace.tree_state import GIT, KINDS, folder_node
 
@@ -84,8 +84,8 @@ class Restorer:
         """Make it so: all of it or nothing. The entry of the journal. Raises `ToolFailure`."""
         for change in changes:
             self._keep_now(change)
-        git = [one for one in changes if GIT in one.path.split(os.sep)]
-        files = [one for one in changes if GIT not in one.path.split(os.sep)]
+        git = [one for one in changes if is_git_data(one.path, one.before, one.after)]
+        files = [one for one in changes if not is_git_data(one.path, one.before, one.after)]
         pending = self._journal.announce(kind, (), b"", of=of, nodes=files, git=git, about=about)
         done: list[NodeChange] = []
         try:
@@ -105,12 +105,7 @@ class Restorer:
         return pending.entry.id
 
     def repositories(self, changes: Iterable[NodeChange], gone: Sequence[str]) -> list[NodeChange]:
-        """Put the pinned objects of removed repositories back; what is left to do so that they are whole again."""
-        for repository in gone:
-            for name, pinned in self._checkpoints.pins_of(repository).files():
-                place = self._jail.place(os.path.join(repository, "objects", *name.split("/")))
-                with place.folder(make=True) as folder:
-                    _copy_object(pinned, folder, place.name)
+        """What has to be done, beside `bring_objects`, so that removed repositories are whole again."""
         inside = tuple(f"{repository}{os.sep}" for repository in gone)
         back = [
             NodeChange(one.path, self._now(one.path), one.before)
@@ -124,6 +119,19 @@ class Restorer:
             if not is_same(one.before, one.after)
             and (self._is_kept(one.after) if one.after is not None else f"{os.sep}refs{os.sep}" in one.path)
         ]
+
+    def bring_objects(self, gone: Sequence[str]) -> None:
+        """Put the pinned objects of removed repositories back. Raises `ToolFailure`."""
+        try:
+            for repository in gone:
+                for name, pinned in self._checkpoints.pins_of(repository).files():
+                    place = self._jail.place(os.path.join(repository, "objects", *name.split("/")))
+                    with place.folder(make=True) as folder:
+                        _copy_object(pinned, folder, place.name)
+        except OSError as error:
+            raise ToolFailure(
+                f"Not all objects of the repository could be brought back: {describe(error)}.", code="not-restored"
+            ) from error
 
     def _refuse_elsewhere(self, path: str, ours: set[str], repositories: set[str] | None) -> None:
         """Raise where a folder on the way has become a link or another repository, unless that is what is put back."""

@@ -58,7 +58,10 @@ class History:
             changes = (*changes, *self._restorer.repositories(git, planned.repositories))
         if not changes:
             return planned
-        return planned._replace(entry=self._restorer.apply(changes, kind="rewind", about=f"to prompt {prompt}"))
+        entry = self._restorer.apply(changes, kind="rewind", about=f"to prompt {prompt}")
+        if with_git:
+            self._restorer.bring_objects(planned.repositories)
+        return planned._replace(entry=entry)
 
     def _since(self, prompt: int) -> list[Entry]:
         """The writes of this conversation for that prompt and later ones. Raises `ToolFailure` where there is none."""

@@ -198,6 +198,8 @@ class Undo:
             restorer.apply(changes, kind=kind, of=entry.id, about=entry.about)
         else:
             self._journal.note(kind, of=entry.id)
+        if gone and with_git and not forward:
+            restorer.bring_objects(gone)
         shown = [one for one in changes if _is_shown(one.before) and _is_shown(one.after)]
         before = {one.path: _shown(one.before, checkpoints) for one in shown}
         after = {one.path: _shown(one.after, checkpoints) for one in shown}
