@@ -174,11 +174,7 @@ class Checkpoints:
     def _not_ours(self, changes: list[Change]) -> list[Change]:
         """Without what the writer has written, which is in the journal already."""
         written = {file.path: file.after for entry in self._journal.entries() for file in entry.files}
-        return [
-            one
-            for one in changes
-            if one.path not in written or written[one.path] != (one.after.content if one.after is not None else None)
-        ]
+        return [one for one in changes if one.path not in written or not _explains(written[one.path], one)]
 
     def _record(self, changes: list[Change], about: str, call_id: str, origin: Origin | None = None) -> Changes | None:
         git = [one for one in changes if is_git_data(one.path, one.before, one.after)]
@@ -427,6 +423,12 @@ def _age_seconds(path: str) -> float:
 
 def _is_file(change: NodeChange) -> bool:
     return any(node is not None and node.kind != "folder" for node in (change.before, change.after))
+
+
+def _explains(written: str | None, change: Change) -> bool:
+    """Is what was written all that has changed? Another mode is somebody else's."""
+    before, after = (None if node is None else node.content for node in (change.before, change.after))
+    return after == written and before != after
 
 
 def _path(change: Change) -> str:
