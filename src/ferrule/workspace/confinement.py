@@ -19,7 +19,7 @@ from ferrule.workspace.paths import Jail
 from ferrule.workspace.precious import Found, Precious, kept
 from ferrule.workspace.secrets import HOME as MASKED
 from ferrule.workspace.temporary import Temporary
-from ferrule.workspace.tripwire import Aside, Tripwire
+from ferrule.workspace.tripwire import Aside, Tripwire, absent
 
 if TYPE_CHECKING:
     from ferrule.support.sandbox.machine import Listener, Machine
@@ -465,11 +465,12 @@ class Confinement:
         found = self._precious.find(writable)
         self._incomplete = found.incomplete
         masked = [*_at_home(home), *map(os.path.expanduser, wishes.masked)]
+        missing = set(absent(masked))
         own = [path for path in (*_real([self._state]), *self._guard.run) if _below(path, writable)]
         profile = Profile(
             writable=writable,
             kept=tuple(dict.fromkeys((*self._kept(writable, found), *self._guard.kept, *own))),
-            masked=tuple(dict.fromkeys((*(path for path in masked if os.path.lexists(path)), *found.secret))),
+            masked=tuple(dict.fromkeys((*(path for path in masked if path not in missing), *found.secret))),
             network=wishes.network,
             hosts=wishes.hosts,
             unix_sockets=wishes.unix_sockets,

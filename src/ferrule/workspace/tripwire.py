@@ -15,6 +15,7 @@ import re
 import secrets
 import shutil
 import stat
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -92,7 +93,7 @@ class Tripwire:
         """
         with self._lock:
             if self._running == 0:
-                self._absent = {path for path in kept if not os.path.lexists(path)}
+                self._absent = set(absent(kept))
                 self._configs.clear()
                 self._repositories.clear()
                 self._open.clear()
@@ -382,6 +383,30 @@ def repositories(protected: Iterable[str]) -> set[str]:
     """The folders of git's own data, by the protected paths in them."""
     folders = {os.path.dirname(path) for path in protected if os.path.basename(path) in _CONFIGS}
     return {folder for folder in folders if os.path.isdir(os.path.join(folder, "objects"))}
+
+
+def absent(paths: Iterable[str]) -> Iterator[str]:
+    """Those of some paths at which nothing is. Each folder is listed once: most of them lie in the same one."""
+    listed: dict[str, set[str] | None] = {}
+    for path in paths:
+        folder, name = os.path.split(path)
+        if folder not in listed:
+            listed[folder] = _names(folder)
+        names = listed[folder]
+        if (names is not None and name not in names) or (names is None and not os.path.lexists(path)):
+            yield path
+
+
+def _names(folder: str) -> set[str] | None:
+    """The names in a folder; None where they do not tell what is there."""
+    if sys.platform != "linux":
+        return None  # the same name in another case may be there
+    try:
+        return set(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+    except OSError:
+        return None
 
 
 def _files(path: str) -> list[str]:
