@@ -93,6 +93,9 @@ class CallCheckpoints:
         died = await self._services[Threads].run(self._services.journal().interrupted)
         if background or died or self._services.running_commands():
             await self._look(background)
+        if self._services.has_checkpoints():
+            hidden = await self._services[Threads].run(self._hidden_files)
+            await self._services[Threads].finish(self._services.checkpoints().make_sure, hidden)
 
     async def _look(self, background: str) -> None:
         """Look at the workspace while no call needs it. Secret files are kept only when a call may change them."""

@@ -167,6 +167,10 @@ class Services:
         """Nothing is kept from now on, and commands are asked about."""
         self.no_checkpoints = why
 
+    def has_checkpoints(self) -> bool:
+        """Was one made in this session?"""
+        return "Checkpoints" in self._made
+
     def checkpoints(self) -> "Checkpoints":
         made: Checkpoints = self._one("Checkpoints")
         return made

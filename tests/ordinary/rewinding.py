@@ -186,7 +186,10 @@ def killed(top: Path, kill: Kill) -> tuple[bool, str]:
     furnish(folder)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     argv = [sys.executable, "-m", "tests.ordinary.rewinding"]
-    process = subprocess.Popen(argv, cwd=top, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with open(top / "stderr", "wb") as stderr:
+        process = subprocess.Popen(
+            argv, cwd=top, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True
+        )
     assert process.stdin is not None
     assert process.stdout is not None
     with process:
@@ -205,7 +208,8 @@ def killed(top: Path, kill: Kill) -> tuple[bool, str]:
                 return False, "it did not end in time"
         code = process.returncode
     if code not in (0, -signal.SIGKILL):
-        return False, f"it ended with {code}"
+        said = (top / "stderr").read_text(errors="replace").strip().splitlines()
+        return False, f"it ended with {code}: {said[-1] if said else ''}"
     _settled(folder)
     with open(top / "pictures", encoding="utf-8") as file:
         seen: list[Picture] = [{path: tuple(row) for path, row in json.loads(line).items()} for line in file]
@@ -287,7 +291,8 @@ async def _work() -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         if kill.phase == "rewind":
             _ready(kill)
-            await (_undone(whole, len(steps)) if kill.back == "undo" else _rewound(whole, kill.to))
+            with contextlib.suppress(ToolFailure):  # as where there is nothing to rewind
+                await (_undone(whole, len(steps)) if kill.back == "undo" else _rewound(whole, kill.to))
     os._exit(0)
 
 

@@ -38,6 +38,8 @@ _COUNTED_FILES = 200
 """Of more, or larger, files nobody is told how many lines changed."""
 _DIGEST_BYTES = 20
 _TIDY_SECONDS = 86_400.0
+_SURE_SECONDS = 60.0
+"""So long it is enough to look at what was heard of."""
 _WHOLE_CHANGES = 2000
 """After more changes everything is written down anew."""
 
@@ -81,6 +83,10 @@ class Checkpoints:
         """Is what was found before known, so that changes since can be told?"""
         self._running: dict[str, Pending] = {}
         """Commands that run, by call: who dies with one leaves its file in the journal."""
+        self._sure_at = -math.inf
+        """When everything was looked at last, and not only what was heard of."""
+        self._last: Entry | None = None
+        """The last command: what was not heard of is its doing."""
 
     @property
     def left_out(self) -> dict[str, str]:
@@ -109,6 +115,8 @@ class Checkpoints:
             died = self._journal.interrupted() if is_first else []
             changes = self._look(hidden)
             self._is_ready = True
+            if time.monotonic() > self._sure_at + _SURE_SECONDS:
+                self._make_sure(hidden)
             if died and self._was_saved:
                 last = died[-1][1]
                 origin = Origin(last.thread)
@@ -135,12 +143,33 @@ class Checkpoints:
             finally:
                 if (running := self._running.pop(call_id, None)) is not None:
                     self._journal.withdraw(running)
+                    self._last = running.entry
             return told
 
-    def _look(self, hidden: frozenset[str]) -> list[Change]:
+    def make_sure(self, hidden: frozenset[str] = frozenset()) -> None:
+        """Look at everything where lately only that was looked at which was heard of. Raises OSError."""
+        with self._lock:
+            if self._is_ready and not self._running and not self._tree.is_sure:
+                self._write_down(self._look(hidden))
+                self._make_sure(hidden)
+
+    def _make_sure(self, hidden: frozenset[str]) -> None:
+        """Write down as the last command's what nothing was heard of: whoever else writes is heard."""
+        if self._tree.is_sure:
+            return
+        changes = self._look(hidden, whole=True)
+        if self._last is not None:
+            origin = Origin(self._last.thread)
+            origin.prompt = self._last.prompt
+            self._record(self._not_ours(changes), self._last.about, self._last.call_id, origin)
+        self._write_down(changes)
+
+    def _look(self, hidden: frozenset[str], *, whole: bool = False) -> list[Change]:
         self._pin()
         repositories = set(self._tree.repositories)
-        changes = self._tree.look(hidden)
+        changes = self._tree.look(hidden, whole=whole)
+        if self._tree.is_sure:
+            self._sure_at = time.monotonic()
         if self._tree.repositories - self._pins.keys():
             self._pin()
         lost = {one for one in repositories - self._tree.repositories if os.path.isfile(os.path.join(one, "HEAD"))}
@@ -244,6 +273,7 @@ class Checkpoints:
     def close(self) -> None:
         """Let go of what ran; tidy once a day."""
         with self._lock:
+            self._tree.close()
             for running in self._running.values():
                 self._journal.withdraw(running)
             self._running.clear()

@@ -23,6 +23,7 @@ from ferrule.workspace.tree_state import GIT, KINDS, folder_node
 
 ANY_MODE = -1
 """Of a node whose permission bits nobody wrote down."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SYNCED_FILES = 64
 """Of more files not each is made durable alone, but all at once."""
 
@@ -289,9 +290,14 @@ class _Opened:
         yield
 
     def close_up(self) -> None:
+        """Give them their modes again, but not a file that has taken the place of one."""
         for path, mode in reversed(self._modes.items()):
             with contextlib.suppress(OSError):
-                os.chmod(path, mode, follow_symlinks=False)
+                folder = os.open(path, _FOLDER)
+                try:
+                    os.fchmod(folder, mode)
+                finally:
+                    os.close(folder)
 
 
 def _copy_object(source: str, folder: Folder, name: str) -> None:

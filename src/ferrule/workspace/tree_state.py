@@ -1,16 +1,20 @@
 """What is in the workspace, file by file, and what has become of it since the last look.
 
 A look goes by descriptors and follows no link. A folder is listed again only when it has changed, and a file is read
-only when its times, its inode or its size have: so a look costs about what `git status` does.
+only when its times, its inode or its size have: so a look at everything costs about what `git status` does. Where the
+kernel tells in which folders something happens, only those are looked at, and a look costs what has changed.
 """
 
+import contextlib
 import os
 import stat
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from ferrule.support.descent import Descent
+from ferrule.support.inotify import FolderWatch, Touched, is_heard_of
 from ferrule.workspace.blobs import StoreError
 from ferrule.workspace.journal import Kind, Node
 from ferrule.workspace.remade import is_remade
@@ -113,15 +117,38 @@ class TreeState:
         self._devices: dict[str, int] = {}
         self._closed: set[str] = set()
         """Folders that were not looked into."""
+        self._linked: set[str] = set()
+        """Folders with files that have other names: what is written through those is not heard of."""
         self._count = 0
+        self._watch: FolderWatch | None = None
+        self._is_watch_tried = False
+        self._is_heard = False
+        """Is every folder watched, and was it since the last look?"""
+        self.is_sure = True
+        """Was everything looked at the last time, and not only what was heard of?"""
         self.is_stopped = False
         """Set by who wants a look that runs on another thread to fail."""
 
-    def look(self, hidden: frozenset[str] = frozenset()) -> list[Change]:
-        """Look at everything, and tell what has changed since the last time; the first time, that is everything.
+    def look(self, hidden: frozenset[str] = frozenset(), *, whole: bool = False) -> list[Change]:
+        """Tell what has changed since the last look; the first time, that is everything.
 
-        `hidden` are files that no command can see, so that they need not be kept.
+        `hidden` are files that no command can see, so that they need not be kept. `whole`: look at everything, also
+        where nothing was heard of.
         """
+        touched = self._watch.read() if self._watch is not None else None
+        is_heard, self._is_heard = self._is_heard, False  # a look that fails has lost what was heard
+        if not self._is_watch_tried:
+            self._is_watch_tried = True
+            with contextlib.suppress(OSError):  # no inotify here, or no more of it for this user
+                self._watch = FolderWatch()
+        if whole or touched is None or not is_heard:
+            changes, self.is_sure = self._look_at_all(hidden), True
+        else:
+            changes, self.is_sure = self._look_at(touched, hidden), False
+        self._is_heard = self._watch is not None
+        return changes
+
+    def _look_at_all(self, hidden: frozenset[str]) -> list[Change]:
         self._hidden, self._count = hidden, 0
         closed_before, self._closed = self._closed, set()
         found: dict[str, SeenFolder] = {}
@@ -129,38 +156,105 @@ class TreeState:
         self.left_out.clear()
         self.repositories.clear()
         for root in self._roots:
-            self._walk(root, found, changes)
-        for path in self.folders.keys() - found.keys():
+            with Descent(root) as descent:
+                self._walk(descent, root, root, found, changes)
+        return self._ended(found, changes, self.folders.keys() - found.keys(), closed_before)
+
+    def _look_at(self, touched: Touched, hidden: frozenset[str]) -> list[Change]:
+        """Look at those folders in which something has happened, and at all in those that have come."""
+        unhidden = {os.path.dirname(path) for path in hidden ^ self._hidden}
+        self._hidden = hidden
+        wanted = (touched.folders | unhidden | self._linked) & self.folders.keys()
+        if not wanted:
+            return []
+        taken = set(wanted)
+        if touched.trees:
+            taken.update(path for path in self.folders if is_below(path, touched.trees))
+        closed_before = frozenset(self._closed)
+        self._forget(taken, taken)
+        found = self.folders.copy()
+        for path in taken:
+            self._count -= len(found.pop(path).files) + 1
+        changes: list[Change] = []
+        for root in self._roots:
+            inside = root.rstrip(os.sep) + os.sep
+            with Descent(root) as descent:
+                for path in sorted(one for one in wanted if one == root or one.startswith(inside)):
+                    above = found.get(os.path.dirname(path))
+                    # Folders come before what is in them: what is not looked into any more is left alone.
+                    if path == root or (above is not None and os.path.basename(path) in above.names.folders):
+                        self._walk(descent, root, path, found, changes)
+        left = {
+            os.path.join(path, name)
+            for path in taken & found.keys()
+            for name in set(self.folders[path].names.folders) - set(found[path].names.folders)
+        }
+        left |= taken - found.keys()
+        for path in [one for one in found if is_below(one, left)] if left else ():
+            self._count -= len(found.pop(path).files) + 1
+            taken.add(path)
+        return self._ended(found, changes, taken - found.keys(), closed_before)
+
+    def _ended(
+        self,
+        found: dict[str, SeenFolder],
+        changes: list[Change],
+        gone: AbstractSet[str],
+        closed_before: AbstractSet[str],
+    ) -> list[Change]:
+        for path in gone:
             changes += _gone(path, self.folders[path])
+            if self._watch is not None:
+                self._watch.drop(path)
+        if gone:
+            self._forget(gone, ())
         self.folders = found
         changes = _merged(changes)
         # What is looked into for the first time was there before, and what is not any more is still there.
         closed = closed_before | self._closed
         return [one for one in changes if not is_below(one.path, closed)] if closed else changes
 
-    def _walk(self, root: str, found: dict[str, SeenFolder], changes: list[Change]) -> None:
-        with Descent(root) as descent:
-            left = [root]
-            while left:
-                path = left.pop()
-                if path in found:
-                    continue
-                if self.is_stopped:
-                    raise InterruptedError
-                try:
-                    with descent.opened(path) as folder:
-                        one = self._folder(path, folder, root, changes)
-                except StoreError:
-                    raise
-                except OSError as error:
-                    self._failed(path, error, found, changes)
-                    continue
-                if one is not None:
-                    found[path] = one
-                    self._count += len(one.files) + 1
-                    if self._count > MOST_FILES:
-                        raise OSError(f"there are more than {MOST_FILES:,} files")
-                    left += [os.path.join(path, name) for name in reversed(one.names.folders)]
+    def _forget(self, folders: AbstractSet[str], themselves: Container[str]) -> None:
+        """Forget what was left out in some folders, and perhaps that they were themselves."""
+
+        def stays(path: str) -> bool:
+            return path not in themselves and os.path.dirname(path) not in folders
+
+        self.left_out = {path: why for path, why in self.left_out.items() if stays(path)}
+        self._closed = set(filter(stays, self._closed))
+        self.repositories -= folders
+        self._linked -= folders
+
+    def close(self) -> None:
+        """Hear of nothing any more."""
+        self._is_heard = False
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+
+    def _walk(self, descent: Descent, root: str, top: str, found: dict[str, SeenFolder], changes: list[Change]) -> None:
+        """Look at a folder of a root, and at those in it that were not found yet."""
+        left = [top]
+        while left:
+            path = left.pop()
+            if path in found:
+                continue
+            if self.is_stopped:
+                raise InterruptedError
+            try:
+                with descent.opened(path) as folder:
+                    one = self._folder(path, folder, root, changes)
+            except StoreError:
+                raise
+            except OSError as error:
+                self._failed(path, error, found, changes)
+                continue
+            if one is not None:
+                found[path] = one
+                self._count += len(one.files) + 1
+                if self._count > MOST_FILES:
+                    raise OSError(f"there are more than {MOST_FILES:,} files")
+                left += [os.path.join(path, name) for name in reversed(one.names.folders)]
 
     def _failed(self, path: str, error: OSError, found: dict[str, SeenFolder], changes: list[Change]) -> None:
         """What cannot be looked into is taken for what it was; what is gone is gone."""
@@ -180,10 +274,15 @@ class TreeState:
 
     def _folder(self, path: str, folder: int, root: str, changes: list[Change]) -> SeenFolder | None:
         status = os.fstat(folder)
-        if self._devices.setdefault(root, status.st_dev) != status.st_dev:
+        if root not in self._devices:
+            self._devices[root] = status.st_dev
+            if self._watch is not None and not is_heard_of(folder):
+                self.close()
+        if self._devices[root] != status.st_dev:
             self.left_out[path] = "it is on another file system"
             self._closed.add(path)
             return None
+        self._hear_of(path, folder, status.st_ino)
         known, node, now = self.folders.get(path), folder_node(status), time.time_ns()
         if known is None or known.node != node:
             changes.append(Change(path, None if known is None else known.node, node))
@@ -198,6 +297,14 @@ class TreeState:
         files = self._files(opened, names.files, known.files if known is not None else {}, changes)
         settled = mark if max(status.st_mtime_ns, status.st_ctime_ns) + _TICK_NS < now else None
         return SeenFolder(settled, node, files, names)
+
+    def _hear_of(self, path: str, folder: int, inode: int) -> None:
+        """Watch a folder. Where there are too many of them, everything is looked at instead."""
+        if self._watch is not None:
+            try:
+                self._watch.add(folder, path, inode)
+            except OSError:
+                self.close()
 
     def _listed(self, path: str, folder: int) -> Names:
         names, folders = [], []
@@ -223,13 +330,15 @@ class TreeState:
         self, at: "_Opened", names: Sequence[str], before: dict[str, Seen], changes: list[Change]
     ) -> dict[str, Seen]:
         files: dict[str, Seen] = {}
-        lstat, get, folder = os.lstat, before.get, at.folder
+        lstat, get, folder, is_linked = os.lstat, before.get, at.folder, False
         for name in names:
             try:
                 status = lstat(name, dir_fd=folder)
             except OSError:
                 continue  # gone meanwhile
             known = get(name)
+            if status.st_nlink > 1:
+                is_linked = True
             if (
                 known is not None
                 and known.is_settled
@@ -247,6 +356,7 @@ class TreeState:
                 changes.append(Change(os.path.join(at.path, name), None, seen.node))
             elif known.node != seen.node and not _is_only_known(known, seen):
                 changes.append(Change(os.path.join(at.path, name), known.node, seen.node, known.pinned))
+        (self._linked.add if is_linked else self._linked.discard)(at.path)
         if len(files) < len(before) or before.keys() != files.keys():
             gone = ((name, before[name]) for name in before.keys() - files.keys())
             changes += [Change(os.path.join(at.path, name), seen.node, None, seen.pinned) for name, seen in gone]
