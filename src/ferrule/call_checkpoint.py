@@ -11,6 +11,7 @@ from ferrule.services import Services
 from ferrule.support.threads import Threads
 
 _PATIENCE_SECONDS = 1.0
+_BEAT_SECONDS = 1.0
 _LATER_SECONDS = 0.05
 """The model is asked first: whoever looks at files meanwhile would only hold that up."""
 
@@ -23,6 +24,7 @@ class CallCheckpoints:
         self._background = ""
         """Commands that may have changed something since the last look."""
         self._timer: asyncio.TimerHandle | None = None
+        self._pulse: asyncio.TimerHandle | None = None
         self._preparing: asyncio.Task[None] | None = None
 
     def is_needed(self, touches: Iterable[Access], *, hooked: bool) -> bool:
@@ -35,7 +37,7 @@ class CallCheckpoints:
 
     async def begin(self, ctx: CallContext) -> bool:
         """Keep the state of the workspace; no where that could not be done, and will not be tried again."""
-        background, self._background = self._background, ""
+        background = self._take_background()
         look = asyncio.ensure_future(self._run(ctx, background))
         try:
             done, _ = await asyncio.wait((look,), timeout=_PATIENCE_SECONDS)
@@ -48,12 +50,12 @@ class CallCheckpoints:
             ctx.note(f"What commands change cannot be undone in this session: the workspace could not be kept ({why}).")
         else:
             ctx.checkpointed = True
+            self._beat()
         return ctx.checkpointed
 
     async def end(self, ctx: CallContext) -> Changes | None:
         """What the call has changed, now in the journal."""
-        if tasks := self._services.running_commands():
-            self._background = "in the background: " + "; ".join(tasks)
+        self._take_background()
         try:
             return await self._services[Threads].finish(
                 self._services.checkpoints().end, _about(ctx), ctx.call_id, self._hidden(ctx)
@@ -61,6 +63,21 @@ class CallCheckpoints:
         except OSError as error:
             ctx.note(f"What this call has changed could not be kept, so it cannot be undone: {error}.")
             return None
+
+    def _take_background(self) -> str:
+        """The commands that may have changed something since the last look; those that still run may do so again."""
+        background = self._background
+        tasks = self._services.running_commands()
+        self._background = "in the background: " + "; ".join(tasks) if tasks else ""
+        return background
+
+    def _beat(self) -> None:
+        """Have it on disk, as long as calls run, that they do."""
+        if self._pulse is not None:
+            self._pulse.cancel()
+            self._pulse = None
+        if self._services.has_checkpoints() and self._services.checkpoints().beat():
+            self._pulse = asyncio.get_running_loop().call_later(_BEAT_SECONDS, self._beat)
 
     def prepare(self) -> None:
         """Have the state of the workspace kept in a moment, once: the first command then need not wait for it.
@@ -81,21 +98,29 @@ class CallCheckpoints:
 
     async def close(self) -> None:
         """Stop what was begun in advance."""
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._pulse):
+            if timer is not None:
+                timer.cancel()
         if self._preparing is not None and not self._preparing.done():
             self._services.checkpoints().stop()
             await asyncio.wait((self._preparing,))
 
     async def settle(self) -> None:
         """Write down what commands have changed since the last look, in the background or when a process died."""
-        background, self._background = self._background, ""
+        background = self._take_background()
         died = await self._services[Threads].run(self._services.journal().interrupted)
-        if background or died or self._services.running_commands():
-            await self._look(background)
-        if self._services.has_checkpoints():
-            hidden = await self._services[Threads].run(self._hidden_files)
-            await self._services[Threads].finish(self._services.checkpoints().make_sure, hidden)
+        try:
+            if background or died or self._services.running_commands():
+                await self._look(background)
+            if self._services.has_checkpoints():
+                hidden = await self._services[Threads].run(self._hidden_files)
+                await self._services[Threads].finish(self._services.checkpoints().make_sure, hidden)
+        except OSError as error:
+            raise ToolFailure(
+                f"The workspace cannot be kept as it is now ({error.strerror or error}), so nothing is put back. "
+                "Make room or rights for it, and try again.",
+                code="not-kept",
+            ) from error
 
     async def _look(self, background: str) -> None:
         """Look at the workspace while no call needs it. Secret files are kept only when a call may change them."""

@@ -313,6 +313,8 @@ class Flow:
         reply = end if isinstance(end, Reply) else refusal(call, ctx, face, end, self.clock())
         if ctx.changes is not None:
             reply = msgspec.structs.replace(reply, changes=ctx.changes)
+        if late := [note for note in ctx.notes if note not in reply.notes]:
+            reply = msgspec.structs.replace(reply, notes=(*reply.notes, *late))
         failed = reply.status in {"error", "rejected-by-user"} or bool(ctx.exit_code)
         if said := self.repeats.ended(face.tool if face else call.name, call.input, failed=failed):
             reply = msgspec.structs.replace(reply, notes=(*reply.notes, said))

@@ -98,7 +98,9 @@ class Lookback:
         with_git = bool(gone) and await self._may_bring_back(gone)
         done = await self._services[Threads].finish(history.back, prompt, over=over, with_git=with_git)
         files = {
-            one.path: one.after.content or None if one.after is not None and one.after.kind == "file" else None
+            one.path: None
+            if one.after is None or one.after.kind != "file" or one.after.is_unkept
+            else one.after.content
             for one in done.changes
         }
         self._services[Ledger].follow_to(files)

@@ -217,11 +217,13 @@ def test_a_folder_that_a_tool_makes_again_is_left_out_whatever_becomes_of_it(kep
 
     assert kept.run("echo y > node_modules/x/index.js") is None
     assert kept.checkpoints.left_out == {str(kept.root / "node_modules"): "a tool makes it again"}
-    # It counts as made by a tool as soon as the manifest is there, and not any more when that is gone.
+    # It counts as made by a tool when the manifest is there before a command, and not any more when that is gone.
     told = kept.run("echo '{}' > package.json; echo z > dist/out")
-    assert told.files == (str(kept.root / "package.json"),)
+    assert told.files == (str(kept.root / "dist/out"), str(kept.root / "package.json"))
+    assert kept.run("echo more > dist/out") is None
+    (kept.root / "dist/out").write_text("z\n")
     kept.back()
-    assert (kept.root / "dist/out").read_text() == "z\n"
+    assert (kept.root / "dist/out").read_text() == "x"
 
 
 def test_the_next_session_reads_only_what_has_changed(kept, tmp_path):

@@ -64,9 +64,9 @@ class _Stepped(NamedTuple):
 
 
 def _mark(node: Node | None) -> object:
-    if node is None or (node.kind == "file" and node.content):
+    if node is None or (node.kind == "file" and not node.is_unkept):
         return None if node is None else node.content
-    return node if node.content else object()  # what was not kept is like nothing else
+    return node if not node.is_unkept else object()  # what was not kept is like nothing else
 
 
 def _differs(steps: list[_Stepped], number: int) -> bool:
@@ -98,6 +98,11 @@ def preview_rows(rewind: Rewind, shown: Callable[[str], str]) -> list[str]:
     if rewind.lost:
         rows.append(f"Cannot be brought back, because their bytes were not kept: {len(rewind.lost):,}")
         rows += _some([f"  lost        {clean(shown(path))}" for path in rewind.lost])
+    if rewind.damaged:
+        rows.append(f"Entries of the journal that are damaged, so that their changes stay: {rewind.damaged:,}")
+    if rewind.left_alone:
+        rows.append(f"Left alone, because their bytes are not kept: {len(rewind.left_alone):,}")
+        rows += _some([f"  left alone  {clean(shown(path))}" for path in rewind.left_alone])
     rows += [
         f"Removed: the repository {clean(shown(path))}. Whether it comes back from what was kept is asked then."
         for path in rewind.repositories

@@ -72,6 +72,9 @@ if sys.platform == "win32":
             return False
         return True
 
+    def share_lock(descriptor: int) -> None:
+        """Hold the lock of an open file together with others; here there is no such thing."""
+
 else:
     import fcntl
 
@@ -82,3 +85,7 @@ else:
         except OSError:
             return False
         return True
+
+    def share_lock(descriptor: int) -> None:
+        """Hold the lock of an open file together with others that share it; waits for who holds it alone."""
+        fcntl.flock(descriptor, fcntl.LOCK_SH)

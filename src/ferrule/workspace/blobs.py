@@ -59,9 +59,21 @@ class Blobs:
                 os.ftruncate(descriptor, os.lseek(descriptor, 0, os.SEEK_CUR))
         return digest.hexdigest()
 
-    def has(self, name: str) -> bool:
-        """Is there a content of this name?"""
-        return self._size(self._place(name)) >= 0
+    def has(self, name: str, size: int = -1) -> bool:
+        """Is there a content of this name, and of this size where that is known?"""
+        found = self._size(self._place(name))
+        return found >= 0 and size in {-1, found}
+
+    def is_whole(self, name: str) -> bool:
+        """Are the bytes there, and not damaged?"""
+        digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+        try:
+            with open(self._place(name), "rb") as file:
+                while piece := file.read(_PIECE):
+                    digest.update(piece)
+        except OSError:
+            return False
+        return digest.hexdigest() == name
 
     def size(self, name: str) -> int:
         """How many bytes it has; 0 where it is not there."""
@@ -148,18 +160,24 @@ class Blobs:
                 yield descriptor
             finally:
                 os.close(descriptor)
-            final = self._place(name())
-            upper = os.path.dirname(final)
-            if upper not in self._made:
-                make_private(upper)
-                self._made.add(upper)
-            os.replace(temporary, final)
+            self._settle(temporary, self._place(name()))
         except BaseException as error:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             if isinstance(error, OSError) and error.errno in _FULL:
                 raise StoreError(error.errno, error.strerror, self._folder) from error
             raise
+
+    def _settle(self, temporary: str, final: str) -> None:
+        upper = os.path.dirname(final)
+        try:
+            if upper not in self._made:
+                make_private(upper)
+                self._made.add(upper)
+            os.replace(temporary, final)
+        except OSError as error:  # as where somebody has removed the store
+            self._made.clear()
+            raise StoreError(error.errno, error.strerror, self._folder) from error
 
 
 def make_private(folder: str) -> None:

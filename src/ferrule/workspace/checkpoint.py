@@ -21,12 +21,24 @@ from ferrule.core.reply import Changes
 from ferrule.support.beneath import READ_NO_LINK, open_folder, read_all
 from ferrule.support.diff import changes as differences
 from ferrule.support.git_objects import Objects
-from ferrule.workspace.blobs import Blobs, private
+from ferrule.support.locks import share_lock, try_lock
+from ferrule.workspace.blobs import Blobs, StoreError, make_private, private
 from ferrule.workspace.committed import head_of
 from ferrule.workspace.git_moves import is_vital
-from ferrule.workspace.journal import Entry, Journal, Node, NodeChange, Origin, Pending, is_git_data
+from ferrule.workspace.journal import (
+    UNKNOWN_CONTENT,
+    Entry,
+    Journal,
+    Node,
+    NodeChange,
+    Origin,
+    Pending,
+    is_git_data,
+    unkept,
+)
+from ferrule.workspace.ledger import fingerprint
 from ferrule.workspace.pins import Pins
-from ferrule.workspace.saved_tree import SavedFolder, SavedTree
+from ferrule.workspace.saved_tree import SavedFile, SavedFolder, SavedTree
 from ferrule.workspace.tree_state import GIT, Change, Kept, Names, Seen, SeenFolder, TreeState, is_below
 
 _WHOLE_BYTES = 4 << 20
@@ -38,6 +50,8 @@ _COUNTED_FILES = 200
 """Of more, or larger, files nobody is told how many lines changed."""
 _DIGEST_BYTES = 20
 _TIDY_SECONDS = 86_400.0
+_DEATH_SECONDS = 2.5
+"""So long after it was last heard of may a command have lived on."""
 _SURE_SECONDS = 60.0
 """So long it is enough to look at what was heard of."""
 _WHOLE_CHANGES = 2000
@@ -49,6 +63,20 @@ class Limits(NamedTuple):
 
     file_bytes: int
     keep_bytes: int
+
+
+class _Running(NamedTuple):
+    """A command that runs, and the files that it cannot see."""
+
+    pending: Pending
+    hidden: frozenset[str]
+
+
+class _Late(NamedTuple):
+    """What a command has changed that is not in the journal yet."""
+
+    changes: list[Change]
+    pending: Pending
 
 
 class Checkpoints:
@@ -79,10 +107,18 @@ class Checkpoints:
         self._heads: dict[str, str] = {}
         self._damaged: set[str] = set()
         self._saved = SavedTree(folder)
+        self._claim = -1
+        """An open file by whose lock other sessions know that the store is in use."""
         self._was_saved = False
         """Is what was found before known, so that changes since can be told?"""
-        self._running: dict[str, Pending] = {}
+        self._running: dict[str, _Running] = {}
         """Commands that run, by call: who dies with one leaves its file in the journal."""
+        self._late: list[_Late] = []
+        """What commands have changed, and could not be written down."""
+        self._relied: set[str] = set()
+        """Contents that the look under way has found in the store."""
+        self._looked_at = self._look_began = 0.0
+        """When the look before the last began, and the last."""
         self._sure_at = -math.inf
         """When everything was looked at last, and not only what was heard of."""
         self._last: Entry | None = None
@@ -109,42 +145,70 @@ class Checkpoints:
             is_first = not self._is_ready
             if self._running and not about:
                 return  # all was kept before that command, and what has changed since is its own
-            background = background or next((one.entry.about for one in self._running.values()), "")
+            background = background or next((one.pending.entry.about for one in self._running.values()), "")
             if is_first:
                 self._load()
-            died = self._journal.interrupted() if is_first else []
+            died = self._journal.interrupted()
+            background = self._record_late() or background
             changes = self._look(hidden)
+            is_known = self._was_saved or not is_first
             self._is_ready = True
             if time.monotonic() > self._sure_at + _SURE_SECONDS:
                 self._make_sure(hidden)
-            if died and self._was_saved:
-                last = died[-1][1]
-                origin = Origin(last.thread)
-                origin.prompt = last.prompt
-                self._record(self._not_ours(changes), last.about, last.call_id, origin)
-            elif background and not is_first:
+            if died and is_known:
+                last = died[-1]
+                changes_then = [_as_left(one, last.alive_at) for one in self._not_ours(changes)]
+                self._record(changes_then, last.entry.about, last.entry.call_id, _origin(last.entry))
+            elif background and is_known:
                 self._record(self._not_ours(changes), background, "")
-            for path, _ in died:
+            for one in died:
                 with contextlib.suppress(OSError):
-                    os.unlink(path)
+                    os.unlink(one.path)
             self._write_down(changes, is_whole=is_first and not self._was_saved)
             if about:
-                self._running[call_id] = self._journal.announce(
-                    "command", (), b"", about=about, call_id=call_id, is_durable=False
-                )
+                pending = self._journal.announce("command", (), b"", about=about, call_id=call_id, is_durable=False)
+                self._running[call_id] = _Running(pending, hidden)
 
     def end(self, about: str, call_id: str = "", hidden: frozenset[str] = frozenset()) -> Changes | None:
         """Find out what has changed since `begin`, and write it down; None where nothing has. Raises OSError."""
         with self._lock:
+            running = self._running.pop(call_id, None)
+            changes: list[Change] = []
             try:
-                changes = self._look(hidden)
+                # A secret that was not there when it began is its own.
+                changes = self._look(hidden if running is None else hidden & running.hidden, is_after=True)
                 told = self._record(changes, about, call_id)
-                self._write_down(changes)
-            finally:
-                if (running := self._running.pop(call_id, None)) is not None:
-                    self._journal.withdraw(running)
-                    self._last = running.entry
+            except OSError:
+                if running is not None:
+                    self._late.append(_Late(changes, running.pending))
+                raise
+            self._write_down(changes)
+            if running is not None:
+                self._journal.withdraw(running.pending)
+                self._last = running.pending.entry
             return told
+
+    def beat(self) -> bool:
+        """Write down that the commands which run do so now; no where none runs.
+
+        If this process dies, what was changed much later is not theirs.
+        """
+        running = list(self._running.values())
+        for one in running:
+            with contextlib.suppress(OSError):
+                os.utime(one.pending.path)
+        return bool(running)
+
+    def _record_late(self) -> str:
+        """Write down what could not be when a command ended; the command of which it is still to be found out."""
+        about = ""
+        while self._late:
+            changes, pending = self._late[0]
+            self._record(changes, pending.entry.about, pending.entry.call_id, _origin(pending.entry))
+            about = "" if changes else pending.entry.about
+            self._late.pop(0)
+            self._journal.withdraw(pending)
+        return about
 
     def make_sure(self, hidden: frozenset[str] = frozenset()) -> None:
         """Look at everything where lately only that was looked at which was heard of. Raises OSError."""
@@ -159,15 +223,16 @@ class Checkpoints:
             return
         changes = self._look(hidden, whole=True)
         if self._last is not None:
-            origin = Origin(self._last.thread)
-            origin.prompt = self._last.prompt
-            self._record(self._not_ours(changes), self._last.about, self._last.call_id, origin)
+            self._record(self._not_ours(changes), self._last.about, self._last.call_id, _origin(self._last))
         self._write_down(changes)
 
-    def _look(self, hidden: frozenset[str], *, whole: bool = False) -> list[Change]:
+    def _look(self, hidden: frozenset[str], *, whole: bool = False, is_after: bool = False) -> list[Change]:
         self._pin()
         repositories = set(self._tree.repositories)
-        changes = self._tree.look(hidden, whole=whole)
+        self._relied.clear()
+        self._looked_at, began = self._look_began, time.time()
+        changes = self._tree.look(hidden, whole=whole, is_after=is_after)
+        self._look_began = began
         if self._tree.is_sure:
             self._sure_at = time.monotonic()
         if self._tree.repositories - self._pins.keys():
@@ -201,8 +266,13 @@ class Checkpoints:
         return found[1].decode() if found else ""
 
     def _not_ours(self, changes: list[Change]) -> list[Change]:
-        """Without what the writer has written, which is in the journal already."""
-        written = {file.path: file.after for entry in self._journal.entries() for file in entry.files}
+        """Without what was written by this engine since the last look, which is in the journal already."""
+        written: dict[str, str | None] = {}
+        for entry in self._journal.entries():
+            if entry.time >= self._looked_at:
+                written.update({file.path: file.after for file in entry.files})
+                if entry.kind != "command":
+                    written.update({one.path: one.after.content if one.after else None for one in entry.nodes})
         return [one for one in changes if one.path not in written or not _explains(written[one.path], one)]
 
     def _record(self, changes: list[Change], about: str, call_id: str, origin: Origin | None = None) -> Changes | None:
@@ -223,7 +293,7 @@ class Checkpoints:
 
     def read(self, node: Node) -> bytes | None:
         """The bytes of a file as it was; None where they were not kept, or are damaged."""
-        return self.blobs.read(node.content) if node.kind == "file" and node.content else None
+        return self.blobs.read(node.content) if node.kind == "file" and not node.is_unkept else None
 
     def now(self, path: str) -> bytes | None:
         """The bytes of a file of the workspace as it is; None where there is none."""
@@ -256,15 +326,23 @@ class Checkpoints:
     def prune(self) -> None:
         """Let go of what no entry of the journal and no file of the workspace needs."""
         with self._lock:
-            current = {seen.node.content for one in self._tree.folders.values() for seen in one.files.values()}
-            past = {
-                node.content
-                for entry in self._journal.entries()
-                for change in (*entry.nodes, *entry.git)
-                for node in (change.before, change.after)
-                if node is not None and node.kind == "file"
-            }
-            self._used_bytes = self.blobs.prune(current, past, keep_bytes=self._limits.keep_bytes)
+            try:
+                if self._claim >= 0 and try_lock(self._claim):  # what another session needs is not known here
+                    self._prune()
+            finally:
+                if self._claim >= 0:
+                    share_lock(self._claim)
+
+    def _prune(self) -> None:
+        current = {seen.node.content for one in self._tree.folders.values() for seen in one.files.values()}
+        past = {
+            node.content
+            for entry in self._journal.entries()
+            for change in (*entry.nodes, *entry.git)
+            for node in (change.before, change.after)
+            if node is not None and node.kind == "file"
+        }
+        self._used_bytes = self.blobs.prune(current | self._relied, past, keep_bytes=self._limits.keep_bytes)
 
     def stop(self) -> None:
         """Have a look that runs on another thread fail: the session ends."""
@@ -275,12 +353,20 @@ class Checkpoints:
         with self._lock:
             self._tree.close()
             for running in self._running.values():
-                self._journal.withdraw(running)
+                self._journal.withdraw(running.pending)
             self._running.clear()
+            with contextlib.suppress(OSError):
+                self._record_late()
+            for late in self._late:
+                self._journal.leave(late.pending)  # the next session finds out
+            self._late.clear()
             if self._is_ready and _age_seconds(self._tidied_at) > _TIDY_SECONDS:
                 self.prune()
                 with contextlib.suppress(OSError), open(self._tidied_at, "w", encoding="ascii", opener=private) as file:
                     file.write(f"{self._used_bytes}\n")
+            if self._claim >= 0:
+                os.close(self._claim)
+                self._claim = -1
 
     def _pin(self) -> None:
         """Pin the objects of every repository: at first of those that the roots are."""
@@ -297,9 +383,9 @@ class Checkpoints:
     def _keep(self, folder: int, name: str, path: str, status: os.stat_result) -> Kept:
         if status.st_size > self._limits.file_bytes:
             self._tree.left_out[path] = f"it is larger than {self._limits.file_bytes >> 20} MB (checkpoints.file_mb)"
-            return Kept("")
+            return Kept(unkept(status))
         if name == "index" and status.st_size > _INDEX_BYTES and GIT in path.split(os.sep):
-            return Kept("")
+            return Kept(unkept(status))
         descriptor = os.open(name, READ_NO_LINK, dir_fd=folder)
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -312,9 +398,10 @@ class Checkpoints:
         content = hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).hexdigest()
         if pinned := self._pinned(hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False)):
             return Kept(content, pinned)
-        if not self.blobs.has(content):
+        if not self.blobs.has(content, len(raw)):
             self._make_room(len(raw), path)
             self.blobs.put(raw, content)
+        self._relied.add(content)
         return Kept(content)
 
     def _keep_large(self, descriptor: int, path: str, size: int) -> Kept:
@@ -325,14 +412,15 @@ class Checkpoints:
             name.update(piece)
         if pinned := self._pinned(name):
             return Kept(digest.hexdigest(), pinned)
-        if self.blobs.has(digest.hexdigest()):
+        if self.blobs.has(digest.hexdigest(), size):
+            self._relied.add(digest.hexdigest())
             return Kept(digest.hexdigest())
         self._make_room(size, path)
         return Kept(self.blobs.take(descriptor))
 
     def _pinned(self, name: "hashlib._Hash") -> str:
         wanted = name.hexdigest()
-        return wanted if any(pins.has(wanted) for pins in self._pins.values()) else ""
+        return wanted if any(pins.holds(wanted) for pins in self._pins.values()) else ""
 
     def _make_room(self, size: int, path: str) -> None:
         self._used_bytes += size
@@ -340,7 +428,7 @@ class Checkpoints:
             self.prune()
             self._used_bytes += size
             if self._used_bytes > self._limits.keep_bytes:
-                raise OSError(
+                raise StoreError(
                     f"there is no room for {path} among {self._limits.keep_bytes >> 20} MB (checkpoints.keep_mb)"
                 )
 
@@ -370,7 +458,7 @@ class Checkpoints:
             if node is None or node.kind != "file":
                 sides.append([])
                 continue
-            raw = self._bytes(node) if node.size <= _COUNTED_BYTES else None
+            raw = self._bytes(one.path, node) if node.size <= _COUNTED_BYTES else None
             if raw is None or b"\0" in raw:
                 return one
             sides.append(raw.decode(errors="replace").splitlines())
@@ -381,49 +469,109 @@ class Checkpoints:
             removed=sum(change.end - change.start for change in found),
         )
 
-    def _bytes(self, node: Node) -> bytes | None:
-        return b"" if node.size == 0 else self.read(node)
+    def _bytes(self, path: str, node: Node) -> bytes | None:
+        if node.size == 0:
+            return b""
+        if (raw := self.read(node)) is not None:
+            return raw
+        raw = self.now(path)  # only git has it
+        return raw if raw is not None and fingerprint(raw) == node.content else None
 
     def _load(self) -> None:
         """What an earlier session has found: what is still the same is not read again."""
+        if self._claim < 0:
+            make_private(self._folder)
+            self._claim = os.open(os.path.join(self._folder, "in-use"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            share_lock(self._claim)
         with contextlib.suppress(OSError, ValueError), open(self._tidied_at, encoding="ascii") as file:
             self._used_bytes = int(file.read())
         saved = self._saved.read()
         self._was_saved = bool(saved)
-        self._tree.repositories.update(path for path, folder in saved.items() if folder.has_objects)
+        self._tree.repositories.update(os.fsdecode(path) for path, folder in saved.items() if folder.has_objects)
         self._pin()
         for path, folder in saved.items():
-            files = {name: Seen(*seen[:4], Node(*seen[4]), seen[5]) for name, seen in folder.files.items()}
-            kept = {name: seen for name, seen in files.items() if self._is_kept(seen)}
-            names = Names(folder.names, folder.folders, folder.remade, folder.has_objects)
-            self._tree.folders[path] = SeenFolder(None, folder.node, kept, names)
+            files = {os.fsdecode(name): _read_file(one) for name, one in folder.files.items() if one is not None}
+            known = {name: seen if self._is_kept(seen) else _without_bytes(seen) for name, seen in files.items()}
+            names = Names((), (), (), folder.has_objects)
+            self._tree.folders[os.fsdecode(path)] = SeenFolder(None, folder.node, known, names)
 
     def _is_kept(self, seen: Seen) -> bool:
         node = seen.node
-        if node.kind != "file" or not node.content:
-            return node.kind != "file"
+        if node.kind != "file":
+            return True
         if seen.pinned:
             return any(pins.has(seen.pinned) for pins in self._pins.values())
-        return self.blobs.has(node.content)
+        return not node.is_unkept and self.blobs.has(node.content, node.size)
 
     def _write_down(self, changes: list[Change], *, is_whole: bool = False) -> None:
         """Have what was found on disk: who comes after a kill has to know what a command has found."""
         with contextlib.suppress(OSError):
+            known = self._tree.folders
             if is_whole or len(changes) > _WHOLE_CHANGES or self._saved.is_long:
-                self._saved.write({path: _saved(folder) for path, folder in self._tree.folders.items()})
+                self._saved.write({os.fsencode(path): _saved(folder) for path, folder in known.items()})
             elif changes:
-                touched = {one.path for one in changes} | {os.path.dirname(one.path) for one in changes}
-                known = self._tree.folders
-                self._saved.append({path: _saved(known[path]) if path in known else None for path in touched})
+                touched: dict[str, set[str]] = {}
+                for one in changes:
+                    touched.setdefault(os.path.dirname(one.path), set()).add(os.path.basename(one.path))
+                    if "folder" in {node.kind for node in (one.before, one.after) if node is not None}:
+                        touched.setdefault(one.path, set())
+                self._saved.append(
+                    {
+                        os.fsencode(path): _saved(known[path], names) if path in known else None
+                        for path, names in touched.items()
+                    }
+                )
 
     @property
     def _tidied_at(self) -> str:
         return os.path.join(self._folder, "tidied")
 
 
-def _saved(folder: SeenFolder) -> SavedFolder:
-    files = {name: (*seen[:4], msgspec.structs.astuple(seen.node), seen.pinned) for name, seen in folder.files.items()}
-    return SavedFolder(folder.node, files, *folder.names)
+def _saved(folder: SeenFolder, names: Iterable[str] | None = None) -> SavedFolder:
+    """A folder as it is written down, or only some of its files."""
+    wanted = folder.files if names is None else names
+    files = {os.fsencode(name): _saved_file(folder.files.get(name)) for name in wanted}
+    return SavedFolder(folder.node, files, folder.names.has_objects)
+
+
+def _without_bytes(seen: Seen) -> Seen:
+    """A file that was there, but whose bytes nobody has: it is kept now, if it is still the same."""
+    content = seen.node.content if seen.node.is_unkept else ""
+    return seen._replace(is_settled=False, node=msgspec.structs.replace(seen.node, content=content), pinned="")
+
+
+def _saved_file(seen: Seen | None) -> SavedFile | None:
+    if seen is None:
+        return None
+    node = seen.node
+    row = (node.kind, node.mode, os.fsencode(node.content), node.size, node.owner, node.group)
+    return (*seen[:4], row, seen.pinned)
+
+
+def _read_file(saved: SavedFile) -> Seen:
+    kind, mode, content, *more = saved[4]
+    return Seen(*saved[:4], Node(kind, mode, os.fsdecode(content), *more), saved[5])
+
+
+def _origin(entry: Entry) -> Origin:
+    """Whose an entry is."""
+    origin = Origin(entry.thread)
+    origin.prompt = entry.prompt
+    return origin
+
+
+def _as_left(change: Change, alive_at: float) -> Change:
+    """What a command has left that died; where somebody has written there since, that is not known."""
+    if change.after is None or change.after.kind != "file" or _changed_at(change.path) <= alive_at + _DEATH_SECONDS:
+        return change
+    return change._replace(after=msgspec.structs.replace(change.after, content=UNKNOWN_CONTENT))
+
+
+def _changed_at(path: str) -> float:
+    try:
+        return os.lstat(path).st_ctime
+    except OSError:
+        return 0.0
 
 
 def told(entry: Entry) -> Changes:

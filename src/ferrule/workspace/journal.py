@@ -11,7 +11,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -22,6 +22,9 @@ from ferrule.workspace.ledger import fingerprint_at
 from ferrule.workspace.sealed import DamagedError, read_both, read_head, sealed
 
 _PRUNE_EVERY = 64
+_UNKEPT = "~"
+UNKNOWN_CONTENT = f"{_UNKEPT}?"
+"""Of a file that somebody has changed, and nobody knows when: it is like no other."""
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,10 +55,20 @@ class Node(msgspec.Struct, frozen=True):
     mode: int = 0
     """The permission bits."""
     content: str = ""
-    """The fingerprint of a file's bytes, empty where they were not kept; what a link leads to."""
+    """The fingerprint of a file's bytes, or what it is told by where they were not kept; what a link leads to."""
     size: int = 0
     owner: int = -1
     group: int = -1
+
+    @property
+    def is_unkept(self) -> bool:
+        """Is it a file whose bytes nobody has?"""
+        return self.kind == "file" and (not self.content or self.content[0] == _UNKEPT)
+
+
+def unkept(status: os.stat_result) -> str:
+    """What a file is told by whose bytes are not kept: moved, it is still the same; written to, it is another."""
+    return f"{_UNKEPT}{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}"
 
 
 class NodeChange(msgspec.Struct, frozen=True):
@@ -112,6 +125,16 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     def paths(self) -> tuple[str, ...]:
         """All that it changed."""
         return (*(file.path for file in self.files), *(node.path for node in self.nodes))
+
+
+class Interrupted(NamedTuple):
+    """A command in whose middle a process died."""
+
+    path: str
+    """Its file in the journal."""
+    entry: Entry
+    alive_at: float
+    """When it was last known to run."""
 
 
 class Pending:
@@ -262,14 +285,14 @@ class Journal:
             raise
         return pending.entry
 
-    def interrupted(self) -> list[tuple[str, Entry]]:
-        """The commands in whose middle a process died, each with its file; who has seen to one removes that."""
+    def interrupted(self) -> list[Interrupted]:
+        """The commands in whose middle a process died; who has seen to one removes its file."""
         found = []
         for path in self._abandoned():
             with contextlib.suppress(DamagedError, OSError):
                 entry = read_head(path, Entry)
                 if _is_open_command(entry):
-                    found.append((path, entry))
+                    found.append(Interrupted(path, entry, os.stat(path).st_mtime))
         return found
 
     def entries(self) -> list[Entry]:
@@ -284,6 +307,13 @@ class Journal:
                     continue
             out.append(entry)
         return out
+
+    def damaged_since(self, entry: Entry) -> int:
+        """How many later entries cannot be read. One that a process died on before it was written is empty."""
+        names = self._names()
+        first = next((name for name, known in self._read.items() if known.id == entry.id), "")
+        later = [name for name in names if name > first and name not in self._read]
+        return sum(_size(os.path.join(self._entries, name)) > 0 for name in later)
 
     def payload(self, entry: Entry) -> bytes:
         """The changed bytes of an entry; raises `DamagedError` when they are not what was written."""
@@ -419,6 +449,13 @@ class Journal:
                 if over and name != names[-1]:
                     os.unlink(path)
                     self._read.pop(name, None)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
 
 
 def _is_open_command(entry: Entry) -> bool:

@@ -6,11 +6,13 @@ or a copy of it; with the names that lead to them, a whole repository can be bro
 """
 
 import contextlib
+import hashlib
 import mmap
 import os
 import re
 import struct
 import threading
+import zlib
 from collections.abc import Iterator
 
 from ferrule.support.beneath import Folder
@@ -24,6 +26,7 @@ _UPPERS = tuple(f"{number:02x}" for number in range(256))
 _COPIED_BYTES = 1 << 18
 """What is no larger is copied: a link would be changed by whoever writes into the file itself."""
 _INDEX_MAGIC = b"\xfftOc\x00\x00\x00\x02"
+_SHORT = 40
 _FANOUT = struct.Struct(">256I")
 
 
@@ -37,6 +40,8 @@ class Pins:
         self._copied_bytes = 0
         self._seen: dict[str, Stamp] = {}
         self._loose: set[str] = set()
+        self._read: set[str] = set()
+        """Those of them that were read, and are what their names say."""
         self._packs: dict[str, _Pack] = {}
         self._lock = threading.Lock()
         self.is_whole = True
@@ -115,6 +120,16 @@ class Pins:
         """Is there a pinned object with this hash?"""
         return name in self._loose or any(pack.has(name) for pack in self._packs.values())
 
+    def holds(self, name: str) -> bool:
+        """The same, and are its bytes there? An object may have been damaged before it was pinned, or be a forgery.
+
+        Of a pack only the end is looked at: to read all of a large one would take too long.
+        """
+        if name in self._loose and name not in self._read:
+            with self._lock:
+                (self._read.add if _is_sound(self.objects, name) else self._loose.discard)(name)
+        return self.has(name)
+
     def is_held(self, objects: str, name: str) -> bool:
         """Does the repository itself still have this object, in a file that is not empty?"""
         places = [os.path.join(objects, name[:2], name[2:])]
@@ -152,6 +167,8 @@ class _Pack:
         # Names, checksums, offsets and two hashes at the end: only one size of names fits.
         rest = len(self._map) - 8 - 1024
         self._size = 32 if count and (rest - 64) // count >= 40 else 20
+        if self._map[-2 * self._size : -self._size] != _end_of(path.removesuffix(".idx") + ".pack", self._size):
+            raise ValueError(path)
 
     def has(self, name: str) -> bool:
         if len(name) != 2 * self._size:
@@ -166,6 +183,24 @@ class _Pack:
                 return True
             low, high = (middle + 1, high) if found < wanted else (low, middle)
         return False
+
+
+def _end_of(path: str, size: int) -> bytes:
+    """The checksum at the end of a pack, which its index tells too."""
+    with open(path, "rb") as file:
+        file.seek(-size, os.SEEK_END)
+        return file.read()
+
+
+def _is_sound(objects: str, name: str) -> bool:
+    """Are the bytes of a loose object those that it is named after?"""
+    try:
+        with open(os.path.join(objects, name[:2], name[2:]), "rb") as file:
+            raw = zlib.decompress(file.read())
+    except (OSError, zlib.error):
+        return False
+    algorithm = hashlib.sha1 if len(name) == _SHORT else hashlib.sha256
+    return algorithm(raw, usedforsecurity=False).hexdigest() == name
 
 
 def _size(path: str) -> int:

@@ -21,10 +21,14 @@ class Rewind(NamedTuple):
     """Paths that somebody else has changed since: they are left alone unless the user says otherwise."""
     lost: tuple[str, ...] = ()
     """Paths that cannot be brought back, for their bytes were not kept."""
+    left_alone: tuple[str, ...] = ()
+    """Files that were made since, and whose bytes nobody has: they stay."""
     moved: tuple[str, ...] = ()
     """What was moved in git's own data, each with the command that moves it back."""
     repositories: tuple[str, ...] = ()
     """Folders of git's data that were removed as a whole."""
+    damaged: int = 0
+    """Entries of the journal that cannot be read, so that what they tell does not come back."""
     entry: str = ""
     """The entry of the journal, where it was done."""
 
@@ -41,10 +45,12 @@ class History:
         """What going back to before a prompt would do. Raises `ToolFailure`."""
         entries = self._since(prompt)
         known = {top for entry in entries for top in entry.repositories}
-        plan = self._restorer.plan(self._moves(entries), over=over, repositories=known or None)
+        is_known = any(entry.nodes or entry.git for entry in entries)
+        plan = self._restorer.plan(self._moves(entries), over=over, repositories=known if is_known else None)
         git = _together([entry.git for entry in entries])
         moved = git_moves(git, self._checkpoints.read)
-        return Rewind(plan.changes, plan.by_hand, plan.lost, moved, removed_repositories(git))
+        damaged = self._journal.damaged_since(entries[0])
+        return Rewind(plan.changes, plan.by_hand, plan.lost, plan.left_alone, moved, removed_repositories(git), damaged)
 
     def back(self, prompt: int, *, over: bool = False, with_git: bool = False) -> Rewind:
         """Go back to before a prompt: one write, which can itself be undone. Raises `ToolFailure`.
@@ -72,15 +78,23 @@ class History:
         return entries
 
     def _moves(self, entries: Sequence[Entry]) -> list[Move]:
-        """Each path, with what the last write has left there and what was there before the first one."""
+        """Each path, with what the last write has left there and what was there before the first one.
+
+        Where a write has found something else than the one before it had left, somebody was there in between.
+        """
         last: dict[str, Node | None] = {}
         first: dict[str, tuple[Node | None, int]] = {}
+        between: set[str] = set()
         for at, entry in enumerate(entries):
             for change in entry.nodes:
                 first.setdefault(change.path, (change.before, at))
+                if change.path in last and _is_other(last[change.path], change.before):
+                    between.add(change.path)
                 last[change.path] = change.after
             for file in entry.files:
                 first.setdefault(file.path, (_before(file), at))
+                if file.path in last and _is_other(last[file.path], _before(file)):
+                    between.add(file.path)
                 last[file.path] = None if file.after is None else Node("file", ANY_MODE, file.after)
                 for folder in file.made if file.before is None else ():
                     first.setdefault(folder, (None, at))
@@ -88,7 +102,10 @@ class History:
         for path, (node, at) in first.items():
             if node is not None and node.kind == "file" and not self._checkpoints.blobs.has(node.content):
                 self._rebuild(path, node.content, entries[at:])
-        return [Move(path, last[path], _sized(node, self._checkpoints)) for path, (node, _) in sorted(first.items())]
+        return [
+            Move(path, last[path], _sized(node, self._checkpoints), path in between)
+            for path, (node, _) in sorted(first.items())
+        ]
 
     def _rebuild(self, path: str, wanted: str, entries: Sequence[Entry]) -> None:
         """Keep the bytes that a file had before an edit, made from what came of them."""
@@ -118,6 +135,14 @@ class History:
                 return None
         base = raw or b""
         return base[: file.start] + payload[at : at + file.old] + base[file.start + file.new :]
+
+
+def _is_other(left: Node | None, found: Node | None) -> bool:
+    """Are these two different files? Modes of folders change for many reasons."""
+    kinds = {None if node is None else node.kind for node in (left, found)}
+    if left is None or found is None or left.kind != found.kind:
+        return kinds != {"folder"} and left is not found
+    return left.kind != "folder" and not (left.is_unkept or found.is_unkept) and left.content != found.content
 
 
 def _before(file: FileChange) -> Node | None:

@@ -15,19 +15,19 @@ _HEAD = struct.Struct(f">I{_DIGEST_BYTES}s")
 _LONG_BYTES = 4 << 20
 
 
+SavedFile = tuple[int, int, int, bool, tuple[Kind, int, bytes, int, int, int], str]
+
+
 class SavedFolder(msgspec.Struct, array_like=True):
-    """A folder, as it is written down."""
+    """A folder, as it is written down, or what has become of one. Names are bytes: not every one is text."""
 
     node: Node
-    files: dict[str, tuple[int, int, int, bool, tuple[Kind, int, str, int, int, int], str]]
-    names: tuple[str, ...]
-    folders: tuple[str, ...]
-    remade: tuple[str, ...]
+    files: dict[bytes, SavedFile | None]
+    """None for one that is gone."""
     has_objects: bool
 
 
-_decode_all = msgspec.msgpack.Decoder(dict[str, SavedFolder]).decode
-_decode_some = msgspec.msgpack.Decoder(dict[str, SavedFolder | None]).decode
+_decode = msgspec.msgpack.Decoder(dict[bytes, SavedFolder | None]).decode
 
 
 class SavedTree:
@@ -44,14 +44,14 @@ class SavedTree:
         """Have so many changes come that everything should be written anew, or was it never written?"""
         return not self._name or self._later_bytes > _LONG_BYTES
 
-    def read(self) -> dict[str, SavedFolder]:
+    def read(self) -> dict[bytes, SavedFolder]:
         """What was written down; nothing where that is not whole, or of another version."""
         try:
             with open(self._path, "rb") as file:
                 digest, raw = file.read(_DIGEST_BYTES), file.read()
             if _digest(raw) != digest:
                 return {}
-            found = _decode_all(raw)
+            found = {path: folder for path, folder in _decode(raw).items() if folder is not None}
         except (OSError, msgspec.DecodeError):
             return {}
         self._name = digest.hex()
@@ -61,7 +61,7 @@ class SavedTree:
             self._add(found, later)
         return found
 
-    def _add(self, found: dict[str, SavedFolder], raw: bytes) -> None:
+    def _add(self, found: dict[bytes, SavedFolder], raw: bytes) -> None:
         """Put later changes over what was found, up to the first that is not whole."""
         at = 0
         while at + _HEAD.size <= len(raw):
@@ -70,15 +70,15 @@ class SavedTree:
             at += _HEAD.size + size
             if _digest(piece) != digest:
                 return
-            for path, folder in _decode_some(piece).items():
+            for path, folder in _decode(piece).items():
                 if folder is None:
                     found.pop(path, None)
                 else:
-                    found[path] = folder
+                    _change(found, path, folder)
 
-    def write(self, folders: dict[str, SavedFolder]) -> None:
+    def write(self, folders: dict[bytes, SavedFolder]) -> None:
         """Write everything down. Raises OSError."""
-        raw = _encoded(folders)
+        raw = msgspec.msgpack.encode(folders)
         make_private(self._folder)
         unfinished = f"{self._path}.{os.getpid()}"
         with open(unfinished, "wb", opener=private) as file:
@@ -89,9 +89,9 @@ class SavedTree:
             with contextlib.suppress(OSError):
                 os.unlink(before)
 
-    def append(self, folders: dict[str, SavedFolder | None]) -> None:
-        """Write down some folders as they are now; None for what is not there, or is no folder. Raises OSError."""
-        raw = _encoded(folders)
+    def append(self, folders: dict[bytes, SavedFolder | None]) -> None:
+        """Write down what has become of some folders; None for what is not there, or is no folder. Raises OSError."""
+        raw = msgspec.msgpack.encode(folders)
         with open(self._later, "ab", opener=private) as file:
             file.write(_HEAD.pack(len(raw), _digest(raw)) + raw)
         self._later_bytes += len(raw)
@@ -101,21 +101,11 @@ class SavedTree:
         return f"{self._path}-{self._name[:16]}"
 
 
-def _encoded(folders: "dict[str, SavedFolder] | dict[str, SavedFolder | None]") -> bytes:
-    try:
-        return msgspec.msgpack.encode(folders)
-    except UnicodeEncodeError:  # names that are no text: what is in their folders is read again
-        return msgspec.msgpack.encode({one: folder for one, folder in folders.items() if _is_text(one, folder)})
-
-
-def _is_text(path: str, folder: SavedFolder | None) -> bool:
-    names = () if folder is None else (*folder.names, *folder.folders, *folder.remade)
-    links = () if folder is None else tuple(seen[4][2] for seen in folder.files.values())
-    try:
-        "".join((path, *names, *links)).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def _change(found: dict[bytes, SavedFolder], path: bytes, folder: SavedFolder) -> None:
+    known = found.get(path)
+    files = folder.files if known is None else {**known.files, **folder.files}
+    left: dict[bytes, SavedFile | None] = {name: one for name, one in files.items() if one is not None}
+    found[path] = SavedFolder(folder.node, left, folder.has_objects)
 
 
 def _digest(raw: bytes) -> bytes:

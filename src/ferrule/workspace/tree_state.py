@@ -16,8 +16,9 @@ from typing import NamedTuple
 from ferrule.support.descent import Descent
 from ferrule.support.inotify import FolderWatch, Touched, is_heard_of
 from ferrule.workspace.blobs import StoreError
-from ferrule.workspace.journal import Kind, Node
+from ferrule.workspace.journal import Kind, Node, unkept
 from ferrule.workspace.remade import is_remade
+from ferrule.workspace.unlocked import Unlocked, readable
 
 _TICK_NS = 50_000_000
 """Longer than the steps in which any file system counts time: within one, a change leaves no trace."""
@@ -38,7 +39,7 @@ class Kept(NamedTuple):
     """What was found out about a file."""
 
     content: str
-    """Its fingerprint; empty where its bytes were not kept."""
+    """Its fingerprint, or what it is told by where its bytes were not kept."""
     pinned: str = ""
     """The object of git's that has the same bytes, where those alone are kept."""
 
@@ -117,11 +118,14 @@ class TreeState:
         self._devices: dict[str, int] = {}
         self._closed: set[str] = set()
         """Folders that were not looked into."""
+        self._closed_before: frozenset[str] = frozenset()
+        """The same, the time before."""
         self._linked: set[str] = set()
         """Folders with files that have other names: what is written through those is not heard of."""
         self._count = 0
         self._watch: FolderWatch | None = None
         self._is_watch_tried = False
+        self._is_after = False
         self._is_heard = False
         """Is every folder watched, and was it since the last look?"""
         self.is_sure = True
@@ -129,12 +133,16 @@ class TreeState:
         self.is_stopped = False
         """Set by who wants a look that runs on another thread to fail."""
 
-    def look(self, hidden: frozenset[str] = frozenset(), *, whole: bool = False) -> list[Change]:
+    def look(
+        self, hidden: frozenset[str] = frozenset(), *, whole: bool = False, is_after: bool = False
+    ) -> list[Change]:
         """Tell what has changed since the last look; the first time, that is everything.
 
         `hidden` are files that no command can see, so that they need not be kept. `whole`: look at everything, also
-        where nothing was heard of.
+        where nothing was heard of. `is_after`: a command has ended. What it has closed is opened for a moment, what it
+        has made into a folder of a tool's is still looked into, and what there is no room for is told all the same.
         """
+        self._is_after = is_after
         touched = self._watch.read() if self._watch is not None else None
         is_heard, self._is_heard = self._is_heard, False  # a look that fails has lost what was heard
         if not self._is_watch_tried:
@@ -150,7 +158,7 @@ class TreeState:
 
     def _look_at_all(self, hidden: frozenset[str]) -> list[Change]:
         self._hidden, self._count = hidden, 0
-        closed_before, self._closed = self._closed, set()
+        self._closed_before, self._closed = frozenset(self._closed), set()
         found: dict[str, SeenFolder] = {}
         changes: list[Change] = []
         self.left_out.clear()
@@ -158,7 +166,7 @@ class TreeState:
         for root in self._roots:
             with Descent(root) as descent:
                 self._walk(descent, root, root, found, changes)
-        return self._ended(found, changes, self.folders.keys() - found.keys(), closed_before)
+        return self._ended(found, changes, self.folders.keys() - found.keys())
 
     def _look_at(self, touched: Touched, hidden: frozenset[str]) -> list[Change]:
         """Look at those folders in which something has happened, and at all in those that have come."""
@@ -170,7 +178,7 @@ class TreeState:
         taken = set(wanted)
         if touched.trees:
             taken.update(path for path in self.folders if is_below(path, touched.trees))
-        closed_before = frozenset(self._closed)
+        self._closed_before = frozenset(self._closed)
         self._forget(taken, taken)
         found = self.folders.copy()
         for path in taken:
@@ -193,14 +201,13 @@ class TreeState:
         for path in [one for one in found if is_below(one, left)] if left else ():
             self._count -= len(found.pop(path).files) + 1
             taken.add(path)
-        return self._ended(found, changes, taken - found.keys(), closed_before)
+        return self._ended(found, changes, taken - found.keys())
 
     def _ended(
         self,
         found: dict[str, SeenFolder],
         changes: list[Change],
         gone: AbstractSet[str],
-        closed_before: AbstractSet[str],
     ) -> list[Change]:
         for path in gone:
             changes += _gone(path, self.folders[path])
@@ -211,7 +218,7 @@ class TreeState:
         self.folders = found
         changes = _merged(changes)
         # What is looked into for the first time was there before, and what is not any more is still there.
-        closed = closed_before | self._closed
+        closed = self._closed_before | self._closed
         return [one for one in changes if not is_below(one.path, closed)] if closed else changes
 
     def _forget(self, folders: AbstractSet[str], themselves: Container[str]) -> None:
@@ -234,7 +241,10 @@ class TreeState:
 
     def _walk(self, descent: Descent, root: str, top: str, found: dict[str, SeenFolder], changes: list[Change]) -> None:
         """Look at a folder of a root, and at those in it that were not found yet."""
-        left = [top]
+        with Unlocked() as unlocked:
+            self._walk_down(_Way(descent, root, unlocked), [top], found, changes)
+
+    def _walk_down(self, way: "_Way", left: list[str], found: dict[str, SeenFolder], changes: list[Change]) -> None:
         while left:
             path = left.pop()
             if path in found:
@@ -242,8 +252,9 @@ class TreeState:
             if self.is_stopped:
                 raise InterruptedError
             try:
-                with descent.opened(path) as folder:
-                    one = self._folder(path, folder, root, changes)
+                self._unlock(way, path)
+                with way.descent.opened(path) as folder:
+                    one = self._folder(path, folder, way, changes)
             except StoreError:
                 raise
             except OSError as error:
@@ -255,6 +266,12 @@ class TreeState:
                 if self._count > MOST_FILES:
                     raise OSError(f"there are more than {MOST_FILES:,} files")
                 left += [os.path.join(path, name) for name in reversed(one.names.folders)]
+
+    def _unlock(self, way: "_Way", path: str) -> None:
+        """Open what a command has closed that could be looked into before, or that it has made."""
+        if self._is_after and path not in self._closed_before and not os.access(path, os.R_OK | os.X_OK):
+            parts = os.path.relpath(path, way.root).split(os.sep)
+            way.unlocked.open_way(way.root, () if path == way.root else parts)
 
     def _failed(self, path: str, error: OSError, found: dict[str, SeenFolder], changes: list[Change]) -> None:
         """What cannot be looked into is taken for what it was; what is gone is gone."""
@@ -272,8 +289,8 @@ class TreeState:
         head = path + os.sep
         found.update({one: seen for one, seen in self.folders.items() if one.startswith(head)})
 
-    def _folder(self, path: str, folder: int, root: str, changes: list[Change]) -> SeenFolder | None:
-        status = os.fstat(folder)
+    def _folder(self, path: str, folder: int, way: "_Way", changes: list[Change]) -> SeenFolder | None:
+        status, root = os.fstat(folder), way.root
         if root not in self._devices:
             self._devices[root] = status.st_dev
             if self._watch is not None and not is_heard_of(folder):
@@ -283,7 +300,7 @@ class TreeState:
             self._closed.add(path)
             return None
         self._hear_of(path, folder, status.st_ino)
-        known, node, now = self.folders.get(path), folder_node(status), time.time_ns()
+        known, node, now = self.folders.get(path), folder_node(status, way.unlocked.mode(status)), time.time_ns()
         if known is None or known.node != node:
             changes.append(Change(path, None if known is None else known.node, node))
         mark = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
@@ -320,6 +337,8 @@ class TreeState:
         if has_objects:
             folders.remove("objects")
         remade = [] if is_gits else [name for name in folders if self._is_remade(path, name, (*names, *folders))]
+        if self._is_after:
+            remade = [name for name in remade if os.path.join(path, name) not in self.folders]
         return Names(tuple(names), tuple(name for name in folders if name not in remade), tuple(remade), has_objects)
 
     def _is_remade(self, path: str, name: str, siblings: Sequence[str]) -> bool:
@@ -365,29 +384,54 @@ class TreeState:
     def _seen(self, at: "_Opened", name: str, status: os.stat_result, known: Seen | None) -> Seen | None:
         path, kept, content = os.path.join(at.path, name), Kept(""), ""
         kind: Kind = KINDS.get(stat.S_IFMT(status.st_mode), "other")
+        if kind == "folder":
+            return None  # it was a file a moment ago: the next look finds it
         is_settled = max(status.st_ctime_ns, status.st_mtime_ns) + _TICK_NS < at.now
         try:
             if kind == "file" and path in self._hidden:
-                is_settled = False  # it is kept as soon as somebody may change it
-            elif kind == "file":
-                kept = self._keep(at.folder, name, path, status)
+                raise _HiddenError  # it is kept as soon as somebody may change it
+            if kind == "file":
+                kept, status = self._kept(at, name, status, known)
                 content = kept.content
             elif kind == "link":
                 content = os.readlink(name, dir_fd=at.folder)
         except FileNotFoundError:
             return None
-        except StoreError:
-            raise
         except OSError as error:
-            self.left_out[path] = f"it cannot be read ({error.strerror or error})"
-            is_settled = False
-            if known is not None and known.size == status.st_size:
-                kept, content = Kept(known.node.content, known.pinned), known.node.content
-        if kind == "folder":
-            return None  # it was a file a moment ago: the next look finds it
+            if isinstance(error, StoreError) and not self._is_after:
+                raise
+            if not isinstance(error, _HiddenError):
+                self.left_out[path] = f"it cannot be read ({error.strerror or error})"
+            kept, content, is_settled = Kept(unkept(status)), unkept(status), False
         size = status.st_size if kind == "file" else 0
         node = Node(kind, stat.S_IMODE(status.st_mode), content, size, status.st_uid, status.st_gid)
         return Seen(status.st_ctime_ns, status.st_ino, status.st_size, is_settled, node, kept.pinned)
+
+    def _kept(
+        self, at: "_Opened", name: str, status: os.stat_result, known: Seen | None
+    ) -> tuple[Kept, os.stat_result]:
+        """Keep a file, also one that its owner has closed; with it comes what it is like then."""
+        path = os.path.join(at.path, name)
+        try:
+            return self._keep(at.folder, name, path, status), status
+        except PermissionError:
+            if known is not None and known[:3] == (status.st_ctime_ns, status.st_ino, status.st_size):
+                return Kept(known.node.content, known.pinned), status
+            with readable(at.folder, name):
+                kept = self._keep(at.folder, name, path, status)
+            return kept, os.lstat(name, dir_fd=at.folder)
+
+
+class _HiddenError(OSError):
+    """No command can see the file."""
+
+
+class _Way(NamedTuple):
+    """How folders are reached."""
+
+    descent: Descent
+    root: str
+    unlocked: Unlocked
 
 
 class _Opened(NamedTuple):
@@ -398,16 +442,17 @@ class _Opened(NamedTuple):
     now: int
 
 
-def folder_node(status: os.stat_result) -> Node:
-    """A folder as it is."""
-    return Node("folder", stat.S_IMODE(status.st_mode), owner=status.st_uid, group=status.st_gid)
+def folder_node(status: os.stat_result, mode: int | None = None) -> Node:
+    """A folder as it is, or with another mode."""
+    mode = stat.S_IMODE(status.st_mode) if mode is None else mode
+    return Node("folder", mode, owner=status.st_uid, group=status.st_gid)
 
 
 def _is_only_known(one: Seen, other: Seen) -> bool:
     """Is it the same file, of which more or less is known now, as of one that is hidden or not any more?"""
     if (one.changed_ns, one.inode, one.size) != (other.changed_ns, other.inode, other.size):
         return False
-    return not (one.node.content and other.node.content)
+    return one.node.is_unkept or other.node.is_unkept
 
 
 def _merged(changes: list[Change]) -> list[Change]:

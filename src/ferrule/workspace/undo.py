@@ -166,7 +166,7 @@ class Undo:
             Move(one.path, one.before, one.after) if forward else Move(one.path, one.after, one.before)
             for one in entry.nodes
         )
-        found = restorer.plan(moves, repositories=entry.repositories or None)
+        found = restorer.plan(moves, repositories=entry.repositories)
         if found.by_hand:
             some = ", ".join(found.by_hand[:_NAMED]) + ", …" * (len(found.by_hand) > _NAMED)
             kind, were = "redo" if forward else "undo", "was" if len(found.by_hand) == 1 else "were"
@@ -187,6 +187,9 @@ class Undo:
             found.changes,
             [f"{path} could not be brought back: its bytes were not kept." for path in found.lost],
         )
+        notes += [
+            f"{path} was left alone: its bytes were not kept, so it could not come back." for path in found.left_alone
+        ]
         gone = removed_repositories(entry.git)
         if gone and not forward and with_git:
             changes = (*changes, *restorer.repositories(entry.git, gone))

@@ -88,7 +88,7 @@ def _before_command(
     was, became = node.before, node.after
     if any(one is not None and one.kind != "file" for one in (was, became)):
         return unknown
-    if became is not None and not became.content:
+    if became is not None and became.is_unkept:
         return unknown
     if (None if now is None else fingerprint(now)) != (None if became is None else became.content):
         return _Earlier(now, _FOREIGN)
