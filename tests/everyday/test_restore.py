@@ -34,7 +34,7 @@ SAMPLE = (
     "cut-short: kills itself",
     "cut-short: in the background, and it ends",
 )
-OTHERS = SAMPLE[1:20:4]
+OTHERS = (*SAMPLE[1:20:4], "modes-and-times: a folder closed when its files are gone")
 """What is tried as another user too."""
 KNOWN = {script.id: script for script in scripts()}
 LIMIT_SECONDS = 60

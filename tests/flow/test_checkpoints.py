@@ -118,6 +118,59 @@ async def test_what_a_background_command_changed_is_one_step(tmp_path):
     assert left == ["early"]
 
 
+async def test_a_preview_does_not_forget_a_command_that_still_runs(tmp_path):
+    precious = tmp_path / "work/precious"
+    async with opened(tmp_path) as engine:
+        precious.write_text("mine")
+        engine.begin_prompt(1)
+        await bash(engine, "echo x > early")
+        await bash(engine, "until [ -e go ]; do sleep 0.01; done; rm precious", run_in_background=True)
+        await engine.rewind_preview(1)
+        (tmp_path / "work/go").touch()
+        async with asyncio.timeout(30):
+            while precious.exists():
+                await asyncio.sleep(0.01)
+        await engine.undo()
+        back = precious.read_text()
+
+    assert back == "mine"
+
+
+async def test_what_the_user_wrote_between_two_prompts_is_not_rewound_without_a_question(tmp_path):
+    path = tmp_path / "work/f"
+    async with opened(tmp_path) as engine:
+        path.write_text("0\n")
+        engine.begin_prompt(1)
+        await bash(engine, "echo 1 > f; echo x > other")
+        path.write_text("1\nhours of the user's own work\n")
+        engine.begin_prompt(2)
+        await bash(engine, "echo 2 >> f")
+        done = await engine.rewind(1)
+        kept = path.read_text()
+        await engine.rewind(1, over=True)
+
+    assert (done.by_hand, kept) == ((str(path),), "1\nhours of the user's own work\n2\n")
+    assert path.read_text() == "0\n"
+
+
+async def test_a_command_whose_changes_cannot_be_written_down_says_so(tmp_path, monkeypatch):
+    async with opened(tmp_path) as engine:
+        (tmp_path / "work/a").write_text("mine")
+        await bash(engine, "echo x > early")
+
+        def full(*_: object, **__: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(engine.need(Journal), "record", full)
+            reply = await bash(engine, "rm a")
+        await engine.undo()
+        await engine.undo()
+
+    assert any("cannot be undone" in note for note in reply.notes)
+    assert (tmp_path / "work/a").read_text() == "mine"
+
+
 async def test_a_command_that_is_stopped_is_taken_back_too(tmp_path):
     async with opened(tmp_path) as engine:
         (tmp_path / "work/a").write_text("mine")

@@ -1,5 +1,6 @@
 """A tree as it lies on the disk, byte for byte and mode for mode, and how two such pictures differ."""
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -35,7 +36,8 @@ def _look(folder: bytes, below: str, found: Picture, left_out: frozenset[str]) -
                 found[path] = ("git", "folder" if stat.S_ISDIR(status.st_mode) else "file")
             elif stat.S_ISDIR(status.st_mode):
                 found[path] = ("folder", _mode(status))
-                _look(entry.path, f"{path}/", found, left_out)
+                with contextlib.suppress(PermissionError):  # closed to this user: only that can be told
+                    _look(entry.path, f"{path}/", found, left_out)
             elif stat.S_ISLNK(status.st_mode):
                 found[path] = ("link", os.fsdecode(os.readlink(entry.path)))
             elif stat.S_ISREG(status.st_mode):

@@ -28,8 +28,7 @@ from tests.ordinary.restoring import Wanting
 
 NAMES = ("a", "b.txt", "d/a", "d/e/b", "d", "odd name", "-x", "ü\nü", "link", "new/deep/file")
 WORDS = ("word\n", "a longer line with a word\n", "", "\r\nword\r\n", "x" * 5000 + "word\n", "no newline at the end")
-# Each lets its owner look into a folder: whoever compares the trees may be an ordinary user.
-MODES = ("755", "700", "500", "4755", "555", "2711")
+MODES = ("755", "700", "500", "4755", "555", "2711", "000", "300")
 LIMIT_SECONDS = 120
 PHASES = ("during", "after", "rewind")
 """When the process is killed: while the last command is run and recorded, right after it, or while it is rewound."""

@@ -2,70 +2,18 @@
 
 import os
 import shutil
-import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.workspace.kept import MB, Kept, lay_out
 
 from ferrule.core.errors import ToolFailure
 from ferrule.workspace.blobs import Blobs
-from ferrule.workspace.checkpoint import Checkpoints, Limits
-from ferrule.workspace.journal import Journal
 from ferrule.workspace.ledger import fingerprint
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.restore import Move, Restorer
-
-MB = 1 << 20
-LIMITS = Limits(MB, 50 * MB)
-
-
-class Kept:
-    """A workspace whose changes are kept."""
-
-    def __init__(self, folder: Path) -> None:
-        self.root = folder / "work"
-        self.root.mkdir(exist_ok=True)
-        self.state = folder / "state"
-        self.journal = Journal(str(self.state / "journal"), keep_bytes=50 * MB, keep_days=1)
-        self.checkpoints = Checkpoints([str(self.root)], self.journal, str(self.state / "kept"), LIMITS)
-        self.jail = Jail(str(self.root))
-        self.restorer = Restorer(self.jail, self.journal, self.checkpoints)
-
-    def run(self, script: str):
-        """Run a script between two looks; what it has changed."""
-        self.checkpoints.begin()
-        subprocess.run(["bash", "-c", script], cwd=self.root, check=False, capture_output=True, timeout=60)
-        return self.checkpoints.end(script)
-
-    def back(self) -> None:
-        entry = self.journal.entries()[-1]
-        plan = self.restorer.plan(Move(one.path, one.after, one.before) for one in entry.nodes)
-        assert (plan.by_hand, plan.lost) == ((), ())
-        self.restorer.apply(plan.changes, kind="undo", of=entry.id)
-
-    def tree(self) -> dict[str, tuple[str, int, str]]:
-        return tree(self.root)
-
-
-def tree(root: Path) -> dict[str, tuple[str, int, str]]:
-    """Everything but git's own data: kind, mode, and bytes or target."""
-    found = {}
-    for folder, folders, files in os.walk(root):
-        folders[:] = [name for name in folders if name != ".git"]
-        for name in (*folders, *files, "."):
-            path = os.path.join(folder, name)
-            status = os.lstat(path)
-            held = ""
-            if stat.S_ISLNK(status.st_mode):
-                held = os.readlink(path)
-            elif stat.S_ISREG(status.st_mode):
-                held = fingerprint(Path(path).read_bytes())
-            mode = 0 if stat.S_ISLNK(status.st_mode) else stat.S_IMODE(status.st_mode)
-            found[os.path.relpath(path, root)] = (stat.filemode(status.st_mode)[0], mode, held)
-    return found
+from ferrule.workspace.restore import Move
 
 
 @pytest.fixture
@@ -74,17 +22,6 @@ def kept(tmp_path):
     lay_out(made.root)
     yield made
     made.jail.close()
-
-
-def lay_out(root: Path) -> None:
-    for name, text in {"a.py": "one\ntwo\n", "sub/b.txt": "b", "sub/deep/c": "", "run.sh": "#!/bin/sh\n"}.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    (root / "run.sh").chmod(0o755)
-    (root / "empty").mkdir()
-    (root / "link").symlink_to("a.py")
-    (root / "lost").symlink_to("nowhere")
-    os.mkfifo(root / "pipe")
 
 
 @pytest.mark.parametrize(

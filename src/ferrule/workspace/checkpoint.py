@@ -213,8 +213,14 @@ class Checkpoints:
     def make_sure(self, hidden: frozenset[str] = frozenset()) -> None:
         """Look at everything where lately only that was looked at which was heard of. Raises OSError."""
         with self._lock:
-            if self._is_ready and not self._running and not self._tree.is_sure:
-                self._write_down(self._look(hidden))
+            if not self._is_ready or self._running:
+                return
+            about = self._record_late()
+            if about or not self._tree.is_sure:
+                changes = self._look(hidden)
+                if about:
+                    self._record(self._not_ours(changes), about, "")
+                self._write_down(changes)
                 self._make_sure(hidden)
 
     def _make_sure(self, hidden: frozenset[str]) -> None:

@@ -235,11 +235,11 @@ class Restorer:
         for change in changes:
             if change.after is None:
                 continue
-            done.append(change)
             if change.after.is_unkept:
                 self._move_back(sources[change.after.content], change, change.after, way)
             else:
                 self._make(change, change.after, way)
+            done.append(change)
         if sources:
             for change in reversed(changes):
                 if change.after is None:
@@ -301,7 +301,8 @@ class Restorer:
             way.unlocked.open_folder(above)
             way.unlocked.open_folder(folder)
             os.rename(there.name, place.name, src_dir_fd=above.descriptor, dst_dir_fd=folder.descriptor)
-            set_mode(folder.descriptor, place.name, node.mode)
+            with contextlib.suppress(OSError):
+                set_mode(folder.descriptor, place.name, node.mode)
 
     def _check(self, change: NodeChange, folder: Folder, way: "_Way") -> None:
         """Raise where somebody has changed a file since it was planned what becomes of it."""

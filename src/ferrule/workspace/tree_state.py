@@ -120,8 +120,12 @@ class TreeState:
         """Folders that were not looked into."""
         self._closed_before: frozenset[str] = frozenset()
         """The same, the time before."""
+        self._held_open: set[str] = set()
+        """Folders with some in them that count as made by a tool from the next look on."""
         self._linked: set[str] = set()
         """Folders with files that have other names: what is written through those is not heard of."""
+        self._linked_inodes: set[int] = set()
+        self._is_newly_linked = False
         self._count = 0
         self._watch: FolderWatch | None = None
         self._is_watch_tried = False
@@ -152,12 +156,15 @@ class TreeState:
         if whole or touched is None or not is_heard:
             changes, self.is_sure = self._look_at_all(hidden), True
         else:
+            self._is_newly_linked = False
             changes, self.is_sure = self._look_at(touched, hidden), False
+            if self._is_newly_linked:  # what was written through the new name was not heard of under the old one
+                changes, self.is_sure = _in_turn(changes, self._look_at_all(hidden)), True
         self._is_heard = self._watch is not None
         return changes
 
     def _look_at_all(self, hidden: frozenset[str]) -> list[Change]:
-        self._hidden, self._count = hidden, 0
+        self._hidden, self._count, self._held_open = hidden, 0, set()
         self._closed_before, self._closed = frozenset(self._closed), set()
         found: dict[str, SeenFolder] = {}
         changes: list[Change] = []
@@ -170,9 +177,12 @@ class TreeState:
 
     def _look_at(self, touched: Touched, hidden: frozenset[str]) -> list[Change]:
         """Look at those folders in which something has happened, and at all in those that have come."""
-        unhidden = {os.path.dirname(path) for path in hidden ^ self._hidden}
+        more = {os.path.dirname(path) for path in hidden ^ self._hidden} | self._linked
         self._hidden = hidden
-        wanted = (touched.folders | unhidden | self._linked) & self.folders.keys()
+        if not self._is_after:
+            more |= self._held_open
+            self._held_open = set()
+        wanted = (touched.folders | more) & self.folders.keys()
         if not wanted:
             return []
         taken = set(wanted)
@@ -312,7 +322,8 @@ class TreeState:
             self.repositories.add(path)
         opened = _Opened(path, folder, now)
         files = self._files(opened, names.files, known.files if known is not None else {}, changes)
-        settled = mark if max(status.st_mtime_ns, status.st_ctime_ns) + _TICK_NS < now else None
+        is_settled = max(status.st_mtime_ns, status.st_ctime_ns) + _TICK_NS < now and path not in self._held_open
+        settled = mark if is_settled else None
         return SeenFolder(settled, node, files, names)
 
     def _hear_of(self, path: str, folder: int, inode: int) -> None:
@@ -337,8 +348,9 @@ class TreeState:
         if has_objects:
             folders.remove("objects")
         remade = [] if is_gits else [name for name in folders if self._is_remade(path, name, (*names, *folders))]
-        if self._is_after:
-            remade = [name for name in remade if os.path.join(path, name) not in self.folders]
+        if self._is_after and (known := [name for name in remade if os.path.join(path, name) in self.folders]):
+            self._held_open.add(path)
+            remade = [name for name in remade if name not in known]
         return Names(tuple(names), tuple(name for name in folders if name not in remade), tuple(remade), has_objects)
 
     def _is_remade(self, path: str, name: str, siblings: Sequence[str]) -> bool:
@@ -358,6 +370,9 @@ class TreeState:
             known = get(name)
             if status.st_nlink > 1:
                 is_linked = True
+                if status.st_ino not in self._linked_inodes:
+                    self._linked_inodes.add(status.st_ino)
+                    self._is_newly_linked = True
             if (
                 known is not None
                 and known.is_settled
@@ -465,6 +480,15 @@ def _merged(changes: list[Change]) -> list[Change]:
             one = Change(one.path, gone.before, came.after, gone.pinned)  # noqa: PLW2901 - the two together
         by_path[one.path] = one
     return list(by_path.values()) if len(by_path) < len(changes) else changes
+
+
+def _in_turn(first: list[Change], second: list[Change]) -> list[Change]:
+    """What two looks have found, one after the other, as if it were one."""
+    by_path = {one.path: one for one in first}
+    for one in second:
+        earlier = by_path.get(one.path)
+        by_path[one.path] = one if earlier is None else earlier._replace(after=one.after)
+    return [one for one in by_path.values() if one.before != one.after]
 
 
 def is_below(path: str, folders: Container[str]) -> bool:
