@@ -5,6 +5,7 @@ settings, no refs, no replacements, no hooks. What it answers is held against th
 """
 
 import contextlib
+import errno
 import hashlib
 import os
 import re
@@ -20,6 +21,7 @@ from ferrule.support.programs import program
 
 MOST_BYTES = 64 << 20
 _SECONDS = 20.0
+_PACK_SECONDS = 120.0
 _HEAD = re.compile(rb"([0-9a-f]+) ([a-z]+) (\d+)")
 
 
@@ -49,17 +51,50 @@ class Objects:
 
     def read(self, objects: str, name: str, kind: str) -> bytes | None:
         """The object whose bytes have this name as their hash; None where there is none such, or no git."""
+        found, raw = self.read_any(objects, name, kind)
+        return raw if found else None
+
+    def read_any(self, objects: str, name: str, kind: str = "") -> tuple[str, bytes]:
+        """The same with its kind, whichever that is where none is asked for; no kind where there is none such."""
         try:
             if self._running is None or self._running.objects != objects:
                 self._stop()
                 self._running = _Git(objects, self._start(objects, is_long=len(name) > 40))
-            raw = _asked(self._running.process, name, kind)
+            found, raw = _asked(self._running.process, name, kind)
         except (OSError, ValueError):
             self._stop()  # what it may still say belongs to no later question
-            return None
-        return raw if hash_of(kind, raw, is_long=len(name) > 40) == name else None
+            return "", b""
+        return (found, raw) if hash_of(found, raw, is_long=len(name) > 40) == name else ("", b"")
+
+    def packed(self, objects: str, names: Sequence[str]) -> list[str]:
+        """A pack of these objects and its index: files that are there as long as this reader. Raises OSError."""
+        git, environment = self._surroundings(objects, is_long=len(names[0]) > 40)
+        folder = tempfile.mkdtemp(dir=self._own)
+        argv = [git, "pack-objects", "-q", os.path.join(folder, "pack")]
+        text = "".join(f"{name}\n" for name in names).encode()
+        try:
+            subprocess.run(
+                argv, input=text, cwd=self._own, env=environment, capture_output=True, check=True, timeout=_PACK_SECONDS
+            )
+        except subprocess.SubprocessError as error:
+            raise OSError(errno.EIO, "git could not pack objects", objects) from error
+        return [os.path.join(folder, name) for name in sorted(os.listdir(folder), reverse=True)]
 
     def _start(self, objects: str, *, is_long: bool) -> "subprocess.Popen[bytes]":
+        git, environment = self._surroundings(objects, is_long=is_long)
+        return subprocess.Popen(
+            [git, "cat-file", "--batch"],
+            cwd=self._own,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            start_new_session=True,
+        )
+
+    def _surroundings(self, objects: str, *, is_long: bool) -> tuple[str, dict[str, str]]:
+        """Git, and the environment in which it sees nothing but these objects. Raises OSError."""
         git = program("git", outside=self._outside)
         if git is None or not os.path.isdir(objects):
             raise FileNotFoundError(objects)
@@ -68,7 +103,7 @@ class Objects:
         folder = os.path.join(self._own, "long" if is_long else "short")
         if not os.path.isdir(folder):
             _make(folder, is_long=is_long)
-        environment = {
+        return git, {
             "PATH": os.defpath,
             "HOME": self._own,
             "LC_ALL": "C",
@@ -82,16 +117,6 @@ class Objects:
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_TERMINAL_PROMPT": "0",
         }
-        return subprocess.Popen(
-            [git, "cat-file", "--batch"],
-            cwd=self._own,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            start_new_session=True,
-        )
 
     def _stop(self) -> None:
         if self._running is None:
@@ -134,13 +159,13 @@ def _make(folder: str, *, is_long: bool) -> None:
             file.write(text)
 
 
-def _asked(process: "subprocess.Popen[bytes]", name: str, kind: str) -> bytes:
-    """What git answers about one object. Raises `OSError` and `ValueError`."""
+def _asked(process: "subprocess.Popen[bytes]", name: str, kind: str) -> tuple[str, bytes]:
+    """What git answers about one object: its kind, and its bytes. Raises `OSError` and `ValueError`."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(f"{name}\n".encode())
     until = time.monotonic() + _SECONDS
-    said, size = bytearray(), -1
+    said, size, found = bytearray(), -1, ""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while size < 0 or len(said) <= size:
@@ -152,8 +177,11 @@ def _asked(process: "subprocess.Popen[bytes]", name: str, kind: str) -> bytes:
             said += piece
             if size < 0 and (end := said.find(b"\n")) >= 0:
                 head = _HEAD.fullmatch(bytes(said[:end]))
-                if head is None or head[1] != name.encode() or head[2] != kind.encode() or int(head[3]) > MOST_BYTES:
+                if head is None or head[1] != name.encode() or int(head[3]) > MOST_BYTES:
+                    raise ValueError(f"git has no object {name}")
+                found = head[2].decode()
+                if kind not in ("", found):
                     raise ValueError(f"git has no {kind} {name}")
                 size = int(head[3])
                 del said[: end + 1]
-    return bytes(said[:size])
+    return found, bytes(said[:size])

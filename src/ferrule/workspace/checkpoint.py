@@ -12,7 +12,7 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -24,7 +24,7 @@ from ferrule.support.git_objects import Objects
 from ferrule.support.locks import share_lock, try_lock
 from ferrule.workspace.blobs import Blobs, StoreError, make_private, private
 from ferrule.workspace.committed import head_of
-from ferrule.workspace.git_moves import is_vital
+from ferrule.workspace.git_moves import PACKED_REFS, STASH_LOG, is_vital
 from ferrule.workspace.journal import (
     UNKNOWN_CONTENT,
     Entry,
@@ -43,8 +43,6 @@ from ferrule.workspace.tree_state import GIT, Change, Kept, Names, Seen, SeenFol
 
 _WHOLE_BYTES = 4 << 20
 """Larger files are not held in memory."""
-_INDEX_BYTES = 1 << 20
-"""A larger index of git's is not kept: git makes it again from the commit."""
 _COUNTED_BYTES = 1 << 18
 _COUNTED_FILES = 200
 """Of more, or larger, files nobody is told how many lines changed."""
@@ -288,7 +286,7 @@ class Checkpoints:
             return None
         self._bring_home(changes)
         nodes = self._counted([_node_change(one) for one in sorted(files, key=_path)])
-        git_nodes = [_node_change(one) for one in sorted(git, key=_path)]
+        git_nodes = [_node_change(one) for one in sorted([*git, *self._packed_refs(git)], key=_path)]
         tops = [
             path
             for path, folder in self._tree.folders.items()
@@ -296,6 +294,15 @@ class Checkpoints:
         ]
         entry = self._journal.record(nodes, git_nodes, repositories=tops, about=about, call_id=call_id, origin=origin)
         return told(entry)
+
+    def _packed_refs(self, changes: list[Change]) -> Iterator[Change]:
+        """The packed refs of the changed repositories where they are as they were: they say what others have moved."""
+        changed = {one.path for one in changes}
+        for repository in self._tree.repositories & self._tree.folders.keys():
+            seen = self._tree.folders[repository].files.get(PACKED_REFS)
+            path = os.path.join(repository, PACKED_REFS)
+            if seen is not None and path not in changed and any(is_below(one, {repository}) for one in changed):
+                yield Change(path, seen.node, seen.node)
 
     def read(self, node: Node) -> bytes | None:
         """The bytes of a file as it was; None where they were not kept, or are damaged."""
@@ -389,8 +396,6 @@ class Checkpoints:
     def _keep(self, folder: int, name: str, path: str, status: os.stat_result) -> Kept:
         if status.st_size > self._limits.file_bytes:
             self._tree.left_out[path] = f"it is larger than {self._limits.file_bytes >> 20} MB (checkpoints.file_mb)"
-            return Kept(unkept(status))
-        if name == "index" and status.st_size > _INDEX_BYTES and GIT in path.split(os.sep):
             return Kept(unkept(status))
         descriptor = os.open(name, READ_NO_LINK, dir_fd=folder)
         try:
@@ -626,4 +631,4 @@ def _node_change(change: Change) -> NodeChange:
 def _is_telling(path: str) -> bool:
     """Does a change there mean that something was moved, and not only looked at?"""
     name = path.rpartition(f"{os.sep}{GIT}{os.sep}")[2]
-    return name in {"HEAD", "packed-refs", path} or name.startswith("refs" + os.sep) or is_vital(path)
+    return name in {"HEAD", PACKED_REFS, STASH_LOG, path} or name.startswith("refs" + os.sep) or is_vital(path)

@@ -1,14 +1,71 @@
-"""What commands have moved in git's own data: said in words, each with the command that moves it back."""
+"""What commands have moved in git's own data: said in words, each with the command that moves it back.
+
+The commands work one after the other, in the order in which they are said. None of them touches a file of the work
+tree, which is what it was already, and none writes over what somebody has moved since.
+"""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from shlex import quote
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from ferrule.workspace.git_index import Index, read_index
 from ferrule.workspace.journal import Node, NodeChange
 from ferrule.workspace.tree_state import GIT
 
-Read = Callable[[Node], bytes | None]
+if TYPE_CHECKING:
+    from ferrule.workspace.pins import Pins
+
+PACKED_REFS = "packed-refs"
+STASH_LOG = os.path.join("logs", "refs", "stash")
+_HEADS = "refs/heads/"
+_STASH = "refs/stash"
 _SHORT = 10
+_HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_MOST_STAGED = 20
+"""Of more files nobody wants to read the names in a command."""
+_UNDER_WAY = {
+    "MERGE_HEAD": "merge",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+    "rebase-merge": "rebase",
+    "rebase-apply": "rebase",
+}
+
+
+class Source(Protocol):
+    """Where git's data is read from, as it was and as it is."""
+
+    def read(self, node: Node) -> bytes | None:
+        """The bytes of a file as it was."""
+
+    def now(self, path: str) -> bytes | None:
+        """The bytes of a file as it is."""
+
+    def pins_of(self, repository: str) -> "Pins":
+        """The pinned objects of a repository."""
+
+
+class Moved(NamedTuple):
+    """Something that was moved."""
+
+    repository: str
+    words: str
+    needs: tuple[str, ...] = ()
+    """The objects without which the command that is named fails."""
+
+
+class _Sides(NamedTuple):
+    """A repository before the command and after it: its names, and what each leads to."""
+
+    repository: str
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+
+    @property
+    def where(self) -> str:
+        return os.path.dirname(self.repository)
 
 
 def removed_repositories(changes: Iterable[NodeChange]) -> tuple[str, ...]:
@@ -27,66 +84,221 @@ def is_vital(path: str) -> bool:
     return bool(inside) and last in {"HEAD", "objects"} and not {"refs", "logs"}.intersection(uppers)
 
 
-def git_moves(changes: Sequence[NodeChange], read: Read) -> tuple[str, ...]:
+def is_name(path: str, repository: str) -> bool:
+    """Is it a file by which a repository finds its commits?"""
+    name = path.removeprefix(repository + os.sep)
+    return name in {"HEAD", PACKED_REFS} or name.startswith("refs" + os.sep)
+
+
+def git_moves(changes: Sequence[NodeChange], source: Source) -> tuple[Moved, ...]:
     """What has moved, in the order of the repositories; nothing of those that are gone as a whole."""
     gone = tuple(f"{repository}{os.sep}" for repository in removed_repositories(changes))
-    by_repository: dict[str, list[NodeChange]] = {}
+    by_repository: dict[str, dict[str, NodeChange]] = {}
     for one in changes:
-        top, inside, _ = one.path.rpartition(f"{os.sep}{GIT}{os.sep}")
-        if inside and not one.path.startswith(tuple(f"{repository}{os.sep}" for repository in gone)):
-            by_repository.setdefault(f"{top}{os.sep}{GIT}", []).append(one)
-    return tuple(said for repository, ones in sorted(by_repository.items()) for said in _told(repository, ones, read))
+        top, inside, name = one.path.rpartition(f"{os.sep}{GIT}{os.sep}")
+        if inside and not one.path.startswith(gone):
+            by_repository.setdefault(f"{top}{os.sep}{GIT}", {})[name] = one
+    return tuple(said for repository, ones in sorted(by_repository.items()) for said in _told(repository, ones, source))
 
 
-def _told(repository: str, changes: Sequence[NodeChange], read: Read) -> Iterable[str]:
-    sides: tuple[dict[str, str], dict[str, str]] = ({}, {})
-    packed: tuple[dict[str, str], dict[str, str]] = ({}, {})
-    for one in changes:
-        name = one.path.removeprefix(repository + os.sep)
-        for side, packs, node in zip(sides, packed, (one.before, one.after), strict=True):
-            text = ((read(node) if node is not None else None) or b"").decode(errors="replace").strip()
-            if name == "packed-refs":
-                packs.update(_packed(text))
-            elif text and (name == "HEAD" or name.startswith("refs" + os.sep)):
-                side[name.replace(os.sep, "/")] = text
-    before, after = ({**packs, **side} for packs, side in zip(packed, sides, strict=True))
+def _told(repository: str, changes: Mapping[str, NodeChange], source: Source) -> Iterator[Moved]:
+    head = changes.get("HEAD")
     where = os.path.dirname(repository)
-    head = before.get("HEAD", "")
-    if head and head != after.get("HEAD", ""):
-        yield _head_moved(head, after.get("HEAD", ""), where)
-    moved = [name for name in sorted({*before, *after} - {"HEAD"}) if before.get(name) != after.get(name)]
-    for name in moved:
-        yield _ref_moved(name, before, after, where)
-    if any(one.path == os.path.join(repository, "index") for one in changes):
-        yield f"The index in {where} was written. `git status` shows what is staged, and `git reset` stages nothing."
+    if head is not None and head.before is None:
+        yield Moved(repository, f"A repository was begun in {where}. It was left there.")
+        return
+    sides = _sides(repository, changes, source)
+    for name, kind in _UNDER_WAY.items():
+        if name in changes and changes[name].before is None:
+            yield Moved(repository, f"A {kind} is under way in {where}. `git {kind} --quit` ends it.")
+    if _can_be_said(sides.before.get("HEAD", "")) and sides.before["HEAD"] != sides.after.get("HEAD"):
+        yield _head_moved(sides)
+    moved = [name for name in {*sides.before, *sides.after} if sides.before.get(name) != sides.after.get(name)]
+    # Where `a/b` was made in the place of `a`, it has to go first.
+    for name in sorted(moved, key=lambda name: (name in sides.before, name)):
+        if name not in {"HEAD", _STASH} and (name not in sides.before or _can_be_said(sides.before[name])):
+            yield _ref_moved(name, sides)
+    yield from _stashes_moved(sides, changes.get(STASH_LOG), source)
+    if "index" in changes:
+        yield from _index_moved(sides, changes["index"], source)
 
 
-def _head_moved(before: str, after: str, where: str) -> str:
-    name = before.removeprefix("ref: refs/heads/")
-    back = f"git switch {quote(name)}" if name != before else f"git switch --detach {before[:_SHORT]}"
-    return f"HEAD in {where} led to {_plain(before)} and leads to {_plain(after)} now. `{back}` moves it back."
+def _sides(repository: str, changes: Mapping[str, NodeChange], source: Source) -> _Sides:
+    loose: tuple[dict[str, str], dict[str, str]] = ({}, {})
+    packed: tuple[dict[str, str], dict[str, str]] = ({}, {})
+    for name, one in changes.items():
+        for side, packs, node in zip(loose, packed, (one.before, one.after), strict=True):
+            if name == PACKED_REFS:
+                packs.update(_packed(_text(node, source)))
+            elif (name == "HEAD" or name.startswith("refs" + os.sep)) and (text := _text(node, source).strip()):
+                side[name.replace(os.sep, "/")] = text
+    for name in {*packed[0], *packed[1]} - {*loose[0], *loose[1]}:
+        # A file of its own stands before what is packed, and of this one nothing has changed.
+        if packed[0].get(name) != packed[1].get(name) and source.now(_place(repository, name)) is not None:
+            for packs in packed:
+                packs.pop(name, None)
+    before, after = ({**packs, **side} for packs, side in zip(packed, loose, strict=True))
+    return _Sides(repository, before, after)
 
 
-def _ref_moved(name: str, before: Mapping[str, str], after: Mapping[str, str], where: str) -> str:
-    was, now = before.get(name, ""), after.get(name, "")
-    short = name.removeprefix("refs/heads/").removeprefix("refs/tags/")
-    if name == "refs/stash":
-        if was:
-            return f"The stash in {where} was {was[:_SHORT]}. `git stash store {was}` brings it back."
-        return f"A stash was made in {where}. `git stash drop` removes it."
+def _head_moved(sides: _Sides) -> Moved:
+    was, now = sides.before.get("HEAD", ""), sides.after.get("HEAD", "")
+    target = _target(was)
+    back = f"git symbolic-ref HEAD {quote(target)}" if target else f"git update-ref --no-deref HEAD {was}"
+    words = f"HEAD in {sides.where} led to {_plain(was)} and leads to {_plain(now)} now. `{back}` moves it back."
+    return Moved(sides.repository, words, () if target else (was,))
+
+
+def _ref_moved(name: str, sides: _Sides) -> Moved:
+    was, now = sides.before.get(name, ""), sides.after.get(name, "")
+    short, where, quoted = name.removeprefix(_HEADS).removeprefix("refs/tags/"), sides.where, quote(name)
     if not was:
-        kind = "tag" if name.startswith("refs/tags/") else "branch"
-        return f"{short} was made in {where}. `git {kind} -d {quote(short)}` removes it."
+        back = f"git symbolic-ref -d {quoted}" if _target(now) else f"git update-ref -d {quoted}{_only_if(now)}"
+        return Moved(sides.repository, f"{short} was made in {where}. `{back}` removes it.")
+    if target := _target(was):
+        back = f"git symbolic-ref {quoted} {quote(target)}"
+    elif _target(now):
+        back = f"git update-ref --no-deref {quoted} {was}"
+    else:
+        back = f"git update-ref {quoted} {was}{_only_if(now)}"
+    needs = () if target else (was,)
     if not now:
-        return f"{short} was removed in {where}. `git update-ref {quote(name)} {was}` brings it back."
-    return (
-        f"{short} in {where} moved from {was[:_SHORT]} to {now[:_SHORT]}. `git reset --soft {was[:_SHORT]}` on it, or "
-        f"`git update-ref {quote(name)} {was}`, moves it back."
-    )
+        return Moved(sides.repository, f"{short} was removed in {where}. `{back}` brings it back.", needs)
+    words = f"{short} in {where} moved from {_plain(was)} to {_plain(now)}. `{back}` moves it back."
+    return Moved(sides.repository, words, needs)
 
 
-def _plain(head: str) -> str:
-    return head.removeprefix("ref: refs/heads/")[:40] or "nothing"
+def _stashes_moved(sides: _Sides, log: NodeChange | None, source: Source) -> Iterator[Moved]:
+    """The newest stash is the last line of its log, and the first by its number."""
+    if log is None:
+        return
+    before, after = (_stashes(_text(node, source)) for node in (log.before, log.after))
+    for number, made in reversed(list(enumerate(reversed(after)))):
+        if made not in before:
+            words = f"A stash was made in {sides.where}. `git stash drop {quote(f'stash@{{{number}}}')}` removes it."
+            yield Moved(sides.repository, words)
+    for lost in before:
+        if lost not in after:
+            back = f"git stash store -m {quote(lost.message)} {lost.commit}"
+            words = f"A stash in {sides.where} was removed. `{back}` brings it back as the newest."
+            yield Moved(sides.repository, words, (lost.commit,))
+
+
+class _Stash(NamedTuple):
+    """One line of the log of stashes."""
+
+    commit: str
+    made: str
+    """Who made it, and when."""
+    message: str
+
+
+def _stashes(text: str) -> list[_Stash]:
+    found = []
+    for line in text.splitlines():
+        about, _, message = line.partition("\t")
+        _, commit, made = [*about.split(" ", 2), "", ""][:3]
+        if _HASH.fullmatch(commit):
+            found.append(_Stash(commit, made, "".join(one if one.isprintable() else " " for one in message)))
+    return found
+
+
+def _index_moved(sides: _Sides, change: NodeChange, source: Source) -> Iterator[Moved]:
+    before, after = (_index(node, source) for node in (change.before, change.after))
+    where = sides.where
+    if before is not None and after is not None and before[:2] == after[:2]:
+        return  # only what git remembers of the files' times
+    if before is not None and not before.files:
+        words = f"Files in {where} were staged, and none was before. `git read-tree --empty` stages none."
+        yield Moved(sides.repository, words)
+    elif before is not None and before.tree and before.tree == _tree_before(sides, source):
+        words = f"The index in {where} was written. `git reset` makes it that of HEAD, which it was before."
+        yield Moved(sides.repository, words)
+    elif before is not None and after is not None and (put := _staging(before, after)):
+        words = f"What is staged in {where} has changed. `{put.command}` stages what was staged before."
+        yield Moved(sides.repository, words, put.needs)
+    else:
+        words = (
+            f"The index in {where} was written. `git reset` makes it that of HEAD; what was staged besides has to be "
+        )
+        yield Moved(sides.repository, f"{words}staged again.")
+
+
+def _index(node: Node | None, source: Source) -> Index | None:
+    if node is None:
+        return Index({})
+    raw = source.read(node)
+    return None if raw is None else read_index(raw)
+
+
+def _tree_before(sides: _Sides, source: Source) -> str:
+    """The tree of the commit that HEAD leads to when everything that has moved is back."""
+    said = sides.before.get("HEAD") or _now(sides.repository, "HEAD", source)
+    if target := _target(said):
+        said = sides.before.get(target) or _now(sides.repository, target, source)
+    return source.pins_of(sides.repository).tree_of(said) if said else ""
+
+
+class _Staging(NamedTuple):
+    """A command that makes one index of another."""
+
+    command: str
+    needs: tuple[str, ...]
+
+
+def _staging(before: Index, after: Index) -> _Staging | None:
+    """None where the command would be too long, or not all of it can be said: in a merge, and of odd names."""
+    put = {name: one for name, one in before.files.items() if after.files.get(name) != one or not after.is_merged}
+    gone = after.files.keys() - before.files.keys()
+    is_said = all(_is_text(name) for name in (*put, *gone))
+    if not before.is_merged or not is_said or len(put) + len(gone) > _MOST_STAGED:
+        return None
+    words = ["git", "update-index", "--add", "--replace"]
+    for name, one in sorted(put.items()):
+        words += ["--cacheinfo", f"{one.mode:o},{one.blob},{name.decode()}"]
+    if gone:
+        words += ["--force-remove", "--", *(name.decode() for name in sorted(gone))]
+    return _Staging(" ".join(map(quote, words)), tuple(one.blob for one in put.values() if not one.is_link))
+
+
+def _is_text(name: bytes) -> bool:
+    try:
+        return name.decode().isprintable()
+    except UnicodeDecodeError:
+        return False
+
+
+def _text(node: Node | None, source: Source) -> str:
+    return ((source.read(node) if node is not None else None) or b"").decode(errors="replace")
+
+
+def _now(repository: str, name: str, source: Source) -> str:
+    return (source.now(_place(repository, name)) or b"").decode(errors="replace").strip()
+
+
+def _place(repository: str, name: str) -> str:
+    return os.path.join(repository, *name.split("/"))
+
+
+def _target(said: str) -> str:
+    """The name that another one leads to; empty where it leads to a commit."""
+    return said.removeprefix("ref:").strip() if said.startswith("ref:") else ""
+
+
+def _can_be_said(said: str) -> bool:
+    """May it stand in a command? A command could have written anything there."""
+    return bool(_HASH.fullmatch(said) or _target(said).startswith("refs/"))
+
+
+def _only_if(now: str) -> str:
+    """The end of a command that shall fail where a name leads elsewhere by now, or is there again."""
+    if not now:
+        return f" {quote('')}"
+    return f" {now}" if _HASH.fullmatch(now) else ""
+
+
+def _plain(said: str) -> str:
+    return _target(said).removeprefix(_HEADS)[:40] or said[:_SHORT] or "nothing"
 
 
 def _packed(text: str) -> dict[str, str]:

@@ -13,20 +13,25 @@ import re
 import struct
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ferrule.support.beneath import Folder
-from ferrule.support.git_objects import Objects
+from ferrule.support.git_objects import Objects, entries
 from ferrule.support.stamp import Stamp, is_settled, stamp
 from ferrule.workspace.blobs import make_private, private
 
 _LOOSE = re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}")
 _PACK = re.compile(r"pack-[0-9a-f]{40,64}\.(?:pack|idx|rev|bitmap|keep|mtimes|promisor)|multi-pack-index")
 _UPPERS = tuple(f"{number:02x}" for number in range(256))
+_BORROWING = ("alternates", "http-alternates")
+"""Where a repository says whose objects it uses beside its own. All else in that folder git makes again."""
+_BORROWING_BYTES = 1 << 20
 _COPIED_BYTES = 1 << 18
 """What is no larger is copied: a link would be changed by whoever writes into the file itself."""
 _INDEX_MAGIC = b"\xfftOc\x00\x00\x00\x02"
-_SHORT = 40
+_NAMED = re.compile(rb"^(tree|parent|object) ([0-9a-f]+)$", re.MULTILINE)
+_FOLDER, _LINK = "40000", "160000"
+_SHORT_NAME = 40
 _FANOUT = struct.Struct(">256I")
 
 
@@ -36,6 +41,7 @@ class Pins:
     def __init__(self, folder: str, *, most_bytes: int) -> None:
         """`most_bytes` of objects are copied where they cannot be linked."""
         self.objects = os.path.join(folder, "objects")
+        self._info = os.path.join(folder, "info")
         self._most_bytes = most_bytes
         self._copied_bytes = 0
         self._seen: dict[str, Stamp] = {}
@@ -50,6 +56,7 @@ class Pins:
     def refresh(self, objects: Folder) -> None:
         """Pin what has been added to a repository's folder of objects since. No link is followed."""
         with self._lock:
+            self._pin_borrowing(objects)
             for upper in (*_UPPERS, "pack"):
                 try:
                     status = objects.status(upper)
@@ -62,6 +69,24 @@ class Pins:
                     self._seen.pop(upper, None)
                     if is_settled(status):
                         self._seen[upper] = stamp(status)
+
+    def _pin_borrowing(self, objects: Folder) -> None:
+        """Keep what says whose objects are used, beside the objects: what is read here borrows nothing."""
+        for name in _BORROWING:
+            raw = None
+            with contextlib.suppress(OSError), objects.below(("info",)) as folder:
+                raw = folder.read(name, _BORROWING_BYTES)
+            if raw is None or len(raw) > _BORROWING_BYTES:
+                continue
+            place = os.path.join(self._info, name)
+            try:
+                if _bytes(place) != raw:
+                    make_private(self._info)
+                    with open(f"{place}.new", "wb", opener=private) as file:
+                        file.write(raw)
+                    os.replace(f"{place}.new", place)
+            except OSError:
+                self.is_whole = False
 
     def _pin_all(self, upper: str, folder: Folder) -> None:
         kind = _PACK if upper == "pack" else _LOOSE
@@ -138,7 +163,30 @@ class Pins:
             for index, pack in self._packs.items()
             if pack.has(name)
         ]
-        return any(_size(place) > 0 for place in places)
+        if any(_size(place) > 0 for place in places):
+            return True
+        # What was never its own is of the one that it borrows from.
+        return not self.has(name) and any(_size(os.path.join(objects, "info", one)) > 0 for one in _BORROWING)
+
+    def missing(self, objects: str, names: Iterable[str]) -> list[str]:
+        """The pinned objects that these lead to and that the repository has no more; what it has leads to no other."""
+        found: dict[str, None] = {}
+        with Objects() as reader:
+            left = [(name, "") for name in names]
+            while left:
+                name, kind = left.pop()
+                if name in found or not self.has(name) or self.is_held(objects, name):
+                    continue
+                found[name] = None
+                if kind != "blob":
+                    left += _led_to(*reader.read_any(self.objects, name), is_long=len(name) > _SHORT_NAME)
+        return list(found)
+
+    def tree_of(self, commit: str) -> str:
+        """The tree of a pinned commit; empty where there is none."""
+        with Objects() as reader:
+            raw = reader.read(self.objects, commit, "commit") if self.has(commit) else None
+        return next((name for name, kind in _led_to("commit", raw or b"", is_long=False) if kind == "tree"), "")
 
     def read(self, name: str) -> bytes | None:
         """The bytes of a file with this hash; None where it is not pinned, or damaged."""
@@ -151,6 +199,9 @@ class Pins:
             for name in _listed(os.path.join(self.objects, upper)):
                 if not name.startswith("new-"):
                     yield f"{upper}/{name}", os.path.join(self.objects, upper, name)
+        for name in _listed(self._info):
+            if name in _BORROWING:
+                yield f"info/{name}", os.path.join(self._info, name)
 
 
 class _Pack:
@@ -199,8 +250,27 @@ def _is_sound(objects: str, name: str) -> bool:
             raw = zlib.decompress(file.read())
     except (OSError, zlib.error):
         return False
-    algorithm = hashlib.sha1 if len(name) == _SHORT else hashlib.sha256
+    algorithm = hashlib.sha1 if len(name) == _SHORT_NAME else hashlib.sha256
     return algorithm(raw, usedforsecurity=False).hexdigest() == name
+
+
+def _led_to(kind: str, raw: bytes, *, is_long: bool) -> Iterator[tuple[str, str]]:
+    """The objects that another one names, each with its kind where that is known."""
+    if kind == "tree":
+        for _, (mode, name) in entries(raw, is_long=is_long):
+            if mode != _LINK:
+                yield name, "tree" if mode == _FOLDER else "blob"
+    elif kind in ("commit", "tag"):
+        for word, name in _NAMED.findall(raw.partition(b"\n\n")[0]):
+            yield name.decode(), {b"tree": "tree", b"parent": "commit"}.get(word, "")
+
+
+def _bytes(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
 
 
 def _size(path: str) -> int:

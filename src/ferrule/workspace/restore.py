@@ -17,7 +17,9 @@ import msgspec
 from ferrule.core.errors import ToolFailure
 from ferrule.support.beneath import Folder, describe, is_regular, marks, put_marks
 from ferrule.support.descent import Descent
+from ferrule.support.git_objects import Objects
 from ferrule.workspace.checkpoint import Checkpoints
+from ferrule.workspace.git_moves import Moved, is_name
 from ferrule.workspace.journal import Journal, Node, NodeChange, is_git_data, unfinished_name, unkept
 from ferrule.workspace.paths import Jail, Place
 from ferrule.workspace.tree_state import GIT, KINDS, folder_node
@@ -25,6 +27,7 @@ from ferrule.workspace.unlocked import Unlocked, readable, set_mode
 
 ANY_MODE = -1
 """Of a node whose permission bits nobody wrote down."""
+_SHORT = 10
 _SYNCED_FILES = 64
 """Of more files not each is made durable alone, but all at once."""
 
@@ -124,7 +127,12 @@ class Restorer:
         return pending.entry.id
 
     def repositories(self, changes: Iterable[NodeChange], gone: Sequence[str]) -> list[NodeChange]:
-        """What has to be done, beside `bring_objects`, so that removed repositories are whole again."""
+        """What has to be done, beside `bring_objects`, so that removed repositories are whole again.
+
+        Raises `ToolFailure` where somebody has begun another one there since.
+        """
+        changes = list(changes)
+        self._refuse_over_another(changes, gone)
         inside = tuple(f"{repository}{os.sep}" for repository in gone)
         with Unlocked() as unlocked:
             back = [
@@ -140,18 +148,66 @@ class Restorer:
             and (self._is_kept(one.after) if one.after is not None else f"{os.sep}refs{os.sep}" in one.path)
         ]
 
+    def _refuse_over_another(self, changes: Sequence[NodeChange], gone: Sequence[str]) -> None:
+        """Raise where a name of a commit is neither what the command has left nor what it found."""
+        for repository in gone:
+            known = {one.path: _contents(one) for one in changes if is_name(one.path, repository)}
+            head, names = os.path.join(repository, "HEAD"), set(known)
+            is_removed = all(one.after is None for one in changes if one.path == head)
+            if known.get(head) and is_removed and os.path.lexists(head):
+                names.update(_files_below(os.path.join(repository, "refs")))  # whoever made HEAD has made them too
+            for path in names:
+                with Unlocked() as unlocked:
+                    now = self._now(path, None, unlocked)
+                if now is not None and now.kind != "folder" and now.content not in known.get(path, ()):
+                    raise ToolFailure(
+                        f"{repository} is another repository than the one that the command has left, and what was "
+                        "committed there since would be lost. Move it away to keep it and do this again, or do not "
+                        "have the removed one brought back. Nothing was changed.",
+                        code="is-repository",
+                        path=repository,
+                    )
+
     def bring_objects(self, gone: Sequence[str]) -> None:
         """Put the pinned objects of removed repositories back. Raises `ToolFailure`."""
         try:
             for repository in gone:
+                objects = self._jail.place(os.path.join(repository, "objects", "pack"))
+                objects.folder(make=True).close()  # also where there is not one object
                 for name, pinned in self._checkpoints.pins_of(repository).files():
-                    place = self._jail.place(os.path.join(repository, "objects", *name.split("/")))
-                    with place.folder(make=True) as folder:
-                        _copy_object(pinned, folder, place.name)
+                    self._bring(pinned, repository, name)
         except OSError as error:
             raise ToolFailure(
                 f"Not all objects of the repository could be brought back: {describe(error)}.", code="not-restored"
             ) from error
+
+    def _bring(self, source: str, repository: str, name: str) -> None:
+        """Put a file among the objects of a repository. Raises OSError."""
+        place = self._jail.place(os.path.join(repository, "objects", *name.split("/")))
+        with place.folder(make=True) as folder:
+            _copy_object(source, folder, place.name)
+
+    def bring_needed(self, moved: Iterable[Moved]) -> list[str]:
+        """Give repositories what the commands that are named need and git has let go of; notes of what failed.
+
+        Nothing is written over: git takes objects that nothing leads to for none.
+        """
+        needs: dict[str, list[str]] = {}
+        for one in moved:
+            needs.setdefault(one.repository, []).extend(one.needs)
+        return [note for repository, names in needs.items() if (note := self._bring_some(repository, names))]
+
+    def _bring_some(self, repository: str, names: Sequence[str]) -> str:
+        pins, objects = self._checkpoints.pins_of(repository), os.path.join(repository, "objects")
+        try:
+            if missing := pins.missing(objects, names):
+                with Objects() as reader:
+                    for path in reader.packed(pins.objects, missing):
+                        self._bring(path, repository, f"pack/{os.path.basename(path)}")
+        except OSError as error:
+            return f"Objects that git in {repository} needs for this could not be brought back: {describe(error)}."
+        lost = [name[:_SHORT] for name in names if not pins.has(name) and not pins.is_held(objects, name)]
+        return f"Git in {repository} has these no more, and they were not kept: {', '.join(lost)}." if lost else ""
 
     def _refuse_elsewhere(self, path: str, ours: set[str], repositories: set[str] | None) -> None:
         """Raise where a folder on the way has become a link or another repository, unless that is what is put back."""
@@ -387,15 +443,25 @@ def _copy_marks(folder: Folder, name: str, target: int) -> None:
         os.close(source)
 
 
+def _contents(change: NodeChange) -> set[str]:
+    return {node.content for node in (change.before, change.after) if node is not None}
+
+
+def _files_below(top: str) -> Iterator[str]:
+    for folder, _, names in os.walk(top):
+        yield from (os.path.join(folder, name) for name in names)
+
+
 def _copy_object(source: str, folder: Folder, name: str) -> None:
     """Copy the file of an object. A copy, for whoever writes into it must not change the pinned one."""
+    is_object = os.path.basename(folder.path) != "info"
     try:
-        if folder.status(name).st_size == os.stat(source).st_size:
+        if folder.status(name).st_size == os.stat(source).st_size or not is_object:
             return
         folder.remove(name)
     except FileNotFoundError:
         pass
-    with open(folder.fresh(name, 0o444), "wb") as target, open(source, "rb") as file:
+    with open(folder.fresh(name, 0o444 if is_object else 0o644), "wb") as target, open(source, "rb") as file:
         shutil.copyfileobj(file, target)
 
 

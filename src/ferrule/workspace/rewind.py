@@ -1,11 +1,12 @@
 """Back to an earlier prompt of a conversation: every file that was changed since becomes what it was then."""
 
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from ferrule.core.errors import ToolFailure
 from ferrule.workspace.checkpoint import Checkpoints
-from ferrule.workspace.git_moves import git_moves, removed_repositories
+from ferrule.workspace.git_moves import PACKED_REFS, git_moves, removed_repositories
 from ferrule.workspace.journal import Entry, FileChange, Journal, Node, NodeChange
 from ferrule.workspace.ledger import fingerprint
 from ferrule.workspace.restore import ANY_MODE, Move, Restorer
@@ -48,7 +49,7 @@ class History:
         is_known = any(entry.nodes or entry.git for entry in entries)
         plan = self._restorer.plan(self._moves(entries), over=over, repositories=known if is_known else None)
         git = _together([entry.git for entry in entries])
-        moved = git_moves(git, self._checkpoints.read)
+        moved = tuple(one.words for one in git_moves(git, self._checkpoints))
         damaged = self._journal.damaged_since(entries[0])
         return Rewind(plan.changes, plan.by_hand, plan.lost, plan.left_alone, moved, removed_repositories(git), damaged)
 
@@ -59,15 +60,15 @@ class History:
         """
         planned = self.preview(prompt, over=over)
         changes = planned.changes
+        groups = [entry.git for entry in self._since(prompt)]
         if with_git and planned.repositories:
-            git = _together([entry.git for entry in self._since(prompt)])
-            changes = (*changes, *self._restorer.repositories(git, planned.repositories))
-        if not changes:
-            return planned
-        entry = self._restorer.apply(changes, kind="rewind", about=f"to prompt {prompt}")
+            unbroken = _together(groups, is_unbroken=True)
+            changes = (*changes, *self._restorer.repositories(unbroken, planned.repositories))
+        entry = self._restorer.apply(changes, kind="rewind", about=f"to prompt {prompt}") if changes else ""
         if with_git:
             self._restorer.bring_objects(planned.repositories)
-        return planned._replace(entry=entry)
+        failed = self._restorer.bring_needed(git_moves(_together(groups), self._checkpoints))
+        return planned._replace(entry=entry, moved=(*planned.moved, *failed))
 
     def _since(self, prompt: int) -> list[Entry]:
         """The writes of this conversation for that prompt and later ones. Raises `ToolFailure` where there is none."""
@@ -158,11 +159,17 @@ def _sized(node: Node | None, checkpoints: Checkpoints) -> Node | None:
     return Node(node.kind, node.mode, node.content, checkpoints.blobs.size(node.content), node.owner, node.group)
 
 
-def _together(groups: Sequence[Sequence[NodeChange]]) -> list[NodeChange]:
-    """What several entries have made of each path."""
+def _together(groups: Sequence[Sequence[NodeChange]], *, is_unbroken: bool = False) -> list[NodeChange]:
+    """What several entries have made of each path; `is_unbroken`: until somebody else has made something of it."""
     first: dict[str, Node | None] = {}
     last: dict[str, Node | None] = {}
     for change in (change for group in groups for change in group):
         first.setdefault(change.path, change.before)
-        last[change.path] = change.after
-    return [NodeChange(path, node, last[path]) for path, node in first.items() if node != last[path]]
+        if not is_unbroken or change.before == last.get(change.path, change.before):
+            last[change.path] = change.after
+    return [NodeChange(path, node, last[path]) for path, node in first.items() if node != last[path] or _is_base(path)]
+
+
+def _is_base(path: str) -> bool:
+    """Does it say, also where it has not changed, what has moved elsewhere?"""
+    return os.path.basename(path) == PACKED_REFS

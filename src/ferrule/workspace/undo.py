@@ -195,14 +195,15 @@ class Undo:
             changes = (*changes, *restorer.repositories(entry.git, gone))
         elif gone and not forward:
             notes += [f"The repository {path} was removed and was not brought back." for path in gone]
-        if not forward:
-            notes += git_moves(entry.git, checkpoints.read)
+        moved = () if forward else git_moves(entry.git, checkpoints)
+        notes += [one.words for one in moved]
         if changes:
             restorer.apply(changes, kind=kind, of=entry.id, about=entry.about)
         else:
             self._journal.note(kind, of=entry.id)
         if gone and with_git and not forward:
             restorer.bring_objects(gone)
+        notes += restorer.bring_needed(moved)
         shown = [one for one in changes if _is_shown(one.before) and _is_shown(one.after)]
         before = {one.path: _shown(one.before, checkpoints) for one in shown}
         after = {one.path: _shown(one.after, checkpoints) for one in shown}
