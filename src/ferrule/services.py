@@ -273,7 +273,8 @@ class Services:
         return made
 
     def _make_checkpoints(self) -> object:
-        from ferrule.workspace.checkpoint import Checkpoints, Limits  # for sessions that run commands
+        from ferrule.workspace.checkpoint import Checkpoints  # for sessions that run commands
+        from ferrule.workspace.checkpoint_store import Limits  # as above
 
         settings = self._settings.checkpoints
         guard: Guard = self._one("Guard")

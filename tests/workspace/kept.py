@@ -5,7 +5,8 @@ import stat
 import subprocess
 from pathlib import Path
 
-from ferrule.workspace.checkpoint import Checkpoints, Limits
+from ferrule.workspace.checkpoint import Checkpoints
+from ferrule.workspace.checkpoint_store import Limits
 from ferrule.workspace.journal import Journal
 from ferrule.workspace.ledger import fingerprint
 from ferrule.workspace.paths import Jail

@@ -12,7 +12,7 @@ from tests.workspace.kept import LIMITS, MB, Kept
 
 from ferrule.core.errors import ToolFailure
 from ferrule.workspace.blobs import StoreError
-from ferrule.workspace.checkpoint import Limits
+from ferrule.workspace.checkpoint_store import Limits
 from ferrule.workspace.restore import Move, Plan
 
 LARGE = b"large" * MB

@@ -5,11 +5,9 @@ has changed is found by looking again, and goes into the journal as one entry, f
 """
 
 import contextlib
-import hashlib
 import math
 import os
 import re
-import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,11 +16,11 @@ from typing import NamedTuple
 import msgspec
 
 from ferrule.core.reply import Changes
-from ferrule.support.beneath import READ_NO_LINK, open_folder, read_all
+from ferrule.support.beneath import open_folder
 from ferrule.support.diff import changes as differences
 from ferrule.support.git_objects import Objects
-from ferrule.support.locks import share_lock, try_lock
-from ferrule.workspace.blobs import Blobs, StoreError, make_private, private
+from ferrule.workspace.blobs import Blobs, private
+from ferrule.workspace.checkpoint_store import CheckpointStore, Limits, Needed
 from ferrule.workspace.committed import head_of
 from ferrule.workspace.git_moves import PACKED_REFS, STASH_LOG, is_vital
 from ferrule.workspace.journal import (
@@ -34,12 +32,11 @@ from ferrule.workspace.journal import (
     Origin,
     Pending,
     is_git_data,
-    unkept,
 )
 from ferrule.workspace.ledger import fingerprint
 from ferrule.workspace.pins import Pins
 from ferrule.workspace.saved_tree import SavedFile, SavedFolder, SavedTree
-from ferrule.workspace.tree_state import GIT, Change, Kept, Names, Seen, SeenFolder, TreeState, is_below
+from ferrule.workspace.tree_state import GIT, Change, Names, Seen, SeenFolder, TreeState, is_below
 
 _WHOLE_BYTES = 4 << 20
 """Larger files are not held in memory."""
@@ -54,13 +51,6 @@ _SURE_SECONDS = 60.0
 """So long it is enough to look at what was heard of."""
 _WHOLE_CHANGES = 2000
 """After more changes everything is written down anew."""
-
-
-class Limits(NamedTuple):
-    """How much is kept."""
-
-    file_bytes: int
-    keep_bytes: int
 
 
 class _Running(NamedTuple):
@@ -96,25 +86,19 @@ class Checkpoints:
         self._folder = folder
         self._limits = limits
         self._own = tuple(own)
-        self.blobs = Blobs(os.path.join(folder, "blobs"))
-        self._pins: dict[str, Pins] = {}
-        self._tree = TreeState(roots, self._keep, is_tracked=is_tracked, own=own)
+        self.store = CheckpointStore(folder, limits, self._needed)
+        self._tree = TreeState(roots, self.store.keep, is_tracked=is_tracked, own=own)
         self._lock = threading.RLock()
         self._is_ready = False
-        self._used_bytes = 0
         self._heads: dict[str, str] = {}
         self._damaged: set[str] = set()
         self._saved = SavedTree(folder)
-        self._claim = -1
-        """An open file by whose lock other sessions know that the store is in use."""
         self._was_saved = False
         """Is what was found before known, so that changes since can be told?"""
         self._running: dict[str, _Running] = {}
         """Commands that run, by call: who dies with one leaves its file in the journal."""
         self._late: list[_Late] = []
         """What commands have changed, and could not be written down."""
-        self._relied: set[str] = set()
-        """Contents that the look under way has found in the store."""
         self._looked_at = self._look_began = 0.0
         """When the look before the last began, and the last."""
         self._sure_at = -math.inf
@@ -233,13 +217,13 @@ class Checkpoints:
     def _look(self, hidden: frozenset[str], *, whole: bool = False, is_after: bool = False) -> list[Change]:
         self._pin()
         repositories = set(self._tree.repositories)
-        self._relied.clear()
+        self.store.begin_look()
         self._looked_at, began = self._look_began, time.time()
         changes = self._tree.look(hidden, whole=whole, is_after=is_after)
         self._look_began = began
         if self._tree.is_sure:
             self._sure_at = time.monotonic()
-        if self._tree.repositories - self._pins.keys():
+        if self._tree.repositories - self.store.pinned_repositories():
             self._pin()
         lost = {one for one in repositories - self._tree.repositories if os.path.isfile(os.path.join(one, "HEAD"))}
         lost |= self._newly_damaged()
@@ -251,7 +235,7 @@ class Checkpoints:
         found = set()
         for repository in self._tree.repositories:
             before, now = self._heads.get(repository, ""), head_of_repository(repository)
-            pins, objects = self.pins_of(repository), os.path.join(repository, "objects")
+            pins, objects = self.store.pins_of(repository), os.path.join(repository, "objects")
             self._heads[repository] = now
             is_damaged = bool(now) and not pins.is_held(objects, now)
             if before and before != now and not pins.is_held(objects, before):
@@ -284,7 +268,7 @@ class Checkpoints:
         files = [one for one in changes if not is_git_data(one.path, one.before, one.after)]
         if not files and not any(_is_telling(one.path) for one in git):
             return None
-        self._bring_home(changes)
+        self.store.bring_home(changes)
         nodes = self._counted([_node_change(one) for one in sorted(files, key=_path)])
         git_nodes = [_node_change(one) for one in sorted([*git, *self._packed_refs(git)], key=_path)]
         tops = [
@@ -306,7 +290,7 @@ class Checkpoints:
 
     def read(self, node: Node) -> bytes | None:
         """The bytes of a file as it was; None where they were not kept, or are damaged."""
-        return self.blobs.read(node.content) if node.kind == "file" and not node.is_unkept else None
+        return self.store.read(node)
 
     def now(self, path: str) -> bytes | None:
         """The bytes of a file of the workspace as it is; None where there is none."""
@@ -318,36 +302,22 @@ class Checkpoints:
             return folder.read(name, self._limits.file_bytes)
         return None
 
-    def keep(self, folder: int, name: str, path: str, status: os.stat_result) -> str:
-        """Keep the bytes of a file as it is now, themselves and not only pinned; the fingerprint, empty where not."""
-        with self._lock:
-            kept = self._keep(folder, name, path, status)
-            if kept.pinned and not self.blobs.has(kept.content):
-                self._bring_home([Change(path, Node("file", content=kept.content), None, kept.pinned)])
-            return kept.content
+    @property
+    def blobs(self) -> Blobs:
+        """The contents that are kept."""
+        return self.store.blobs
 
     def pins_of(self, repository: str) -> Pins:
         """The pinned objects of a repository, by the folder of its own data."""
-        with self._lock:
-            if repository not in self._pins:
-                name = hashlib.blake2b(os.fsencode(repository), digest_size=10).hexdigest()
-                self._pins[repository] = Pins(
-                    os.path.join(self._folder, "pins", name), most_bytes=self._limits.keep_bytes // 2
-                )
-            return self._pins[repository]
+        return self.store.pins_of(repository)
 
     def prune(self) -> None:
         """Let go of what no entry of the journal and no file of the workspace needs."""
         with self._lock:
-            try:
-                if self._claim >= 0 and try_lock(self._claim):  # what another session needs is not known here
-                    self._prune()
-            finally:
-                if self._claim >= 0:
-                    share_lock(self._claim)
+            self.store.prune(self._journal.keep_days)
 
-    def _prune(self) -> None:
-        current = {seen.node.content for one in self._tree.folders.values() for seen in one.files.values()}
+    def _needed(self) -> Needed:
+        seen = [one for folder in self._tree.folders.values() for one in folder.files.values()]
         past = {
             node.content
             for entry in self._journal.entries()
@@ -355,7 +325,7 @@ class Checkpoints:
             for node in (change.before, change.after)
             if node is not None and node.kind == "file"
         }
-        self._used_bytes = self.blobs.prune(current | self._relied, past, keep_bytes=self._limits.keep_bytes)
+        return Needed({one.node.content for one in seen}, past, {one.pinned for one in seen if one.pinned})
 
     def stop(self) -> None:
         """Have a look that runs on another thread fail: the session ends."""
@@ -376,10 +346,8 @@ class Checkpoints:
             if self._is_ready and _age_seconds(self._tidied_at) > _TIDY_SECONDS:
                 self.prune()
                 with contextlib.suppress(OSError), open(self._tidied_at, "w", encoding="ascii", opener=private) as file:
-                    file.write(f"{self._used_bytes}\n")
-            if self._claim >= 0:
-                os.close(self._claim)
-                self._claim = -1
+                    file.write(f"{self.store.used_bytes}\n")
+            self.store.close()
 
     def _pin(self) -> None:
         """Pin the objects of every repository: at first of those that the roots are."""
@@ -391,71 +359,7 @@ class Checkpoints:
                 continue
             parts = os.path.relpath(repository, root).split(os.sep)
             with contextlib.suppress(OSError), open_folder(root) as top, top.below((*parts, "objects")) as objects:
-                self.pins_of(repository).refresh(objects)
-
-    def _keep(self, folder: int, name: str, path: str, status: os.stat_result) -> Kept:
-        if status.st_size > self._limits.file_bytes:
-            self._tree.left_out[path] = f"it is larger than {self._limits.file_bytes >> 20} MB (checkpoints.file_mb)"
-            return Kept(unkept(status))
-        descriptor = os.open(name, READ_NO_LINK, dir_fd=folder)
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise FileNotFoundError(path)
-            if status.st_size > _WHOLE_BYTES:
-                return self._keep_large(descriptor, path, status.st_size)
-            raw = read_all(descriptor)
-        finally:
-            os.close(descriptor)
-        content = hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).hexdigest()
-        if pinned := self._pinned(hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False)):
-            return Kept(content, pinned)
-        if not self.blobs.has(content, len(raw)):
-            self._make_room(len(raw), path)
-            self.blobs.put(raw, content)
-        self._relied.add(content)
-        return Kept(content)
-
-    def _keep_large(self, descriptor: int, path: str, size: int) -> Kept:
-        digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-        name = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
-        while piece := os.read(descriptor, 1 << 20):
-            digest.update(piece)
-            name.update(piece)
-        if pinned := self._pinned(name):
-            return Kept(digest.hexdigest(), pinned)
-        if self.blobs.has(digest.hexdigest(), size):
-            self._relied.add(digest.hexdigest())
-            return Kept(digest.hexdigest())
-        self._make_room(size, path)
-        return Kept(self.blobs.take(descriptor))
-
-    def _pinned(self, name: "hashlib._Hash") -> str:
-        wanted = name.hexdigest()
-        return wanted if any(pins.holds(wanted) for pins in self._pins.values()) else ""
-
-    def _make_room(self, size: int, path: str) -> None:
-        self._used_bytes += size
-        if self._used_bytes > self._limits.keep_bytes:
-            self.prune()
-            self._used_bytes += size
-            if self._used_bytes > self._limits.keep_bytes:
-                raise StoreError(
-                    f"there is no room for {path} among {self._limits.keep_bytes >> 20} MB (checkpoints.keep_mb)"
-                )
-
-    def _bring_home(self, changes: Iterable[Change]) -> None:
-        """Keep the bytes themselves of what was only pinned: the entry needs them for longer than git does."""
-        pinned = [one for one in changes if one.pinned and one.before is not None]
-        if not pinned:
-            return
-        with Objects() as objects:
-            for one in pinned:
-                assert one.before is not None
-                for pins in self._pins.values():
-                    if not self.blobs.has(one.before.content) and pins.has(one.pinned):
-                        raw = objects.read(pins.objects, one.pinned, "blob")
-                        if raw is not None:
-                            self.blobs.put(raw, one.before.content)
+                self.store.pins_of(repository).refresh(objects)
 
     def _counted(self, nodes: list[NodeChange]) -> list[NodeChange]:
         """The same with the numbers of lines, where they are few."""
@@ -490,29 +394,18 @@ class Checkpoints:
 
     def _load(self) -> None:
         """What an earlier session has found: what is still the same is not read again."""
-        if self._claim < 0:
-            make_private(self._folder)
-            self._claim = os.open(os.path.join(self._folder, "in-use"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            share_lock(self._claim)
+        self.store.claim()
         with contextlib.suppress(OSError, ValueError), open(self._tidied_at, encoding="ascii") as file:
-            self._used_bytes = int(file.read())
+            self.store.used_bytes = int(file.read())
         saved = self._saved.read()
         self._was_saved = bool(saved)
         self._tree.repositories.update(os.fsdecode(path) for path, folder in saved.items() if folder.has_objects)
         self._pin()
         for path, folder in saved.items():
             files = {os.fsdecode(name): _read_file(one) for name, one in folder.files.items() if one is not None}
-            known = {name: seen if self._is_kept(seen) else _without_bytes(seen) for name, seen in files.items()}
+            known = {name: seen if self.store.has(seen) else _without_bytes(seen) for name, seen in files.items()}
             names = Names((), (), (), folder.has_objects)
             self._tree.folders[os.fsdecode(path)] = SeenFolder(None, folder.node, known, names)
-
-    def _is_kept(self, seen: Seen) -> bool:
-        node = seen.node
-        if node.kind != "file":
-            return True
-        if seen.pinned:
-            return any(pins.has(seen.pinned) for pins in self._pins.values())
-        return not node.is_unkept and self.blobs.has(node.content, node.size)
 
     def _write_down(self, changes: list[Change], *, is_whole: bool = False) -> None:
         """Have what was found on disk: who comes after a kill has to know what a command has found."""

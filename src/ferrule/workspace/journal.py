@@ -156,7 +156,7 @@ class Journal:
         self._pending = os.path.join(folder, "pending")
         self._locks = Locks(folder)
         self._keep_bytes = keep_bytes
-        self._keep_days = keep_days
+        self.keep_days = keep_days
         self._last = 0
         self._read: dict[str, Entry] = {}
         self._own: set[str] = set()
@@ -437,7 +437,7 @@ class Journal:
 
         No gaps, and never the newest: a free number must be higher than all that were ever taken.
         """
-        oldest = time.time() - self._keep_days * 86_400
+        oldest = time.time() - self.keep_days * 86_400
         names = self._names()
         total, over = 0, False
         for name in reversed(names):

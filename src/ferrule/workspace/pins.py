@@ -7,13 +7,15 @@ or a copy of it; with the names that lead to them, a whole repository can be bro
 
 import contextlib
 import hashlib
+import math
 import mmap
 import os
 import re
 import struct
 import threading
+import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from ferrule.support.beneath import Folder
 from ferrule.support.git_objects import Objects, entries
@@ -28,6 +30,7 @@ _BORROWING = ("alternates", "http-alternates")
 _BORROWING_BYTES = 1 << 20
 _COPIED_BYTES = 1 << 18
 """What is no larger is copied: a link would be changed by whoever writes into the file itself."""
+_DAY_SECONDS = 86_400.0
 _INDEX_MAGIC = b"\xfftOc\x00\x00\x00\x02"
 _NAMED = re.compile(rb"^(tree|parent|object) ([0-9a-f]+)$", re.MULTILINE)
 _FOLDER, _LINK = "40000", "160000"
@@ -187,6 +190,45 @@ class Pins:
         with Objects() as reader:
             raw = reader.read(self.objects, commit, "commit") if self.has(commit) else None
         return next((name for name, kind in _led_to("commit", raw or b"", is_long=False) if kind == "tree"), "")
+
+    def prune(self, objects: str, needed: Collection[str], keep_days: float) -> None:
+        """Let go of what the repository has let go of long ago, unless a file of the workspace needs it."""
+        if not os.path.isdir(objects):
+            return  # all of it is needed
+        before = time.time() - keep_days * _DAY_SECONDS
+        with self._lock:
+            for upper in _UPPERS:
+                for name in _listed(os.path.join(self.objects, upper)):
+                    if upper + name not in needed and self._let_go(upper, name, objects, before):
+                        self._loose.discard(upper + name)
+            held = [index for index in self._packs if os.path.lexists(os.path.join(objects, "pack", index))]
+            for index in [one for one in self._packs if one not in held]:
+                if not self._is_needed(index, needed) and self._let_go("pack", index, objects, before):
+                    del self._packs[index]
+                    for name in _listed(os.path.join(self.objects, "pack")):
+                        if name.startswith(index.removesuffix("idx")):
+                            self._let_go("pack", name, objects, math.inf)
+
+    def _is_needed(self, index: str, needed: Iterable[str]) -> bool:
+        """Is something needed in a pack that is nowhere else?"""
+        pack = self._packs[index]
+        others = [other for name, other in self._packs.items() if name != index]
+        return any(
+            pack.has(name) and name not in self._loose and not any(other.has(name) for other in others)
+            for name in needed
+        )
+
+    def _let_go(self, upper: str, name: str, objects: str, before: float) -> bool:
+        pinned = os.path.join(self.objects, upper, name)
+        if os.path.lexists(os.path.join(objects, upper, name)):
+            return False
+        try:
+            if os.lstat(pinned).st_ctime >= before:
+                return False
+            os.unlink(pinned)
+        except OSError:
+            return False
+        return True
 
     def read(self, name: str) -> bytes | None:
         """The bytes of a file with this hash; None where it is not pinned, or damaged."""

@@ -174,7 +174,7 @@ class Restorer:
             for repository in gone:
                 objects = self._jail.place(os.path.join(repository, "objects", "pack"))
                 objects.folder(make=True).close()  # also where there is not one object
-                for name, pinned in self._checkpoints.pins_of(repository).files():
+                for name, pinned in self._checkpoints.store.pins_of(repository).files():
                     self._bring(pinned, repository, name)
         except OSError as error:
             raise ToolFailure(
@@ -198,7 +198,7 @@ class Restorer:
         return [note for repository, names in needs.items() if (note := self._bring_some(repository, names))]
 
     def _bring_some(self, repository: str, names: Sequence[str]) -> str:
-        pins, objects = self._checkpoints.pins_of(repository), os.path.join(repository, "objects")
+        pins, objects = self._checkpoints.store.pins_of(repository), os.path.join(repository, "objects")
         try:
             if missing := pins.missing(objects, names):
                 with Objects() as reader:
@@ -478,7 +478,7 @@ def node_at(folder: Folder, name: str, checkpoints: Checkpoints, like: Node | No
         content = unkept(status)
         if like is None or like.content != content:
             with contextlib.suppress(PermissionError), readable(folder.descriptor, name):
-                content = checkpoints.keep(folder.descriptor, name, os.path.join(folder.path, name), status)
+                content = checkpoints.store.keep_bytes(folder.descriptor, name, os.path.join(folder.path, name), status)
     elif kind == "link":
         content = os.readlink(name, dir_fd=folder.descriptor)
     size = status.st_size if kind == "file" else 0

@@ -42,6 +42,8 @@ class Kept(NamedTuple):
     """Its fingerprint, or what it is told by where its bytes were not kept."""
     pinned: str = ""
     """The object of git's that has the same bytes, where those alone are kept."""
+    why: str = ""
+    """Why its bytes were not kept."""
 
 
 Keep = Callable[[int, str, str, os.stat_result], Kept]
@@ -408,6 +410,8 @@ class TreeState:
             if kind == "file":
                 kept, status = self._kept(at, name, status, known)
                 content = kept.content
+                if kept.why:
+                    self.left_out[path] = kept.why
             elif kind == "link":
                 content = os.readlink(name, dir_fd=at.folder)
         except FileNotFoundError:
