@@ -203,6 +203,24 @@ def test_an_object_of_git_that_is_damaged_or_forged_takes_nobodys_place(kept):
     assert (kept.root / "a").read_text() == "a\n"
 
 
+def test_an_object_that_git_let_go_of_long_ago_is_let_go_of_unless_a_file_needs_it(kept):
+    git = "git -c user.name=a -c user.email=a@example.org"
+    kept.run(f"{git} init -q; {git} add -A; {git} commit -qm 1")
+    kept.run(f"echo needed | {git} hash-object -w --stdin; echo nobody | {git} hash-object -w --stdin")
+    kept.run("git repack -qad; git prune --expire=now")
+    pins = kept.checkpoints.pins_of(str(kept.root / ".git"))
+    needed, nobody = (
+        subprocess.run(["git", "hash-object", "--stdin"], input=f"{word}\n", capture_output=True, text=True, check=True)
+        for word in ("needed", "nobody")
+    )
+    before = [pins.has(one.stdout.strip()) for one in (needed, nobody)]
+    pins.prune(str(kept.root / ".git/objects"), {needed.stdout.strip()}, keep_days=-1)
+
+    assert before == [True, True]
+    assert [pins.has(one.stdout.strip()) for one in (needed, nobody)] == [True, False]
+    assert subprocess.run(["git", "fsck"], cwd=kept.root, check=False, capture_output=True).returncode == 0
+
+
 def test_a_folder_that_a_command_turns_into_a_tools_is_still_looked_into(kept):
     (kept.root / "build").mkdir()
     (kept.root / "build/mine.sh").write_text("mine\n")
