@@ -239,9 +239,10 @@ class Checkpoints:
             self._heads[repository] = now
             is_damaged = bool(now) and not pins.is_held(objects, now)
             if before and before != now and not pins.is_held(objects, before):
-                # Of an amended commit git may let go, but not of the history that it stood on.
+                # Of an amended commit git may let go, but not of the history that it stood on. The first of all stands
+                # on nothing: whether it was amended or the repository begun anew is for the user to say.
                 parent = self._parent(pins, before)
-                is_damaged = is_damaged or (bool(parent) and not pins.is_held(objects, parent))
+                is_damaged = is_damaged or not parent or not pins.is_held(objects, parent)
             if is_damaged and before and repository not in self._damaged:
                 found.add(repository)
             (self._damaged.add if is_damaged else self._damaged.discard)(repository)

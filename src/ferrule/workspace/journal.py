@@ -266,7 +266,7 @@ class Journal:
         call_id: str,
         origin: Origin | None = None,
     ) -> Entry:
-        """Remember what a command has changed, after it has."""
+        """Remember what a command has changed, after it has: no more durable than what it has written itself."""
         pending = self.announce(
             "command",
             (),
@@ -277,6 +277,7 @@ class Journal:
             about=about,
             call_id=call_id,
             origin=origin,
+            is_durable=False,
         )
         try:
             self.commit(pending)
