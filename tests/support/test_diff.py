@@ -178,6 +178,15 @@ def test_long_texts_with_little_in_common_become_one_change():
     assert changes(before, after) == [Change(0, 30_000, 0, 29_999)]
 
 
+def test_many_edits_are_found_one_by_one_in_long_texts():
+    before = [f"line {number}" if number % 7 else "" for number in range(5000)]
+    after = [line.replace("line", "LINE") if number % 9 == 0 else line for number, line in enumerate(before)]
+
+    found = changes(before, after)
+
+    assert sum(one.new_end - one.new_start for one in found) == sum(map(str.__ne__, before, after))
+
+
 def test_few_edits_are_found_in_long_texts():
     before = [str(number) for number in range(100_000)]
     after = [*before[:10], "new", *before[10:50_000], *before[50_002:]]

@@ -1,16 +1,18 @@
 """Differences of two texts: which lines changed, and unified diffs as git writes them.
 
-The work is bounded: where the shortest difference costs too much to find, a longer and as true one is shown.
+The work is bounded: where the shortest difference costs too much to find, the texts are cut at lines that stand once in
+each, and between those a longer and as true difference is shown where need be.
 Lines end at LF alone, as in git; a CR before it is part of the line.
 """
 
+import bisect
 import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 CONTEXT_LINES = 3
 LIMIT_STEPS = 1_000_000
-"""Comparisons of lines after which two texts count as wholly different where they differ at all."""
+"""Comparisons of lines after which no shortest difference is looked for."""
 LIMIT_EDITS = 500
 _NO_NEWLINE = "\\ No newline at end of file\n"
 _ESCAPES = {
@@ -52,8 +54,56 @@ def changes(before: Sequence[str], after: Sequence[str]) -> list[Change]:
         return []
     found = _shortest(one, other) if one and other else None
     if found is None:
-        found = [Change(0, len(one), 0, len(other))]
+        found = _between_anchors(one, other)
     return [Change(*(number + head for number in change)) for change in found]
+
+
+def _between_anchors(before: Sequence[str], after: Sequence[str]) -> list[Change]:
+    """The differences between lines that stand once in each text and in the same order: patience's way."""
+    found: list[Change] = []
+    x = y = 0
+    for anchor, there in (*_anchors(before, after), (len(before), len(after))):
+        one, other = before[x:anchor], after[y:there]
+        if one != other:
+            inner = _shortest(one, other) if one and other else None
+            whole = [Change(0, len(one), 0, len(other))]
+            found += (
+                Change(c.start + x, c.end + x, c.new_start + y, c.new_end + y)
+                for c in (whole if inner is None else inner)
+            )
+        x, y = anchor + 1, there + 1
+    return found
+
+
+def _anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
+    """Where such lines are in both: the longest row of them that rises in both."""
+    there = {line: number for line, number in _singles(after).items() if number >= 0}
+    pairs = [(number, there[line]) for line, number in _singles(before).items() if number >= 0 and line in there]
+    ends: list[int] = []
+    """By length: where the row of that length ends whose end is the lowest."""
+    rows: list[int] = []
+    came: list[int] = []
+    for at, (_, number) in enumerate(pairs):
+        place = bisect.bisect_left(ends, number)
+        came.append(rows[place - 1] if place else -1)
+        if place == len(ends):
+            ends.append(number)
+            rows.append(at)
+        else:
+            ends[place], rows[place] = number, at
+    found, at = [], rows[-1] if rows else -1
+    while at >= 0:
+        found.append(pairs[at])
+        at = came[at]
+    return found[::-1]
+
+
+def _singles(lines: Sequence[str]) -> dict[str, int]:
+    """The number of each line, in order; -1 for those that stand more than once."""
+    found: dict[str, int] = {}
+    for number, line in enumerate(lines):
+        found[line] = -1 if line in found else number
+    return found
 
 
 def diff(path: str, before: str | None, after: str | None, *, mode: str = "100644") -> str:
