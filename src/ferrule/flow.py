@@ -268,7 +268,7 @@ class Flow:
 
     def _again(self, ready: Ready) -> tuple[Ready, bool]:
         """The call as it is now that its turn has come: the shell may have gone to another folder since."""
-        if not any(access.kind == "command" and access.mode == "write" for access in ready.touches):
+        if not any(access.kind == "command" and (access.mode == "write" or access.shell) for access in ready.touches):
             return ready, False
         touches = self.gate.settle(declared(ready.tool.access(ready.args, ready.ctx)))
         before, now = ([a.key for a in some if a.kind == "command"] for some in (ready.touches, touches))

@@ -94,7 +94,12 @@ keys = st.sampled_from([os.sep, A, path("a", "b"), path("a", "b", "c"), path("a"
 modes = st.sampled_from(["read", "write"])
 accesses = st.builds(Access, st.sampled_from(["path", "path", "path", "host"]), modes, keys)
 reads = st.builds(lambda key: [Access.read(key)], keys)
-profiles = st.lists(reads | st.none() | st.lists(accesses | st.just(EVERYTHING), max_size=2), max_size=12)
+commands = st.builds(
+    lambda mode, shell: Access("command", mode, "line", shell=shell),
+    st.sampled_from(["read", "write"]),
+    st.sampled_from(["", "follows", "moves"]),
+)
+profiles = st.lists(reads | st.none() | st.lists(accesses | commands | st.just(EVERYTHING), max_size=2), max_size=12)
 
 
 @given(profiles)

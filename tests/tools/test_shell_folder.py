@@ -134,6 +134,18 @@ async def test_background_commands_and_stopped_ones_carry_nothing(claude, root):
     assert where.result == root
 
 
+@pytest.mark.parametrize("move", ["cd sub", "cd sub && ls", "cd sub && touch made", "pushd sub > /dev/null"])
+async def test_every_command_of_a_message_begins_where_the_one_before_it_ended(claude, root, move):
+    sub = os.path.join(root, "sub")
+    replies = await claude.run(
+        [Call("Bash", {"command": line}) for line in (move, "pwd", "ls -d $PWD", "cd ..", "pwd")]
+    )
+    later = await claude.call("Bash", command="cd sub"), await claude.call("Bash", command="pwd")
+
+    assert [reply.result for reply in (replies[1], replies[2], replies[4])] == [sub, sub, root]
+    assert later[1].result == sub
+
+
 async def test_no_command_runs_in_another_folder_than_the_one_it_was_let_in_for(claude, root):
     replies = await claude.run(
         [Call("Bash", {"command": "touch a && cd sub"}), Call("Bash", {"command": "touch here; pwd"})]

@@ -19,6 +19,8 @@ class Access(NamedTuple):
     """For a command: where it runs."""
     git: str = ""
     """For a command: the folders in which git starts, with NUL between them, if all that git does there is reading."""
+    shell: str = ""
+    """For a command: `follows` if it begins where the last one ended, `moves` if it may end elsewhere as well."""
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Access":
@@ -46,9 +48,9 @@ class Access(NamedTuple):
         return cls("server", mode, name)
 
     @classmethod
-    def command(cls, line: str, folder: str) -> "Access":
+    def command(cls, line: str, folder: str, *, shell: str = "") -> "Access":
         """A command line in its final form. Unless it is found to read only, it conflicts with every other call."""
-        return cls("command", "write", line, folder)
+        return cls("command", "write", line, folder, shell=shell)
 
 
 EVERYTHING = Access("everything", "write", "")
@@ -68,12 +70,17 @@ def within(path: str, folder: str) -> bool:
 
 
 def conflict(one: Access, other: Access) -> bool:
-    """May the two not overlap in time? Symmetric; two reads never conflict, but for calls that may touch everything."""
+    """May the two not overlap in time? Symmetric.
+
+    Two reads conflict only where one may touch everything, or moves to where the other begins.
+    """
     kinds = {one.kind, other.kind}
     if "process" in kinds and len(kinds) > 1:
         # A look at a process, or a word to one, waits for nobody: it may be what everybody waits for.
         return False
     if "everything" in kinds:
+        return True
+    if one.shell and other.shell and "moves" in {one.shell, other.shell}:
         return True
     if one.mode == "read" and other.mode == "read":
         return False

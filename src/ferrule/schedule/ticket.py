@@ -1,7 +1,8 @@
 """Tickets, and the tree of what the unfinished ones touch: how a new ticket finds those it waits for.
 
 Everything is the top of the tree; the roots of paths and the hosts are below it, folders and files below the roots.
-Processes stand beside it: a word to one waits for nobody else. Two rules keep each step short and change nothing
+Processes stand beside it: a word to one waits for nobody else; and so does the shell's folder, to which commands move
+and in which others begin. Two rules keep each step short and change nothing
 about who runs when:
 
 - A writer stands in for all that stood at its place and below. Whatever conflicts with those conflicts with
@@ -73,6 +74,7 @@ class Places:
     def __init__(self) -> None:
         self._everything = Place("everything")
         self._processes = Place("processes")
+        self._shell = Place("shell")
         self._paths: dict[str, Place] = {}
 
     def enter(self, ticket: Ticket, touched: Sequence[Access]) -> None:
@@ -80,6 +82,7 @@ class Places:
         # All places first: what is no access raises before anybody's stand has changed. All looks before the
         # first stand: no call waits for itself.
         stands = [(self._place(access), _reads(access)) for access in touched]
+        stands += [(self._shell, access.shell != "moves") for access in touched if access.shell]
         earlier: set[Ticket] = set()
         for place, reads in stands:
             if reads:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 from collections.abc import Mapping
 
 from ferrule.core.tool import Context
@@ -10,6 +11,8 @@ from ferrule.workspace.paths import Jail
 
 _SCRIPT = os.path.join(os.path.dirname(__file__), "carry.bash")
 _PATH_BYTES = 1 << 13
+_MOVES = re.compile(r"(?<![\w./-])(?:cd|pushd|popd|source|\.|eval|builtin|exec|z|j)(?![\w./-])")
+"""Words by which a shell may come to end in another folder; where they mean something else, only time is lost."""
 
 
 class Carrier:
@@ -70,6 +73,11 @@ class Carrier:
         os.close(self._reading)
         if self._writing >= 0:
             os.close(self._writing)
+
+
+def may_move(command: str) -> bool:
+    """May the shell end in another folder than it began in?"""
+    return _MOVES.search(command) is not None
 
 
 def start_folder(ctx: Context) -> str:

@@ -14,7 +14,7 @@ from ferrule.settings import Settings
 from ferrule.support.limits import reached
 from ferrule.support.running import Finished
 from ferrule.support.tasks import Tasks
-from ferrule.tools.shell.carry import start_folder
+from ferrule.tools.shell.carry import may_move, start_folder
 from ferrule.tools.shell.detach import detach
 from ferrule.tools.shell.offer import offered
 from ferrule.tools.shell.ports import told_ports
@@ -65,7 +65,8 @@ class Shell(Tool[ShellArgs, Ran | Left]):
     def access(self, args: ShellArgs, ctx: Context) -> tuple[Access, ...]:
         _check(args, ctx)  # before anybody is asked about it
         cwd = _folder(args, ctx)
-        return (Access.command(args.command, cwd), Access.read(cwd))
+        shell = "" if not _follows(args) else "moves" if may_move(args.command) else "follows"
+        return (Access.command(args.command, cwd, shell=shell), Access.read(cwd))
 
     async def run(self, args: ShellArgs, ctx: Context) -> Ran | Left:
         cwd, decided = _folder(args, ctx), next(access for access in ctx.touches if access.kind == "command")
@@ -184,7 +185,12 @@ def _check(args: ShellArgs, ctx: Context) -> None:
 
 
 def _folder(args: ShellArgs, ctx: Context) -> str:
-    return start_folder(ctx) if args.carry and args.cwd == "." else ctx.path(args.cwd)
+    return start_folder(ctx) if _follows(args) else ctx.path(args.cwd)
+
+
+def _follows(args: ShellArgs) -> bool:
+    """Does it begin where the last one ended?"""
+    return args.carry and args.cwd == "."
 
 
 def _ran(begun: Begun, args: ShellArgs, ctx: Context, *, took: float, stopped: bool = False) -> Ran:
