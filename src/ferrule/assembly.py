@@ -96,7 +96,7 @@ def assemble(given: Given) -> Parts:
         checkpoints=CallCheckpoints(services),
         scheduler=Scheduler(settings.limits.parallel),
         runner=runner,
-        bounds=Bounds(services.store),
+        bounds=Bounds(services.store, "ferrule output {}".format),
         emit=given.emit,
         clock=time.perf_counter,
     )

@@ -139,6 +139,10 @@ class Lookback:
             raise ToolFailure(f"No output is kept as {output_id!r}. It may have been let go by age or size.")
         return stored
 
+    def name_outputs(self, where: "Callable[[str], str]") -> None:
+        """Have the notes about results that were cut say how the whole is read, by its id."""
+        self._flow.bounds.where = where
+
     async def guidance(self) -> "tuple[Guide, ...]":
         """The guidance files that hold from the start, outermost first, with what they mention.
 

@@ -8,6 +8,7 @@ from ferrule.agent.budget import Limits
 from ferrule.agent.events import AgentEvent, Reason, Spent, Steered, Warned
 from ferrule.agent.history import LEFT_OFF, History, words_of
 from ferrule.agent.past import PROMPT, REWOUND, UNREWOUND, Past, View
+from ferrule.agent.recall import NAME as RECALL
 from ferrule.core.call import Call
 from ferrule.core.face import Face
 from ferrule.core.reply import Reply
@@ -139,6 +140,10 @@ class Conversation:
     def shows(self, name: str) -> bool:
         """Has the model a tool of this name?"""
         return any(one.name == name for one in self.shown())
+
+    def reads_output(self, output_id: str) -> str:
+        """How the model reads back an output that was left out; empty where it cannot."""
+        return f'{RECALL} {{"id": "{output_id}"}} reads it.' if self.shows(RECALL) else ""
 
     def question(self, turns: Sequence[Turn], *, tools: bool = True) -> Asked:
         """What the model is asked. Without `tools` it is shown them, for the calls of before, and must not use any."""

@@ -223,6 +223,7 @@ class Session:
             on_event=self._on_event,
         )
         self.agent = children.parent = Agent(talk, loop=settings.loop, compacting=compacting)
+        engine.name_outputs(lambda output_id: talk.reads_output(output_id) or f"ferrule output {output_id}")
         if talk.history.turns:
             talk.shown()  # what stands above counts for how full the window is, also before the first question
         self._check_price(self.model)

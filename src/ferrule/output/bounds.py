@@ -44,8 +44,10 @@ class Bounded(NamedTuple):
 class Bounds:
     """Cuts and keeps."""
 
-    def __init__(self, store: "Callable[[], Store]") -> None:
+    def __init__(self, store: "Callable[[], Store]", where: "Callable[[str], str]") -> None:
         self._store = store
+        self.where = where
+        """Says how whoever reads the note gets at an output, by its id."""
 
     async def bound(self, result: Any, ctx: Told, bound: Bound = WHOLE, *, limit_bytes: int) -> Bounded:
         """The result within the limit. Raises `ToolFailure` for a result that is no JSON value."""
@@ -93,7 +95,7 @@ class Bounds:
             ctx.note(f"The full output could not be kept: {error}")
             ctx.drop_log()
             return None
-        ctx.note(f"The full output is kept as {output_id}: ferrule output {output_id}")
+        ctx.note(f"The full output is kept as {output_id}: {self.where(output_id)}")
         return output_id
 
 

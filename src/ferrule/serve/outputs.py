@@ -18,6 +18,7 @@ class Outputs:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        engine.name_outputs(lambda output_id: f"the resource {output_uri(output_id)} has it.")
         self._kept: dict[str, str] = {}
 
     def note(self, reply: Reply) -> bool:
