@@ -55,6 +55,10 @@ class ReadArgs(Args, frozen=True, kw_only=True):
     """As many whole lines as fit in this come back."""
     usual_lines: int | None = 500
     most_lines: int | None = None
+    ranged_bytes: int | None = None
+    """Of a range no more than this comes back, where the family would cut the middle out of more."""
+    number_bytes: int = 0
+    """A line's number takes at least so much."""
     line_bytes: int = 4_096
     line_chars: int | None = None
     decoded: tuple[Kind, ...] = ("image", "document", "notebook")
@@ -238,10 +242,11 @@ def _bounded(path: str, window: Window, args: ReadArgs, ctx: Context, *, final_n
     if args.line_chars is not None:
         clipped += sum(len(line) > args.line_chars for line in lines)
         lines = [line[: args.line_chars] for line in lines]
-    kept, room = 0, args.most_bytes
+    is_ranged = args.ranged_bytes is not None and (args.offset is not None or args.limit is not None)
+    kept, room = 0, args.ranged_bytes if is_ranged and args.ranged_bytes else args.most_bytes
     for number, line in enumerate(lines, window.first):
-        room -= len(f"{number}: {line}\n".encode(errors="replace"))
-        if room < 0:
+        room -= max(len(f"{number}: "), args.number_bytes) + len(line.encode(errors="replace")) + 1
+        if room < 0 and not (is_ranged and kept == 0):
             break
         kept += 1
     last = window.first + kept - 1

@@ -11,6 +11,7 @@ from ferrule.dialects.words import rows
 _HERE = os.path.dirname(__file__)
 
 _WHOLE_BYTES = 8 << 20
+_READ_BYTES = 50_000
 """More than this of a file is not held: what is shown of it is far less."""
 _BASH_BYTES = 30_000
 
@@ -30,6 +31,8 @@ def dialect() -> Dialect:
             fill={
                 "usual_lines": None,
                 "most_bytes": _WHOLE_BYTES,
+                "ranged_bytes": _READ_BYTES,
+                "number_bytes": 10,
                 "line_bytes": _WHOLE_BYTES,
                 "decoded": ("image",),
                 "folders": False,
@@ -41,7 +44,7 @@ def dialect() -> Dialect:
                 "is-folder": _UNREADABLE + "\nIt is a folder: list it with bash.",
                 "binary": "error: {path} appears to be a binary file ({count} bytes)",
             },
-            bound=Ends(50_000),
+            bound=Ends(_READ_BYTES),
         ),
         face(
             "write",

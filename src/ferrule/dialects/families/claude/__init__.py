@@ -59,6 +59,8 @@ def dialect() -> Dialect:
                 "refuse_bytes": 262_144,
                 "most_bytes": 100_000,
                 "usual_lines": 2_000,
+                "most_lines": 2_000,
+                "number_bytes": 10,
                 "line_bytes": 8_000,
                 "line_chars": 2_000,
                 "folders": False,

@@ -46,6 +46,8 @@ def dialect() -> Dialect:
             fill={
                 "usual_lines": None,
                 "most_bytes": _WHOLE_BYTES,
+                "ranged_bytes": _READ_CHARS,
+                "number_bytes": 10,
                 "line_bytes": _WHOLE_BYTES,
                 "decoded": (),
                 "folders": False,

@@ -1,0 +1,32 @@
+"""The range that a reading names is the range that it shows: whoever goes on behind it misses no line."""
+
+import re
+
+import pytest
+
+from ferrule import Engine
+from ferrule.dialects.dialect import FAMILIES
+
+LINES = 7_000
+SHOWN = re.compile(r"\bL(\d+)\b")
+RANGE = re.compile(r"lines (\d+)(?: to |-)(\d+)")
+
+
+@pytest.mark.parametrize("width", [1, 40, 300])
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_what_is_named_is_shown_and_what_follows_it_visits_every_line_once(tmp_path, family, width):
+    path = tmp_path / "long.txt"
+    path.write_text("".join(f"L{number} {'x' * width}\n" for number in range(1, LINES + 1)))
+    visited: list[int] = []
+    async with Engine(tmp_path, dialect=family, state=tmp_path / "state") as engine:
+        while len(visited) < LINES:
+            reply = await engine.call("read", path=str(path), offset=len(visited) + 1, limit=5_000)
+            said = "\n".join((*reply.notes, reply.text))
+            named = RANGE.search(said)
+            # Where nothing is named, all that is left was shown.
+            first, last = map(int, named.groups()) if named else (len(visited) + 1, LINES)
+            shown = list(dict.fromkeys(map(int, SHOWN.findall(reply.text))))
+            assert shown == list(range(first, last + 1))
+            visited += shown
+
+    assert visited == list(range(1, LINES + 1))
