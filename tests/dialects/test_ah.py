@@ -168,6 +168,8 @@ def test_failures_are_said_in_the_seed_s_sentences(face, failure, said):
 READ_LIMITS = {
     "usual_lines": None,
     "most_bytes": 8 << 20,
+    "ranged_bytes": 50_000,
+    "number_bytes": 10,
     "line_bytes": 8 << 20,
     "decoded": ("image",),
     "folders": False,

@@ -199,6 +199,8 @@ def test_an_edit_of_what_was_not_read_is_refused_in_the_seed_s_words(code, begin
 READ_LIMITS = {
     "usual_lines": None,
     "most_bytes": 8 << 20,
+    "ranged_bytes": 100_000,
+    "number_bytes": 10,
     "line_bytes": 8 << 20,
     "decoded": (),
     "folders": False,
