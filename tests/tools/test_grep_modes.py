@@ -200,12 +200,17 @@ async def test_a_file_is_cut_after_so_many_lines_and_that_is_said_once(root, dir
     assert direct.notes == ["1 files have more than 5 matching lines; only those are shown of each."]
 
 
-async def test_nothing_is_left_out_where_no_limit_is_wanted(root, direct, grep):
+async def test_a_page_says_how_much_of_it_there_is_and_the_next_begins_behind_it(root, direct, grep):
     plant(root, {f"{number:03d}": "needle\n" * 40 for number in range(150)})
-    lines = await grep(per_file=0, limit=0)
+    visited: list[tuple[str, int]] = []
+    while len(visited) < 6000:
+        page = await grep(per_file=0, limit=0, offset=len(visited))
+        visited += [(hit.path, hit.line) for hit in page.lines]
+        assert direct.notes.pop().startswith(f"Showing {len(page.lines)} of 6000") or visited[0] != page.lines[0]
     files = await grep(mode="files", limit=0)
 
-    assert (len(lines.lines), lines.total, files.total, len(files.files)) == (6000, 6000, 150, 150)
+    assert visited == [(f"{number:03d}", line) for number in range(150) for line in range(1, 41)]
+    assert (files.total, len(files.files)) == (150, 150)
     assert direct.notes == []
 
 

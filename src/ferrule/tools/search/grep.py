@@ -5,7 +5,7 @@ import functools
 import os
 import re
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, TypeVar
 
 from ferrule.core.access import Access
 from ferrule.core.args import Args
@@ -23,11 +23,18 @@ from ferrule.workspace.paths import Jail
 
 MOST = 20_000
 """Lines or files, where no limit is wanted and where more are."""
+_BROAD_BYTES, _WANTED_BYTES = 40_000, 55_000
+"""About 10,000 tokens of a search that nobody has limited; of one that somebody has, what every result may hold."""
+_LEAD_BYTES = 14
+"""What stands around the path and the text of a line, at least: its number, and marks between them."""
 _MANY = 2_000
 """So many paths are looked at once more on a thread: it takes a while."""
 _ODD = re.compile(r"[^ -~]|:|[. ](?:/|\Z)|\.(?:pem|key|npmrc)\Z|(?:\A|/)credentials(?:\.[^/]*)?\Z", re.IGNORECASE)
 """In paths that a lax file system may take for others, where the globs that ripgrep gets compare only what is written;
 and in those whose content, or ending, decides."""
+
+
+_T = TypeVar("_T")
 
 
 class GrepArgs(Args, frozen=True, kw_only=True):
@@ -137,6 +144,7 @@ async def _lines(args: GrepArgs, ctx: Context, root: str, query: contents.Query)
     lines = tuple(
         Hit(path, hit.line, _short(hit.text, args.line_chars), hit.context) for path, hit in paths if path is not None
     )
+    lines = _within(lines, args, lambda hit: _size(hit.path) + _size(hit.text))
     _tell(args, ctx, sum(not hit.context for hit in lines), found.total, "lines")
     if found.capped:
         ctx.note(f"{found.capped} files have more than {args.per_file} matching lines; only those are shown of each.")
@@ -159,8 +167,23 @@ async def _files(args: GrepArgs, ctx: Context, root: str, query: contents.Query)
         return tuple((path, number) for path, number in paths if path is not None)
 
     files = await ctx.need(Threads).run(told) if len(page) > _MANY else told()
+    files = _within(files, args, lambda file: _size(file[0]))
     _tell(args, ctx, len(files), len(found), "files")
     return Matching(files, len(found), sum(found.values()))
+
+
+def _within(found: tuple[_T, ...], args: GrepArgs, size: Callable[[_T], int]) -> tuple[_T, ...]:
+    """As many as a result may hold, so that what is said of their number is true."""
+    room = _WANTED_BYTES if args.limit else _BROAD_BYTES
+    for at, one in enumerate(found):
+        room -= size(one) + _LEAD_BYTES
+        if room < 0:
+            return found[: max(at, 1)]
+    return found
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
 def _newest_first(root: str) -> Callable[[str], int]:
