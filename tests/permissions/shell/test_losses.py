@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.permissions.shell.judge import look
 from ferrule.permissions.shell.losses import loss
 from ferrule.permissions.shell.scene import Scene
 from ferrule.workspace.remade import is_left_out
@@ -28,7 +27,7 @@ def top(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def lost(command: str, top: str) -> str:
     scene = Scene((top,), secret=lambda _: False, protected=lambda _: False)
-    return loss(look(command, top, scene).every, lambda path: is_left_out(path, [top], large_bytes=1000))
+    return loss(command, top, scene, lambda path: is_left_out(path, [top], large_bytes=1000))
 
 
 @pytest.mark.parametrize(
