@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from ferrule.permissions.shell.folders import MOVES
 from ferrule.permissions.shell.inside import SHELLS
 from ferrule.permissions.shell.line import Line, Simple, Word
-from ferrule.permissions.shell.loose import loose, texts
+from ferrule.permissions.shell.loose import loose
 from ferrule.permissions.shell.lost.copies import COPIES, leaves, lost_by_copy
 from ferrule.permissions.shell.lost.expression import Act
 from ferrule.permissions.shell.lost.gits import lost_by_git
@@ -27,11 +27,12 @@ from ferrule.permissions.shell.lost.unkept import (
     doubted,
     is_pinned,
     overwrites,
+    spellings,
     too_large,
 )
 from ferrule.permissions.shell.parse import parse
-from ferrule.permissions.shell.part import Part, parts
-from ferrule.permissions.shell.scene import Scene, at, found, harmless_redirect
+from ferrule.permissions.shell.part import Part, parts, quoted
+from ferrule.permissions.shell.scene import Scene, at, found, harmless_redirect, opens_file
 from ferrule.permissions.shell.unwrap import GIVEN
 from ferrule.support.git_environment import top_of
 
@@ -76,36 +77,17 @@ class _Look:
     def line(self, command: str, folder: str) -> str:
         for reading in readings(command, folder, self._unkept.roots):
             line = parse(reading.command, cwd=folder, roots=self._unkept.roots, known=reading.known)
-            goes = functools.cache(lambda line=line: _folders(line, folder, self._unkept))
-            for simple in dict.fromkeys(line.commands):
-                for part in parts(simple):
-                    if why := self._of_part(part, goes):
-                        return why
+            every = [part for simple in dict.fromkeys(line.commands) for part in _parts(simple)]
+            is_certain = all(part.simple.cwd is not None for part in every)
+            folders = [] if is_certain else _folders(line, folder, self._unkept)
+            for part in every:
+                for place in folders if part.simple.cwd is None else [part.simple.cwd]:
+                    placed = part if part.simple.cwd is not None else _placed(part, place)
+                    if why := self._lost(placed, place):
+                        # Where it runs is not certain: it counts in every folder that it could be.
+                        is_sure = part.simple.cwd is not None or len(folders) == 1
+                        return _sentence(placed, command, folder, why if is_sure else doubted(why))
         return ""
-
-    def _of_part(self, part: Part, goes: "functools._lru_cache_wrapper[list[str]]") -> str:
-        if part.simple.cwd is not None:
-            return self._said(part, part.simple.cwd, self._lost(part, part.simple.cwd))
-        if not (part.simple.words or part.simple.redirects):
-            return ""
-        # Where it runs is not certain: it counts in every folder that it could be.
-        folders = goes()
-        for folder in folders:
-            placed = _placed(part, folder)
-            why = self._lost(placed, folder)
-            if why:
-                return self._said(part, folder, doubted(why) if len(folders) > 1 else why)
-        return ""
-
-    def _said(self, part: Part, cwd: str, why: str) -> str:
-        if not why or why.endswith("."):
-            return why
-        shown = part.shown
-        if redirects := _shown_redirects(part, cwd, self._unkept) if _OVER in why else "":
-            shown = redirects
-        elif part.simple.fed and part.simple.fed[0].source:
-            shown = f"`{' | '.join(_short(one.source) for one in (*part.simple.fed, part.simple))}`"
-        return f"{shown} {why}."
 
     def _lost(self, part: Part, cwd: str) -> str:
         """What one command loses, as the end of a sentence."""
@@ -139,18 +121,18 @@ class _Look:
         said = " ".join(word.text for word in words[1:])
         if not fed or not re.search(_SCRIPT, f" {said} "):
             return ""
-        taken = Taken(Act("rm", is_deep=True), lambda _: None, GIVEN)
+        taken = Taken(Act("rm", is_deep=True), _nothing, GIVEN)
         return lost_by_source(fed, taken, cwd, self._unkept)
 
     def _lost_by_words(self, part: Part, program: str, words: Sequence[Word], cwd: str) -> str:
         rest = [word.text for word in words]
         fed = part.simple.fed
-        if fed and GIVEN in words or any("{}" in text for text in rest):
+        if (fed and GIVEN in words) or any("{}" in text for text in rest):
             act = _acting([program, *("{}" if word == GIVEN else word.text for word in words)], cwd, self._unkept)
             if act is None and program not in _REMOVES:
                 return ""
             if act is not None and program not in _REMOVES:
-                return lost_by_source(fed, Taken(act, lambda _: None, GIVEN), cwd, self._unkept)
+                return lost_by_source(fed, Taken(act, _nothing, GIVEN), cwd, self._unkept)
         if program in COPIES:
             return lost_by_copy(program, words, cwd, self._unkept)
         if program in _REMOVES:
@@ -171,13 +153,14 @@ class _Look:
         return ""
 
     def _removed_word(self, part: Part, act: Act, word: Word, cwd: str) -> str:
-        unkept, is_pattern = self._unkept, re.search(r"\*\*|[!@+?*]\(", word.text)
-        if act.program == "rimraf" and re.search(r"[*?\[]", word.text):
-            is_pattern = re.search("", word.text)
-        named = () if is_pattern or word == GIVEN else tuple(texts(cwd, word))
+        unkept = self._unkept
+        is_pattern = re.search(r"[*?\[]" if act.program == "rimraf" else r"\*\*|[!@+?*]\(", word.text)
+        named = [] if is_pattern or word == GIVEN or "{}" in word.text else spellings(cwd, word)
         for text in named:
             if why := _deleted(os.path.join(cwd, text), unkept, deep=act.is_deep):
                 return why
+        if word.text == "!":  # what is left of `!(…)`, which is all but some
+            return unknown(GIVEN, cwd, unkept) if act.is_deep else ""
         if named or (word.known and not is_pattern):
             return ""
         source = part.simple.fed if word == GIVEN or "{}" in word.text else substituted(word, cwd, unkept.roots)
@@ -185,24 +168,41 @@ class _Look:
         whole = word == GIVEN or not word.start
         tail = re.sub(r"['\"]", "", word.text).rstrip("/").rpartition("/")[2]
         if source and whole and ("$" in tail or "`" in tail or ")" in tail or word == GIVEN):
-            taken = Taken(act, lambda _: None, word)
+            taken = Taken(act, _nothing, word)
             return lost_by_source(source, taken, cwd, unkept)
         return unknown(word, cwd, unkept) if act.is_deep else ""
 
 
-_OVER = "overwrite"
+def _nothing(_: Sequence[str]) -> Act | None:
+    return None
 
 
-def _short(source: str) -> str:
-    return " ".join(source.split())
+def _parts(simple: Simple) -> Iterator[Part]:
+    """The command and those that it runs, but what `xargs` runs once: with the words that it adds."""
+    first, *inner = parts(simple)
+    yield first
+    handed = tuple(word for word in simple.stripped if word != GIVEN) if GIVEN in simple.stripped else None
+    yield from (part for part in inner if part.simple.words != handed)
 
 
-def _shown_redirects(part: Part, cwd: str, unkept: Unkept) -> str:
-    """The command with the redirection that puts something over a file; empty where none does."""
-    if not _redirected(part.simple, cwd, unkept):
-        return ""
-    texts_of = [f"{one.operator} {one.target.text}" for one in part.simple.redirects if one.writes]
-    return f"`{' '.join([*filter(None, [_short(part.simple.source)]), *texts_of])}`"
+def _sentence(part: Part, command: str, folder: str, why: str) -> str:
+    """The whole sentence: the command as it was written, with what it is fed by or where its output goes."""
+    if why.endswith("."):  # what an alias stands for has said it
+        return why
+    simple = part.simple
+    if simple.fed and GIVEN in simple.stripped:
+        return f"{quoted(' | '.join(one.source for one in (*simple.fed, simple)))} {why}."
+    if any(one.writes and not harmless_redirect(one) for one in simple.redirects):
+        goes = [f"{one.operator} {one.target.text}" for one in simple.redirects if opens_file(one)]
+        return f"{quoted(' '.join([simple.source, *goes]))} {why}."
+    shown = part.shown
+    if simple.source not in command:
+        same = [one for line in parse(command, cwd=folder, roots=()).commands for one in parts(line)]
+        named = [one.shown for one in same if one.program == part.program]
+        shown = named[0] if len(named) == 1 else shown
+    if simple.heard and "$" in shown:
+        shown = f"{shown} with what {quoted(' | '.join(one.source for one in simple.heard))} tells"
+    return f"{shown} {why}."
 
 
 def _placed(part: Part, folder: str) -> Part:
@@ -227,7 +227,7 @@ def _folders(line: Line, folder: str, unkept: Unkept) -> list[str]:
             gone = [os.path.join(folder, one) for one in found(folder, target.text, hidden=False)]
         else:
             gone = [] if target.known else [top_of(folder) or folder, *unkept.homes(folder, _MOST_FOLDERS)]
-        places |= {one: None for one in gone[:_MOST_FOLDERS] if os.path.isdir(one)}
+        places |= dict.fromkeys(gone[:_MOST_FOLDERS])
     return list(places)[:_MOST_FOLDERS]
 
 
@@ -267,7 +267,7 @@ def _redirected(simple: Simple, cwd: str, unkept: Unkept) -> str:
     for redirect in simple.redirects:
         if not redirect.writes or harmless_redirect(redirect):
             continue
-        for text in texts(cwd, redirect.target):
+        for text in spellings(cwd, redirect.target):
             for path in at(cwd, text, write=True):
                 if not os.path.isfile(path.real):
                     continue
@@ -298,14 +298,16 @@ def _put_out(part: Part, program: str, words: Sequence[Word], cwd: str, unkept: 
     for at_word, word in enumerate(words):
         flag, joint, value = word.text.partition("=")
         if not flags and program == "sponge" and not word.text.startswith("-"):
-            names += texts(cwd, word)
+            names += spellings(cwd, word)
         elif flags and joint and flag == flags[1]:
             names.append(value)
         elif flags and word.text.startswith("-") and not word.text.startswith("--") and flags[0][1] in word.text:
             joined = word.text.partition(flags[0][1])[2]
-            names += [joined] if joined else [one for w in words[at_word + 1 : at_word + 2] for one in texts(cwd, w)]
+            names += (
+                [joined] if joined else [one for w in words[at_word + 1 : at_word + 2] for one in spellings(cwd, w)]
+            )
         elif flags and word.text == flags[1]:
-            names += [one for w in words[at_word + 1 : at_word + 2] for one in texts(cwd, w)]
+            names += [one for w in words[at_word + 1 : at_word + 2] for one in spellings(cwd, w)]
     for name in names:
         place = os.path.normpath(os.path.join(cwd, name))
         if os.path.isfile(place) and unkept.left_out(os.path.realpath(place)):

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ferrule.permissions.shell.line import Word
-from ferrule.permissions.shell.loose import texts
 from ferrule.permissions.shell.lost.copies import fits_ignored
-from ferrule.permissions.shell.lost.unkept import Unkept, deletes, too_large
+from ferrule.permissions.shell.lost.unkept import Unkept, deletes, spellings, too_large
 from ferrule.support.git_environment import top_of
 from ferrule.support.git_settings import calm_git
 
 _SECONDS = 10
-_NOT_IGNORED, _FAILED = 1, 128
+_MOST = 200
+_TELLS, _FAILED = frozenset({0, 1}), 128
 """The exit codes of git."""
 
 
@@ -37,17 +37,16 @@ def lost_by_clean(words: Sequence[Word], cwd: str, unkept: Unkept) -> str:
     for place in _places(said.operands, cwd, top):
 
         def keeps(path: str) -> bool:
-            return fits_ignored(path, top, kept) or (not takes_folders and os.path.isdir(path) and unkept.left_out(path))
-
-        if os.path.lexists(place) and unkept.left_out(place):
-            if not keeps(place) and _is_cleaned(place, top, said.letters, unkept):
-                return deletes(place)
-        elif os.path.isdir(place):
-            found = unkept.below(
-                place, keeps=lambda path: keeps(path) or not _may_be_cleaned(path, top, said.letters, unkept)
+            return fits_ignored(path, top, kept) or (
+                not takes_folders and os.path.isdir(path) and unkept.left_out(path)
             )
-            if found.path or (found.is_cut and re.search("[xX]", said.letters)):
-                return deletes(found.path) if found.path else too_large(place)
+
+        is_one = os.path.lexists(place) and unkept.left_out(place)
+        found = [place] if is_one and not keeps(place) else unkept.every(place, keeps=keeps, most=_MOST)
+        if cleaned := _cleaned(found, top, said.letters, unkept.roots):
+            return deletes(cleaned)
+        if not found and re.search("[xX]", said.letters) and unkept.below(place, keeps=keeps).is_cut:
+            return too_large(place)
     return ""
 
 
@@ -81,37 +80,43 @@ def _places(operands: Sequence[Word], cwd: str, top: str) -> list[str]:
         return [os.path.realpath(cwd)]
     places: list[str] = []
     for word in operands:
-        named = list(texts(cwd, word))
+        named = list(spellings(cwd, word))
         if not named or any(re.search(r"[*?\[]|^:", text) for text in (named if word.known else ())):
             return [top]
         places += [os.path.realpath(os.path.join(cwd, text)) for text in named]
     return places
 
 
-def _may_be_cleaned(path: str, top: str, letters: str, unkept: Unkept) -> bool:
-    return not unkept.left_out(path) or _is_cleaned(path, top, letters, unkept)
+def _cleaned(paths: Sequence[str], top: str, letters: str, roots: Sequence[str]) -> str:
+    """The first of these that git would delete: it is not tracked, and as much ignored as the letters say."""
+    git = calm_git(outside=roots)
+    if git is None or not paths:
+        return paths[0] if paths and re.search("[xX]", letters) else ""
+    names = [os.path.relpath(path, top) for path in paths]
+    tracked = _said([*git, "ls-files", "-z", "--", *(f":(literal){name}" for name in names)], top)[1].split("\0")
+    code, said = _said([*git, "check-ignore", "-z", "--no-index", "--stdin"], top, "\0".join(names))
+    # Where git cannot tell, all are: what a tool makes is ignored nearly everywhere.
+    ignored = set(said.split("\0")) if code in _TELLS else set(names)
+    for path, name in zip(paths, names, strict=True):
+        if any(one == name or one.startswith(f"{name}/") for one in tracked):
+            continue
+        if "x" in letters or (name in ignored) == ("X" in letters):
+            return path
+    return ""
 
 
-def _is_cleaned(path: str, top: str, letters: str, unkept: Unkept) -> bool:
-    """Would git delete it: is it not tracked, and as much ignored as the letters say?"""
-    git = calm_git(outside=unkept.roots)
-    if git is None:
-        return bool(re.search("[xX]", letters))
-    name = os.path.relpath(path, top)
-    if _said([*git, "ls-files", "-z", "--", f":(literal){name}"], top)[1]:
-        return False
-    if "x" in letters:
-        return True
-    # Where git cannot tell, it is: what a tool makes is ignored nearly everywhere.
-    is_ignored = _said([*git, "check-ignore", "-q", "--no-index", "--", name], top)[0] != _NOT_IGNORED
-    return is_ignored == ("X" in letters)
-
-
-def _said(words: Sequence[str], cwd: str) -> tuple[int, bytes]:
+def _said(words: Sequence[str], cwd: str, given: str = "") -> tuple[int, str]:
     try:
         ran = subprocess.run(
-            words, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
+            words,
+            cwd=cwd,
+            input=given,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+            encoding="utf-8",
+            errors="surrogateescape",
         )
     except (OSError, subprocess.TimeoutExpired, ValueError):
-        return _FAILED, b""
+        return _FAILED, ""
     return ran.returncode, ran.stdout

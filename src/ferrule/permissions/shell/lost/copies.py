@@ -1,5 +1,6 @@
 """What copies and moves put something over, and what they take away: `cp`, `mv`, `install`, `ln` and `rsync`."""
 
+import functools
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -7,13 +8,13 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from ferrule.permissions.shell.line import Word
-from ferrule.permissions.shell.loose import texts
 from ferrule.permissions.shell.lost.unkept import (
     Unkept,
     changes_git,
     deletes,
     is_pinned,
     overwrites,
+    spellings,
     too_large,
 )
 from ferrule.permissions.shell.scene import FEW
@@ -98,7 +99,7 @@ def lost_by_copy(program: str, words: Sequence[Word], cwd: str, unkept: Unkept) 
     )
     for target in targets:
         for source in said.sources:
-            for text in texts(cwd, source):
+            for text in spellings(cwd, source):
                 place = os.path.join(cwd, text)
                 for over in _put_over(place, target, as_file=as_file):
                     if program == "cp" and is_pinned(over):
@@ -119,7 +120,7 @@ def leaves(program: str, words: Sequence[str], cwd: str, unkept: Unkept) -> bool
 
 
 def _places(cwd: str, word: Word) -> list[str]:
-    return [os.path.normpath(os.path.join(cwd, text)) for text in texts(cwd, word)]
+    return [os.path.normpath(os.path.join(cwd, text)) for text in spellings(cwd, word)]
 
 
 def _moved_away(said: Given, cwd: str, targets: Sequence[str], unkept: Unkept) -> str:
@@ -127,7 +128,7 @@ def _moved_away(said: Given, cwd: str, targets: Sequence[str], unkept: Unkept) -
     if targets and all(unkept.inside(os.path.dirname(target) or target) for target in targets):
         return ""
     for source in said.sources:
-        for text in texts(cwd, source):
+        for text in spellings(cwd, source):
             place = os.path.normpath(os.path.join(cwd, text))
             if not os.path.lexists(place):
                 continue
@@ -159,26 +160,30 @@ def _put_over(source: str, target: str, *, as_file: bool) -> Iterator[str]:
 def _mirrored(said: Given, cwd: str, unkept: Unkept) -> str:
     """`rsync` deletes what its source lacks, or its source."""
     if said.has("--remove-source-files"):
-        for source in said.sources:
-            for place in _places(cwd, source):
-                if unkept.left_out(place) or (inner := unkept.below(place).path):
-                    return deletes(place if unkept.left_out(place) else inner)
+        for place in [place for source in said.sources for place in _places(cwd, source)]:
+            if lost := place if unkept.left_out(place) else unkept.below(place).path:
+                return deletes(lost)
     target = said.target
     if target is None or not said.has(r"--del.*") or re.match(r"[\w.@-]+:", target.text):
         return ""
-    kept = [value for flag, value in said.flags if flag == "--exclude"]
-    kept += [value[2:] for flag, value in said.flags if flag in {"-f", "--filter"} and value[:2] in {"- ", "P "}]
-    if said.has("--delete-excluded"):
-        kept = []
+    kept = [] if said.has("--delete-excluded") else list(_excluded(said))
     for place in _places(cwd, target):
         if not os.path.isdir(place):
             continue
         if unkept.left_out(place):
             return overwrites(place)
-        found = unkept.below(place, keeps=lambda path, top=place: fits_ignored(path, top, kept))
+        found = unkept.below(place, keeps=functools.partial(fits_ignored, top=place, patterns=kept))
         if found.path or found.is_cut:
             return deletes(found.path) if found.path else too_large(place)
     return ""
+
+
+def _excluded(said: Given) -> Iterator[str]:
+    for flag, value in said.flags:
+        if flag == "--exclude":
+            yield value
+        elif flag in {"-f", "--filter"} and value[:2] in {"- ", "P "}:
+            yield value[2:]
 
 
 def fits_ignored(path: str, top: str, patterns: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""What `find` and `fd` would act on: their tests, held against one file, as far as these can be answered before they run.
+"""What `find` would act on: its tests, held against one file, as far as these can be answered before it runs.
 
 A test has three answers, yes, no and nobody knows; so has an expression. What may be acted on is told apart from what
 surely is.
@@ -13,11 +13,49 @@ from typing import NamedTuple
 Answer = bool | None
 
 _VALUED = frozenset(
-    (
-        "-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -size -mtime -mmin -atime"
-        " -amin -ctime -cmin -newer -anewer -cnewer -newermt -perm -user -group -uid -gid -links -inum -samefile -lname"
-        " -ilname -maxdepth -mindepth -used -fstype -printf -fprint -fprint0 -fls -context"
-    ).split()
+    [
+        "-name",
+        "-iname",
+        "-path",
+        "-ipath",
+        "-wholename",
+        "-iwholename",
+        "-regex",
+        "-iregex",
+        "-regextype",
+        "-type",
+        "-xtype",
+        "-size",
+        "-mtime",
+        "-mmin",
+        "-atime",
+        "-amin",
+        "-ctime",
+        "-cmin",
+        "-newer",
+        "-anewer",
+        "-cnewer",
+        "-newermt",
+        "-perm",
+        "-user",
+        "-group",
+        "-uid",
+        "-gid",
+        "-links",
+        "-inum",
+        "-samefile",
+        "-lname",
+        "-ilname",
+        "-maxdepth",
+        "-mindepth",
+        "-used",
+        "-fstype",
+        "-printf",
+        "-fprint",
+        "-fprint0",
+        "-fls",
+        "-context",
+    ]
 )
 _EXECUTES = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _PRINTS = frozenset({"-print", "-print0", "-printf", "-ls"})
@@ -66,14 +104,14 @@ class Expression:
         self.shallowest = self._number("-mindepth") or 0
         self._acts = "-delete" in words or any(word in _EXECUTES for word in words)
         self._prints = any(word in _PRINTS for word in words)
-        self.names = frozenset(
-            self._words[at + 1] for at, word in enumerate(words[:-1]) if word in {"-name", "-iname"}
-        )
+        self.names = frozenset(self._words[at + 1] for at, word in enumerate(words[:-1]) if word in {"-name", "-iname"})
         """The names and patterns of names that it looks for."""
         self._avoided = [
             words[at + 2]
             for at, word in enumerate(words[:-2])
-            if word in {"!", "-not"} and words[at + 1] in {"-path", "-ipath", "-wholename"} and words[at + 2].endswith("*")
+            if word in {"!", "-not"}
+            and words[at + 1] in {"-path", "-ipath", "-wholename"}
+            and words[at + 2].endswith("*")
         ]
         self._test = self._either()
 

@@ -1,4 +1,4 @@
-"""Which git takes commits away from others: pushes, by their words, by the settings they obey, by what they are called."""
+"""Which git takes commits away from others: pushes, by their words, by settings, and by the names of aliases."""
 
 import re
 import shlex
@@ -100,9 +100,8 @@ def lost_by_config(words: Sequence[Word]) -> str:
     if any(re.fullmatch(_READS_SETTINGS, word.text) for word in words):
         return ""
     operands = [word for word in words if not word.text.startswith("-")]
-    if operands and operands[0].text in _SUBS:
-        if operands.pop(0).text != "set":
-            return ""
+    if operands and operands[0].text in _SUBS and operands.pop(0).text != "set":
+        return ""
     if len(operands) < 2:
         return ""
     key, value = operands[0], operands[1]

@@ -7,7 +7,6 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from ferrule.permissions.shell.line import Word
-from ferrule.permissions.shell.loose import texts
 from ferrule.permissions.shell.lost.expression import Act, Acting, Expression, File, Seen
 from ferrule.permissions.shell.lost.unkept import (
     LOST_HERE,
@@ -17,14 +16,37 @@ from ferrule.permissions.shell.lost.unkept import (
     deletes,
     is_pinned,
     overwrites,
+    spellings,
 )
 from ferrule.workspace.remade import CACHES
 
 IN_PLACE = frozenset({"dd", "tee", "truncate", "shred", "cp", "sed", "gsed", "perl"})
 """Programs that write into files as they are."""
 _FD_VALUED = frozenset(
-    "-t --type -e --extension -d --max-depth --min-depth --exact-depth -E --exclude -S --size -c --color -j --threads"
-    " --max-results --changed-within --changed-before --owner --base-directory --search-path".split()
+    [
+        "-t",
+        "--type",
+        "-e",
+        "--extension",
+        "-d",
+        "--max-depth",
+        "--min-depth",
+        "--exact-depth",
+        "-E",
+        "--exclude",
+        "-S",
+        "--size",
+        "-c",
+        "--color",
+        "-j",
+        "--threads",
+        "--max-results",
+        "--changed-within",
+        "--changed-before",
+        "--owner",
+        "--base-directory",
+        "--search-path",
+    ]
 )
 _FD_RUNS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
 
@@ -48,7 +70,7 @@ def find(words: Sequence[Word], cwd: str, acting: Acting, handed: Act | None = N
     tops: list[str] = []
     while rest and not rest[0].text.startswith(("-", "(", "\\(", "!")):
         # A folder that only the shell knows may be any below this one.
-        tops += list(texts(cwd, rest.pop(0))) or ["."]
+        tops += spellings(cwd, rest.pop(0)) or ["."]
     expression = Expression([word.text for word in rest], acting, handed)
     return Search(
         tuple(tops) or (".",),

@@ -1,4 +1,4 @@
-"""A command line as it reads once its own assignments are in it: what it sets, what tells its folder, how it calls itself.
+"""A command line as it reads with its own assignments in it: what it sets, what tells its folder, how it calls itself.
 
 Nothing that is found this way opens anything: it only makes a loss seen that a variable would hide, or a question
 needless whose answer stands in the line.
@@ -23,6 +23,11 @@ _BRANCH = (
 )
 _DECLARES = frozenset({"export", "local", "declare", "readonly", "typeset"})
 _FUNCTION = r"(?:\bfunction\s+([\w-]+)|(?<![\w$-])([\w-]+)\s*\(\s*\))\s*(?:\(\s*\)\s*)?\{"
+_SETS = (
+    r"\b(?:read|mapfile|readarray|getopts|let|unset)\b[^;&|\n]*(?<![\w$]){name}(?!\w)|\b(?:for|select)\s+{name}(?!\w)"
+    r"|-v\s*{name}(?!\w)|\(\([^)]*(?<![\w$]){name}(?!\w)|(?<![\w$]){name}\+="
+)
+"""Wherever else a variable is set than by a plain assignment."""
 _LONE = r"\"?(\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`)\"?"
 
 
@@ -36,31 +41,29 @@ class Reading(NamedTuple):
 
 def readings(command: str, folder: str, roots: Sequence[str]) -> Iterator[Reading]:
     """Every way to read the line, with each of the values that a variable is given in it."""
-    said = _told(command, folder)
-    if "=" not in said and "(" not in said and "for " not in said and "function " not in said:
+    said = _loops(_otherwise(_told(command, folder)))
+    if "=" not in said and "(" not in said and "function " not in said:
         yield Reading(said, {})
         return
     commands = parse(said, cwd=folder, roots=roots).commands
-    said = _loops(said)
     values = _assigned(said, commands)
     for name, given in values.items():
+        use = rf"\$\{{{name}\}}|\${name}(?!\w)"
         if len(given) == 1 and (lone := re.fullmatch(_LONE, given[0])):
-            said = re.sub(rf"\$\{{{name}\}}|\${name}(?!\w)", lambda _, text=lone[1]: text, said)
+            said = lone[1].join(re.split(use, said))
+        elif len(given) == 1 and re.fullmatch(r"[\w./-]+(?: [\w./-]+)+", given[0]):
+            # Without quotes it is several words.
+            said = given[0].join(re.split(rf"(?<=\s)(?:{use})(?=[\s;)]|$)", said))
     plain = {name: [one for one in given if not re.search(r"[$`]", one)] for name, given in values.items()}
     plain = {name: given for name, given in plain.items() if given}
-    for name in plain:
-        said = re.sub(rf"\$\{{{name}:?[?=-][^{{}}]*\}}", f"${{{name}}}", said)
-    # A variable that nobody sets has the value behind `:-`.
-    said = re.sub(r"\$\{(?!(?:%s)\W)\w+:?[-=]([\w./]+)\}" % "|".join(plain or ["-"]), r"\1", said)
     yield from _varied(said, plain, list(_calls(said, commands)))
 
 
-def _varied(
-    said: str, values: Mapping[str, Sequence[str]], calls: Sequence[Mapping[str, str]]
-) -> Iterator[Reading]:
+def _varied(said: str, values: Mapping[str, Sequence[str]], calls: Sequence[Mapping[str, str]]) -> Iterator[Reading]:
     first = {"TMPDIR": tempfile.gettempdir(), **{name: given[0] for name, given in values.items()}}
     more = [{**first, name: one} for name, given in values.items() for one in given[1:]]
-    for known in [first, *more, *({**first, **call} for call in calls)][:_MOST]:
+    called = [{**first, **call} for call in calls] or [first]
+    for known in [*called, *more][:_MOST]:
         yield Reading(said, known)
 
 
@@ -74,8 +77,18 @@ def _told(command: str, folder: str) -> str:
         (r"\$\(\s*mktemp\b[^()]*\)", os.path.join(tempfile.gettempdir(), "made.by.mktemp")),
     ):
         if re.fullmatch(r"[\w./@%+$\{\}-]+", value):
-            command = re.sub(pattern, lambda _, text=value: text, command)
+            command = value.join(re.split(pattern, command))
     return command
+
+
+def _otherwise(said: str) -> str:
+    """A variable that nobody sets has the value behind `:-`, one that the line sets has its own."""
+
+    def plain(found: re.Match[str]) -> str:
+        is_set = re.search(rf"(?<!\w){found[1]}=", said) is not None
+        return f"${{{found[1]}}}" if is_set or not found[2] else found[2]
+
+    return re.sub(r"\$\{(\w+):?(?:\?[^{}]*|[-=]([\w./]+))\}", plain, said)
 
 
 def _loops(said: str) -> str:
@@ -95,11 +108,11 @@ def _assigned(said: str, commands: Sequence[Simple]) -> dict[str, list[str]]:
         for word in words[1:] if words and words[0].text in _DECLARES else ():
             if given := re.fullmatch(r"(\w+)=(.*)", word.text, re.DOTALL):
                 found.setdefault(given[1], []).append(re.sub(r"^(['\"])(.*)\1$", r"\2", given[2]))
-    # Wherever else the bare name stands it could be set: by `read`, a loop, a calculation.
     return {
         name: list(dict.fromkeys(values))
         for name, values in found.items()
-        if len(re.findall(rf"(?<![\w$\{{-]){name}(?![\w-])", said)) == len(values) and f"{name}+=" not in said
+        if not re.search(_SETS.format(name=name), said)
+        and len(re.findall(rf"(?<![\w$\{{-]){name}=", said)) == len(values)
     }
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ferrule.permissions.shell.line import Simple, Word
-from ferrule.permissions.shell.loose import texts
 from ferrule.permissions.shell.lost.expression import Act, Acting
 from ferrule.permissions.shell.lost.searches import Search, fd, find, lost_by_search
-from ferrule.permissions.shell.lost.unkept import NAMES, Unkept, deletes, doubted
+from ferrule.permissions.shell.lost.unkept import NAMES, Unkept, deletes, doubted, spellings
 from ferrule.permissions.shell.parse import parse
 from ferrule.permissions.shell.unwrap import GIVEN
+from ferrule.workspace.remade import CACHES
 
 _SUBSTITUTION = r"\"?(?:\$\((.*)\)|`([^`]*)`)\"?"
 _KEPT_NAMES = {
@@ -48,8 +48,9 @@ def lost_by_source(source: Sequence[Simple], taken: Taken, cwd: str, unkept: Unk
         return doubted(why) if len(source) > 1 else why
     if name in {"echo", "printf", "ls"}:
         named = [word for word in words[1:] if not word.text.startswith("-") and "%" not in word.text]
+        opens = name == "ls" and not any(re.fullmatch(r"-[A-Za-z]*d[A-Za-z]*", word.text) for word in words[1:])
         if named or name == "ls":
-            return _listed(name, named, taken, here, unkept, is_sure=len(source) == 1 and name != "ls")
+            return _listed(named, taken, here, unkept, opens=opens, is_sure=len(source) == 1 and name != "ls")
     if re.match(_KEPT_NAMES.get(name, r"(?!)"), said) or (name == "git" and re.match(_UNIGNORED, said)):
         return ""
     # A list of files with all that is ignored reaches them one by one.
@@ -63,17 +64,16 @@ def _fd(words: Sequence[Word], _: str, acting: Acting, handed: Act | None) -> Se
     return fd(words, acting, handed)
 
 
-def _listed(name: str, named: Sequence[Word], taken: Taken, cwd: str, unkept: Unkept, *, is_sure: bool) -> str:
-    """What a list of words names, or the names in a folder."""
+def _listed(named: Sequence[Word], taken: Taken, cwd: str, unkept: Unkept, *, opens: bool, is_sure: bool) -> str:
+    """What a list of words names, or with `opens` the names in the folders among them."""
     places: list[str] = []
     for word in named or [Word(".")]:
-        for text in texts(cwd, word):
+        for text in spellings(cwd, word):
             place = os.path.normpath(os.path.join(cwd, text))
-            inner = name == "ls" and os.path.isdir(place) and not any(mark in text for mark in "*?[")
-            places += _children(place) if inner else [place]
-            places += [os.path.join(cwd, one) for one in text.split()] if name != "ls" else []
+            places += _children(place) if opens and os.path.isdir(place) else [place]
+            places += [os.path.join(cwd, one) for one in text.split()]
     for place in places:
-        if not os.path.lexists(place):
+        if not os.path.lexists(place) or (not is_sure and os.path.basename(place) in CACHES):
             continue
         if unkept.left_out(place) and (taken.act.is_deep or not os.path.isdir(place)):
             return deletes(place, is_sure=is_sure)

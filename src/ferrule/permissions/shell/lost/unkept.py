@@ -1,10 +1,13 @@
 """What no checkpoint keeps: where it lies, and the words for losing it."""
 
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ferrule.core.access import within
+from ferrule.permissions.shell.line import Word
+from ferrule.permissions.shell.loose import texts
 from ferrule.workspace.remade import BESIDE, CACHES, HOLDING, REMADE
 
 LeftOut = Callable[[str], bool]
@@ -44,9 +47,7 @@ class Unkept(NamedTuple):
         real = os.path.realpath(path)
         return any(within(real, root) for root in self.roots)
 
-    def below(
-        self, folder: str, *, only: Callable[[str], bool] = _any, keeps: Callable[[str], bool] = _none
-    ) -> Found:
+    def below(self, folder: str, *, only: Callable[[str], bool] = _any, keeps: Callable[[str], bool] = _none) -> Found:
         """The first below a folder, outermost first; `only` some paths count, and what somebody `keeps` does not.
 
         Caches come again by themselves: they are no reason to ask, unless `only` is about their name.
@@ -58,19 +59,14 @@ class Unkept(NamedTuple):
                 return Found(path)
         return Found()
 
-    def named(self, folder: str, name: str) -> str:
-        """The first below a folder that has this name; empty where there is none."""
-        return self.below(folder, only=lambda path: os.path.basename(path) == name).path
+    def every(self, folder: str, *, keeps: Callable[[str], bool] = _none, most: int) -> list[str]:
+        """All below a folder, as far as there is not too much; caches are no reason to ask."""
+        found = (path for path, is_out in self._each(folder, keeps) if is_out and os.path.basename(path) not in CACHES)
+        return list(itertools.islice(found, most))
 
     def homes(self, folder: str, most: int) -> list[str]:
         """The folders below one in which something lies that no checkpoint keeps."""
-        found: dict[str, None] = {}
-        for path, is_out in self._each(folder, _none):
-            if is_out and os.path.basename(path) not in CACHES:
-                found[os.path.dirname(path)] = None
-            if len(found) >= most:
-                break
-        return list(found)
+        return list(dict.fromkeys(map(os.path.dirname, self.every(folder, most=most))))
 
     def _each(self, folder: str, keeps: Callable[[str], bool]) -> Iterator[tuple[str, bool]]:
         """Each path, and whether it is left out; an empty one where there is too much. Below those nobody looks."""
@@ -92,6 +88,12 @@ class Unkept(NamedTuple):
                 yield entry.path, is_out
                 if entry.is_dir(follow_symlinks=False) and not is_out:
                     folders.append(entry.path)
+
+
+def spellings(cwd: str, word: Word) -> list[str]:
+    """The paths that a word may become, as far as that is known; a slash at the end of a glob finds folders."""
+    bare = word if word.known else word._replace(text=word.text.rstrip("/") or "/")
+    return list(texts(cwd, bare))
 
 
 def deletes(path: str, *, is_sure: bool = True) -> str:
