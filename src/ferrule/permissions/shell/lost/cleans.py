@@ -37,9 +37,8 @@ def lost_by_clean(words: Sequence[Word], cwd: str, unkept: Unkept) -> str:
     for place in _places(said.operands, cwd, top):
 
         def keeps(path: str) -> bool:
-            return fits_ignored(path, top, kept) or (
-                not takes_folders and os.path.isdir(path) and unkept.left_out(path)
-            )
+            is_left = not takes_folders and os.path.isdir(path) and unkept.left_out(path)
+            return is_left or os.path.basename(path) == ".git" or fits_ignored(path, top, kept)
 
         is_one = os.path.lexists(place) and unkept.left_out(place)
         found = [place] if is_one and not keeps(place) else unkept.every(place, keeps=keeps, most=_MOST)

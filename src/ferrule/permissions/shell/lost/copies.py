@@ -94,14 +94,12 @@ def lost_by_copy(program: str, words: Sequence[Word], cwd: str, unkept: Unkept) 
     targets = _places(cwd, said.target)
     if program == "mv" and (why := _moved_away(said, cwd, targets, unkept)):
         return why
-    as_file = said.has(r"-[A-Za-z]*T[A-Za-z]*|--no-target-directory") or (
-        program == "ln" and said.has(r"-[A-Za-z]*n[A-Za-z]*|--no-dereference")
-    )
+    as_file = said.has(r"-[A-Za-z]*T[A-Za-z]*|--no-target-directory")
     for target in targets:
         for source in said.sources:
             for text in spellings(cwd, source):
                 place = os.path.join(cwd, text)
-                for over in _put_over(place, target, as_file=as_file):
+                for over in _put_over(place, target, as_file=as_file, is_link=program == "ln"):
                     if program == "cp" and is_pinned(over):
                         return changes_git(over)
                     if unkept.left_out(over) or unkept.left_out(os.path.realpath(over)):
@@ -138,12 +136,12 @@ def _moved_away(said: Given, cwd: str, targets: Sequence[str], unkept: Unkept) -
     return ""
 
 
-def _put_over(source: str, target: str, *, as_file: bool) -> Iterator[str]:
-    """The files that are there and come to lie under what is copied."""
+def _put_over(source: str, target: str, *, as_file: bool, is_link: bool) -> Iterator[str]:
+    """The files that are there and come to lie under what is copied. No program puts a file over a folder."""
     name = os.path.basename(source.rstrip("/"))
     place = os.path.join(target, name) if os.path.isdir(target) and not as_file and name not in {"", "."} else target
-    if not os.path.isdir(source):
-        if os.path.lexists(place) and (as_file or not os.path.isdir(place)):
+    if is_link or not os.path.isdir(source):
+        if os.path.lexists(place) and (os.path.islink(place) or not os.path.isdir(place)):
             yield place
         return
     seen = 0
