@@ -7,7 +7,7 @@ package manager that makes `node_modules` anew, a build that overwrites its own 
 import functools
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ferrule.permissions.shell.folders import MOVES
 from ferrule.permissions.shell.inside import SHELLS
@@ -20,6 +20,7 @@ from ferrule.permissions.shell.lost.searches import IN_PLACE, fd, find, lost_by_
 from ferrule.permissions.shell.lost.settled import readings
 from ferrule.permissions.shell.lost.sources import Taken, lost_by_source, substituted, unknown
 from ferrule.permissions.shell.lost.unkept import (
+    Budget,
     LeftOut,
     Unkept,
     changes_git,
@@ -60,11 +61,15 @@ _SCRIPT = r"(?:^|[\s;&|])(?:rm|rimraf)\s(?:.*\s)?-\w*[rR]"
 """A script of a shell that deletes folders."""
 _MOST_FOLDERS = 20
 _MOST_NESTED = 3
+_MOST_LOOKED_AT = 100_000
+_TOO_MUCH = "The command line deletes or overwrites more than can be looked through for what no checkpoint keeps."
 
 
 def loss(command: str, folder: str, scene: Scene, left_out: LeftOut) -> str:
     """Why somebody is to be asked about a command line, as a sentence; empty where it is seen to lose nothing."""
-    return _Look(Unkept(left_out, scene.roots)).line(command, folder)
+    unkept = Unkept(left_out, scene.roots, Budget(_MOST_LOOKED_AT))
+    why = _Look(unkept).line(command, folder)
+    return why or ("" if unkept.budget.left else _TOO_MUCH)
 
 
 class _Look:
@@ -73,9 +78,11 @@ class _Look:
     def __init__(self, unkept: Unkept, nested: int = 0) -> None:
         self._unkept = unkept
         self._nested = nested
+        self._known: Mapping[str, str] = {}
 
     def line(self, command: str, folder: str) -> str:
         for reading in readings(command, folder, self._unkept.roots):
+            self._known = reading.known
             line = parse(reading.command, cwd=folder, roots=self._unkept.roots, known=reading.known)
             every = [part for simple in dict.fromkeys(line.commands) for part in _parts(simple)]
             is_certain = all(part.simple.cwd is not None for part in every)
@@ -97,7 +104,7 @@ class _Look:
             return why
         if program == "git" or program.startswith("git-"):
             behind = words[1:] if program == "git" else (Word(program[4:], single=True), *words[1:])
-            return lost_by_git(behind, part.simple, cwd, self._unkept, line=self._inner)
+            return lost_by_git(behind, {**self._known, **_set(part.simple)}, cwd, self._unkept, line=self._inner)
         if program == "shred":
             return "destroys files so that nothing can bring them back"
         acting = functools.partial(_acting, cwd=cwd, unkept=self._unkept)
@@ -126,13 +133,11 @@ class _Look:
 
     def _lost_by_words(self, part: Part, program: str, words: Sequence[Word], cwd: str) -> str:
         rest = [word.text for word in words]
-        fed = part.simple.fed
-        if (fed and GIVEN in words) or any("{}" in text for text in rest):
+        if program not in _REMOVES and (GIVEN in words or any("{}" in text for text in rest)):
             act = _acting([program, *("{}" if word == GIVEN else word.text for word in words)], cwd, self._unkept)
-            if act is None and program not in _REMOVES:
-                return ""
-            if act is not None and program not in _REMOVES:
-                return lost_by_source(fed, Taken(act, _nothing, GIVEN), cwd, self._unkept)
+            return (
+                "" if act is None else lost_by_source(part.simple.fed, Taken(act, _nothing, GIVEN), cwd, self._unkept)
+            )
         if program in COPIES:
             return lost_by_copy(program, words, cwd, self._unkept)
         if program in _REMOVES:
@@ -171,6 +176,11 @@ class _Look:
             taken = Taken(act, _nothing, word)
             return lost_by_source(source, taken, cwd, unkept)
         return unknown(word, cwd, unkept) if act.is_deep else ""
+
+
+def _set(simple: Simple) -> dict[str, str]:
+    """The variables that a command is given."""
+    return {name: value.text for name, value in simple.assigns}
 
 
 def _nothing(_: Sequence[str]) -> Act | None:

@@ -34,6 +34,7 @@ def lost_by_clean(words: Sequence[Word], cwd: str, unkept: Unkept) -> str:
     kept = () if "X" in said.letters else said.kept
     takes_folders = "d" in said.letters or bool(said.operands)
     top = top_of(cwd) or cwd
+    is_sure = all(word.known or word.glob for word in said.operands)
     for place in _places(said.operands, cwd, top):
 
         def keeps(path: str) -> bool:
@@ -43,7 +44,7 @@ def lost_by_clean(words: Sequence[Word], cwd: str, unkept: Unkept) -> str:
         is_one = os.path.lexists(place) and unkept.left_out(place)
         found = [place] if is_one and not keeps(place) else unkept.every(place, keeps=keeps, most=_MOST)
         if cleaned := _cleaned(found, top, said.letters, unkept.roots):
-            return deletes(cleaned)
+            return deletes(cleaned, is_sure=is_sure)
         if not found and re.search("[xX]", said.letters) and unkept.below(place, keeps=keeps).is_cut:
             return too_large(place)
     return ""

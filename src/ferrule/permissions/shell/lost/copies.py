@@ -146,6 +146,7 @@ def _put_over(source: str, target: str, *, as_file: bool, is_link: bool) -> Iter
         return
     seen = 0
     for folder, _, files in os.walk(source):
+        seen += 1
         for file in files:
             seen += 1
             if seen > FEW:

@@ -6,7 +6,7 @@ surely is.
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -59,6 +59,8 @@ _VALUED = frozenset(
 )
 _EXECUTES = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _PRINTS = frozenset({"-print", "-print0", "-printf", "-ls"})
+_NESTS = frozenset({"(", "\\(", "!", "-not"})
+_MOST_NESTED = 100
 _ENDS = frozenset({";", "+", "\\;"})
 _UNITS = {"c": 1, "w": 2, "b": 512, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -96,6 +98,8 @@ class Expression:
 
     def __init__(self, words: Sequence[str], acting: Acting, handed: Act | None = None) -> None:
         """`handed`: what is done to the files that it prints."""
+        if sum(word in _NESTS for word in words) > _MOST_NESTED:  # deeper than anybody writes: it may act on all
+            words = list(_actions(words))
         self._words = list(words)
         self._acting = acting
         self._handed = handed
@@ -178,6 +182,15 @@ class Expression:
         self._at = end + 1
         act = self._acting(words[begin:end])
         return _unknown if act is None else _act(act)
+
+
+def _actions(words: Sequence[str]) -> Iterator[str]:
+    """What a search does, without its tests."""
+    is_inside = False
+    for word in words:
+        is_inside = (is_inside or word in _EXECUTES) and word not in _ENDS
+        if is_inside or word in _ENDS or word in _PRINTS or word == "-delete":
+            yield word
 
 
 class _Marks(NamedTuple):
@@ -270,12 +283,10 @@ def _of_kind(kinds: str) -> _Test:
 
 
 def _like(pattern: str) -> _Test:
-    try:
-        # In the patterns of Emacs brackets and bars mean something only behind a backslash.
-        compiled = re.compile(re.sub(r"\\([()|])", r"\1", pattern))
-    except re.error:
+    # Only what a glob could say as well is tried: any other pattern may take longer than a question.
+    if not re.fullmatch(r"(?:[\w/ -]|\\\.|\.\*)*", pattern):
         return _unknown
-    return lambda file, _: compiled.fullmatch(file.path) is not None
+    return _at_path(pattern.replace(".*", "*").replace("\\.", "."))
 
 
 def _empty(file: File, _: _Marks) -> Answer:

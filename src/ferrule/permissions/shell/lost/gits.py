@@ -2,10 +2,10 @@
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from ferrule.permissions.shell.line import Simple, Word
+from ferrule.permissions.shell.line import Word
 from ferrule.permissions.shell.lost.cleans import lost_by_clean
 from ferrule.permissions.shell.lost.pushes import (
     PUSHES,
@@ -35,10 +35,10 @@ class _Given(NamedTuple):
 
 
 def lost_by_git(
-    words: Sequence[Word], simple: Simple, cwd: str, unkept: Unkept, *, line: Callable[[str, str], str]
+    words: Sequence[Word], environment: Mapping[str, str], cwd: str, unkept: Unkept, *, line: Callable[[str, str], str]
 ) -> str:
     """What is lost, as the end of a sentence; `words` stand behind the program, `line` judges a line of the shell."""
-    given = _given(words, cwd, [Setting(name, None) for name in _from_environment(simple)])
+    given = _given(words, cwd, [Setting(name, None) for name in _from_environment(environment)])
     folder, settings, rest = given
     for _ in range(_MOST_ALIASES):
         name = rest[0].text if rest else ""
@@ -83,11 +83,11 @@ def _given(words: Sequence[Word], folder: str, settings: Sequence[Setting]) -> _
     return _Given(folder, tuple(found), tuple(rest))
 
 
-def _from_environment(simple: Simple) -> list[str]:
-    """The keys of settings that variables of the command give to git; an empty one where it is not known which."""
+def _from_environment(environment: Mapping[str, str]) -> list[str]:
+    """The keys of settings that variables give to git; an empty one where it is not known which."""
     found: list[str] = []
-    for name, value in simple.assigns:
+    for name, value in environment.items():
         if re.fullmatch(_IN_ENVIRONMENT, name):
-            named = re.findall(r"remote\.[^'\"=]+", value.text, re.IGNORECASE)
-            found += named or ([] if value.known and "KEY" in name else [""])
+            named = re.findall(r"remote\.[^'\"=]+", value, re.IGNORECASE)
+            found += named or ([] if "KEY" in name and "$" not in value else [""])
     return found

@@ -117,11 +117,12 @@ def fd(words: Sequence[Word], acting: Acting, handed: Act | None = None) -> Sear
 def _fitting(pattern: str, *, is_glob: bool) -> Callable[[str], bool]:
     if is_glob:
         return lambda name: fnmatchcase(name, pattern)
-    try:
-        compiled = re.compile(pattern, 0 if re.search(r"[A-Z]", pattern) else re.IGNORECASE)
-    except re.error:
+    plain = re.fullmatch(r"(\^?)((?:[\w-]|\\?\.)*)(\$?)", pattern)
+    if plain is None:  # only plain patterns are tried: any other may take longer than a question
         return lambda _: True
-    return lambda name: compiled.search(name) is not None
+    glob = f"{'' if plain[1] else '*'}{plain[2].replace(chr(92), '')}{'' if plain[3] else '*'}"
+    is_exact = re.search(r"[A-Z]", pattern) is not None
+    return lambda name: fnmatchcase(name if is_exact else name.lower(), glob)
 
 
 def lost_by_search(search: Search, cwd: str, programs: Sequence[str], unkept: Unkept) -> str:
@@ -156,7 +157,7 @@ def _looked_through(search: Search, top: str, spelled: str, unkept: Unkept) -> s
             continue
         for entry in entries:
             seen += 1
-            if seen > MOST:
+            if seen > MOST or not unkept.budget.spend():
                 return large
             path = os.path.join(folder.shown, entry.name)
             is_out = folder.is_out or unkept.left_out(entry.path)

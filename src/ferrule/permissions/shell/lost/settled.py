@@ -4,6 +4,7 @@ Nothing that is found this way opens anything: it only makes a loss seen that a 
 needless whose answer stands in the line.
 """
 
+import itertools
 import os
 import re
 import tempfile
@@ -11,11 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ferrule.permissions.shell.line import Simple
-from ferrule.permissions.shell.parse import parse
+from ferrule.permissions.shell.parse import CHARACTERS, parse
 from ferrule.support.git_environment import top_of
 
 _MOST = 10
 """So many readings of one line are looked at."""
+_MOST_NAMES = 50
 _QUIETLY = r"(?:\s+2>\s*/dev/null)?\s*"
 _BRANCH = (
     r"branch\s+--show-current|rev-parse\s+--abbrev-ref\s+(?:--symbolic-full-name\s+)?HEAD"
@@ -41,6 +43,9 @@ class Reading(NamedTuple):
 
 def readings(command: str, folder: str, roots: Sequence[str]) -> Iterator[Reading]:
     """Every way to read the line, with each of the values that a variable is given in it."""
+    if len(command) > CHARACTERS:
+        yield Reading(command, {})
+        return
     said = _loops(_otherwise(_told(command, folder)))
     if "=" not in said and "(" not in said and "function " not in said:
         yield Reading(said, {})
@@ -110,7 +115,7 @@ def _assigned(said: str, commands: Sequence[Simple]) -> dict[str, list[str]]:
                 found.setdefault(given[1], []).append(re.sub(r"^(['\"])(.*)\1$", r"\2", given[2]))
     return {
         name: list(dict.fromkeys(values))
-        for name, values in found.items()
+        for name, values in itertools.islice(found.items(), _MOST_NAMES)
         if not re.search(_SETS.format(name=name), said)
         and len(re.findall(rf"(?<![\w$\{{-]){name}=", said)) == len(values)
     }

@@ -37,11 +37,24 @@ def _none(_: str) -> bool:
     return False
 
 
+class Budget:
+    """How much may still be looked at for one command line."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def spend(self) -> bool:
+        """One more; is anything left?"""
+        self.left = max(0, self.left - 1)
+        return self.left > 0
+
+
 class Unkept(NamedTuple):
     """What no checkpoint keeps of a workspace."""
 
     left_out: LeftOut
     roots: tuple[str, ...]
+    budget: Budget
 
     def inside(self, path: str) -> bool:
         real = os.path.realpath(path)
@@ -79,7 +92,7 @@ class Unkept(NamedTuple):
                 continue
             for entry in entries:
                 seen += 1
-                if seen > MOST:
+                if seen > MOST or not self.budget.spend():
                     yield "", False
                     return
                 if keeps(entry.path):
