@@ -181,6 +181,7 @@ def test_what_is_not_certain_is_said_to_be_so(top: str, command: str) -> None:
         "awk -i inplace 1 dist/app.js",
         "cp -t dist src/app.js src/app.py && cp -T src/app.py dist/app.js",
         'for f in dist/*.js; do : > "$f"; done',
+        "mv -n -f src/app.py dist/app.js",
     ],
 )
 def test_output_over_what_no_checkpoint_keeps_is_asked_about(top: str, command: str) -> None:
@@ -259,6 +260,7 @@ def test_a_change_of_git_s_objects_in_place_is_asked_about(top: str, command: st
         'for b in a b; do git push origin ":$b"; done',
         "F=--force; git push $F",
         "git push --m",
+        "git push --dry-run --no-dry-run --force",
         "git -c Remote.origin.push=+main push",
         "git -cremote.origin.mirror=true push",
         "git --config-env=remote.origin.push=X push",
@@ -415,6 +417,7 @@ def test_what_is_made_unreadable_for_good_is_asked_about(top: str) -> None:
         "cp -n src/app.py dist/app.js",
         "ln -sfn src dist",
         "mv -n src/app.py dist/app.js",
+        "git grep -il foo | xargs rm -rf",
         "mv dist dist.old",
         "mv node_modules lib/",
         "rsync -a --delete dist/ docs/",

@@ -31,13 +31,14 @@ _VALUED = {
 }
 COPIES = frozenset(_VALUED)
 _KEEPS = {
-    "cp": r"-[A-Za-z]*n[A-Za-z]*|--no-clobber|--update=none(?:-fail)?",
-    "mv": r"-[A-Za-z]*n[A-Za-z]*|--no-clobber|--update=none(?:-fail)?",
-    "install": r"-[A-Za-z]*d|--directory",
-    "rsync": r"-[A-Za-z]*n[A-Za-z]*|--dry-run|--list-only",
+    "cp": r"-[^tS-]*n[A-Za-z]*|--no-clobber|--update=none(?:-fail)?",
+    "mv": r"-[^tS-]*n[A-Za-z]*|--no-clobber|--update=none(?:-fail)?",
+    "install": r"-[^mogtS-]*d|--directory",
+    "rsync": r"-[^efTBM-]*n[A-Za-z]*|--dry-run|--list-only",
 }
 """With such a flag nothing is put over anything."""
-_LN_FORCES = r"-[A-Za-z]*f[A-Za-z]*|--force"
+_FORCES = r"-[A-Za-z]*f[A-Za-z]*|--force"
+"""Of `mv -n -f` the last one counts."""
 _INTO = r"(-t|--target-directory)"
 
 
@@ -87,7 +88,9 @@ def given(program: str, words: Sequence[Word]) -> Given:
 def lost_by_copy(program: str, words: Sequence[Word], cwd: str, unkept: Unkept) -> str:
     """What is lost, as the end of a sentence; empty where nothing is."""
     said = given(program, words)
-    if said.target is None or said.has(_KEEPS.get(program, r"(?!)")) or (program == "ln" and not said.has(_LN_FORCES)):
+    forces = program in {"mv", "ln"} and said.has(_FORCES)
+    keeps = (program == "ln" or said.has(_KEEPS.get(program, r"(?!)"))) and not forces
+    if said.target is None or keeps:
         return ""
     if program == "rsync":
         return _mirrored(said, cwd, unkept)
@@ -111,7 +114,7 @@ def leaves(program: str, words: Sequence[str], cwd: str, unkept: Unkept) -> bool
     """Does it lose the files that stand where `{}` does: by moving them away, or by putting something over them?"""
     said = given(program, [Word(text, single=True) for text in words])
     if said.target is None or said.target.text == "{}":
-        return program != "ln" or said.has(_LN_FORCES)
+        return program != "ln" or said.has(_FORCES)
     if program == "rsync":
         return said.has("--remove-source-files")
     return program == "mv" and not unkept.inside(os.path.join(cwd, said.target.text))

@@ -45,7 +45,7 @@ def setting(word: Word) -> Setting:
 def lost_by_push(words: Sequence[Word], given: Sequence[Setting], folder: str, roots: Sequence[str]) -> str:
     """Others may have the commits that it throws away, and nothing here brings them back there."""
     operands: list[Word] = []
-    forced, unsure = False, False
+    forced, unsure, is_dry = False, False, False
     rest = list(words)
     while rest:
         word = rest.pop(0)
@@ -56,18 +56,19 @@ def lost_by_push(words: Sequence[Word], given: Sequence[Setting], folder: str, r
             unsure = True
         elif text.startswith("--") and len(text) > 2:  # git takes a flag also by its beginning
             flag = text.partition("=")[0]
-            if len(flag) > 3 and "--dry-run".startswith(flag):
-                return ""
+            if len(flag) > 3 and re.fullmatch(r"--(?:no-)?d.*", flag):
+                is_dry = "--dry-run".startswith(flag) or (is_dry and not "--no-dry-run".startswith(flag))
             forced |= any(one.startswith(flag) for one in _FORCES)
         elif text.startswith("-"):
             letters = text[1:].partition("o")[0]
-            if "n" in letters:
-                return ""
+            is_dry |= "n" in letters
             forced |= bool(re.search("[fd]", letters)) or not word.known
         else:
             # One colon alone pushes the branches that both sides have.
             forced |= text.startswith(("+", ":")) and (len(text) > 1 or not word.known)
             operands.append(word)
+    if is_dry:
+        return ""
     if forced or any(one.forces or not one.key for one in given):
         return LOST
     if unsure:

@@ -15,15 +15,14 @@ from ferrule.workspace.remade import CACHES
 
 _SUBSTITUTION = r"\"?(?:\$\((.*)\)|`([^`]*)`)\"?"
 _KEPT_NAMES = {
-    "git": r"(?:ls-files|grep|diff|log|show|rev-parse|merge-base|describe|tag|branch)\b"
-    r"(?!.*(?:\s--ignored|\s-\w*i\b|\s-i\w*|\s--others|\s-\w*o\b|\s-o\w*))",
+    "git": r"(?:grep|diff|log|show|rev-parse|merge-base|describe|tag|branch)\b"
+    r"|ls-files\b(?!.*\s(?:--ignored|--others|-\w*[io]))|ls-files\b(?=.*\s--exclude-standard)(?!.*\s(?:--ignored|-\w*i))",
     "rg": r".*",
     "mktemp": r".*",
     "seq": r".*",
     "date": r".*",
 }
 """Programs that name nothing that git ignores, with words like these."""
-_UNIGNORED = r"ls-files\b(?=.*\s--exclude-standard)(?!.*(?:\s--ignored|\s-\w*i\b|\s-i\w*))"
 
 
 class Taken(NamedTuple):
@@ -51,7 +50,7 @@ def lost_by_source(source: Sequence[Simple], taken: Taken, cwd: str, unkept: Unk
         opens = name == "ls" and not any(re.fullmatch(r"-[A-Za-z]*d[A-Za-z]*", word.text) for word in words[1:])
         if named or name == "ls":
             return _listed(named, taken, here, unkept, opens=opens, is_sure=len(source) == 1 and name != "ls")
-    if re.match(_KEPT_NAMES.get(name, r"(?!)"), said) or (name == "git" and re.match(_UNIGNORED, said)):
+    if re.match(_KEPT_NAMES.get(name, r"(?!)"), said):
         return ""
     # A list of files with all that is ignored reaches them one by one.
     reaches = taken.act.is_deep or (name == "git" and said.startswith("ls-files"))
