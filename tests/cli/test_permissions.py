@@ -128,6 +128,17 @@ def test_one_call_is_explained(work: Path, capsys: pytest.CaptureFixture[str]) -
     assert run(["permissions", "test", "Read", "--path=b.txt"]) == 0
 
 
+def test_why_commands_are_not_let_in_is_explained_where_one_asks(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (work.parent / "settings.toml").write_text("[sandbox]\nauto_allow = false\n")
+
+    assert run(["permissions", "test", "Bash", "--command", "make deploy"]) == 3
+    assert "\nconfined commands: ask. sandbox.auto_allow is false" in capsys.readouterr().out
+    assert run(["permissions", "test", "Bash", "--command", "ls"]) == 0
+    assert "confined commands" not in capsys.readouterr().out
+
+
 def test_rules_are_listed_with_their_layers(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (work.parent / "settings.toml").write_text('[permissions]\ndeny = ["Bash(git push *)"]\n')
     (work / ".claude").mkdir()

@@ -9,6 +9,7 @@ SAMPLE = (
     "read outside the workspace",
     "encoded, and fetched away",
     "a server of the session's own that leads elsewhere",
+    "an address on a page of a server of the session's own",
     "pushed to a repository elsewhere",
     "settings of git",
     "links before something is taken back",

@@ -283,3 +283,30 @@ async def test_variables_of_a_hook_behind_the_walls_are_for_commands_behind_them
         (reply,) = await engine.run([Call("Bash", given)])
 
     assert ("is not there" if outside else "is blue") in reply.text
+
+
+LOADER = "#!/bin/sh\nif [ -f ./.loaderrc ]; then . ./.loaderrc; fi\necho formatted > a.txt\n"
+"""A formatter whose settings are code, as many a one's are."""
+
+
+@pytest.mark.parametrize(
+    ("place", "command", "came"),
+    [
+        ("bin", "loader", ("planted inside",)),
+        ("bin", "@/loader", ("planted inside",)),
+        ("own", "@/loader", ("planted outside",)),  # as a script of the user's: what it loads is the user's to know
+    ],
+)
+async def test_a_program_that_may_load_code_from_the_folder_works_behind_the_walls(
+    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, command: str, came: tuple[str, ...]
+) -> None:
+    folder = tmp_path / place
+    folder.mkdir()
+    (folder / "loader").write_text(LOADER)
+    (folder / "loader").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=":")
+    ground.hook(command.replace("@", str(folder)))
+    ground.trust()
+    ground.put(".loaderrc", ground.script("planted"))
+
+    assert (await ground.session(), (ground.work / "a.txt").read_text()) == (came, "formatted\n")

@@ -1,7 +1,8 @@
 """One session of an engine, driven by lines of JSON: the program behind `Session`, run as whichever user.
 
-The first line says how: the workspace, settings, the dialect, the kinds of questions that are answered with yes. Each
-line after it is a call, and gets one line: its reply, with what was asked meanwhile. The call `undo` is one step back.
+The first line says how: the workspace, settings, the dialect, the kinds of questions that are answered with yes, what
+the user has said to a model. Each line after it is a call, and gets one line: its reply, with what was asked meanwhile.
+The call `undo` is one step back.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from ferrule import Engine, Settings
 from ferrule.core.errors import ToolFailure
 from ferrule.permissions.asker import Question
 from ferrule.support.sandbox.choose import report
+from ferrule.workspace.addresses import Addresses
 
 
 async def main() -> None:
@@ -30,6 +32,8 @@ async def main() -> None:
     more = {"permission_mode": how["mode"]} if how.get("mode") else {}
     ways = {row.name: "" if row.works else row.why for row in report()}
     async with Engine(how["folder"], dialect=how["dialect"], settings=settings, ask=ask, **more) as engine:
+        if how.get("said"):
+            engine.need(Addresses).hear(how["said"])
         _say({"ways": ways})
         loop = asyncio.get_running_loop()
         while line := await loop.run_in_executor(None, sys.stdin.readline):

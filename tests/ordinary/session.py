@@ -92,11 +92,12 @@ def session(
     mode: str = "",
     env: Mapping[str, str] | None = None,
     dialect: str = "claude",
+    said: str = "",
 ) -> Iterator[Session]:
-    """An open session of a person in a folder; closed, and waited for, at the end."""
+    """An open session of a person in a folder; closed, and waited for, at the end. `said`: to a model, which calls."""
     more = dict(settings or {})
     merged = {**more, "sandbox": {"use": use, **more.get("sandbox", {})}}
-    how = {"folder": str(folder), "settings": merged, "dialect": dialect, "yes": yes, "mode": mode}
+    how = {"folder": str(folder), "settings": merged, "dialect": dialect, "yes": yes, "mode": mode, "said": said}
     with tempfile.TemporaryFile("w+", errors="replace") as errors:
         process = person.start([sys.executable, "-P", _ENGINE], cwd=folder, env=env, stderr=errors)
         assert process.stdin is not None

@@ -62,7 +62,8 @@ def seen(command: str, work: Path) -> tuple[list[str], bool]:
         (f"python3 {MODULE}", MODULE),
         ("python3 -u alone/check.py", "alone/check.py"),
         (f"/home/me/bin/tool {CHECK}", CHECK),
-        (f"tool --config={CHECK}", CHECK),
+        (f"/home/me/tool --config={CHECK}", CHECK),
+        (f"/opt/hooks/tool . {CHECK}", CHECK),
     ],
 )
 def test_a_file_that_a_line_names_literally_is_found_in_every_spelling(work: Path, command: str, file: str) -> None:
@@ -85,6 +86,18 @@ def test_a_file_that_a_line_names_literally_is_found_in_every_spelling(work: Pat
         "cat data.json",
         "echo ran >> data.json",
         "tee -a data.json",
+        'notify-send "$(jq -r .message)"',
+        "say done",
+        "logger -t agent done",
+        "terminal-notifier -message Done -title Agent",
+        "ruff format .",
+        "black .",
+        "gofmt -w .",
+        "shfmt -w .",
+        "shellcheck data.json",
+        "clang-format -i data.json",
+        "/usr/bin/notify-send done",
+        "/opt/homebrew/bin/shfmt -w .",
     ],
 )
 def test_a_line_that_runs_nothing_of_the_workspace_names_nothing_of_it(work: Path, command: str) -> None:
@@ -148,6 +161,71 @@ def test_a_line_that_runs_nothing_of_the_workspace_names_nothing_of_it(work: Pat
 )
 def test_a_line_that_could_run_more_of_the_workspace_than_it_names_is_unclear(work: Path, command: str) -> None:
     assert seen(command, work)[1] is False
+
+
+LOADING = """
+    R az brew commitlint cspell dart drizzle-kit eleventy eslint firebase flutter fnm gatsby goimports jekyll
+    knip latexmk launchctl markdownlint-cli2 mkdocs netlify octave php-cs-fixer prettier prisma release-it
+    rustfmt sqlfluff tool volta watchexec wrangler xcodebuild
+"""
+"""Programs that load code, or settings that name some, from where they are started, and one that nobody knows."""
+
+
+@pytest.mark.parametrize(
+    "spelling", ["{}", "/usr/bin/{}", "/opt/x/bin/{} --flag", "timeout 5 {}", "env {}", "jq . | {}"]
+)
+@pytest.mark.parametrize("name", LOADING.split())
+def test_a_program_that_is_not_known_to_load_nothing_is_unclear(work: Path, name: str, spelling: str) -> None:
+    assert seen(spelling.format(name), work) == ([], False)
+
+
+def test_a_file_is_found_that_a_program_is_given_which_may_load_others(work: Path) -> None:
+    assert seen(f"tool --config={CHECK}", work) == ([CHECK], False)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'terminal-notifier -message Done -execute "sh x"',
+        'terminal-notifier -message "$WORDS"',
+        "curl -K data.json",
+        "curl -sK data.json",
+        "curl --config data.json https://example.org",
+        "/home/me/latexmk",
+        "node /usr/lib/node_modules/npm/bin/npm-cli.js run lint",
+        "sh /usr/local/bin/tool",
+    ],
+)
+def test_a_word_or_a_path_can_lead_to_code_as_well(work: Path, command: str) -> None:
+    assert seen(command, work)[1] is False
+
+
+@pytest.mark.parametrize("folder", [".asdf/shims", ".local/share/mise/shims", ".volta/bin"])
+@pytest.mark.parametrize("command", ["shfmt -w .", f"sh {CHECK}", "cat data.json"])
+def test_a_program_that_a_file_of_the_folder_chooses_is_unclear(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, command: str
+) -> None:
+    path = tmp_path / folder / command.split(maxsplit=1)[0]
+    path.parent.mkdir(parents=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(path.parent), prepend=os.pathsep)
+
+    assert look(command, str(work)).unclear == f"which {path.name} it runs, a file of the folder may choose"
+
+
+def test_a_link_of_the_user_s_own_to_an_installed_program_is_that_program(work: Path, tmp_path: Path) -> None:
+    for name in ("opt/bin/tool", "own/mine"):
+        (tmp_path / name).parent.mkdir(parents=True)
+    (tmp_path / "opt/bin/tool").write_text("")
+    (tmp_path / "own/mine").write_text("")
+    (tmp_path / "own/tool").symlink_to(tmp_path / "opt/bin/tool")
+
+    assert [seen(str(tmp_path / name), work)[1] for name in ("own/mine", "own/tool", "opt/bin/tool")] == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_a_program_of_the_workspace_that_only_leads_outside_can_be_exchanged(work: Path) -> None:

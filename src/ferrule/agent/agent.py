@@ -80,10 +80,15 @@ class Agent:
         """Ask another model from the next turn on."""
         self.talk.model = model
 
-    def steer(self, text: str) -> None:
-        """Tell the model something while it works; it hears it with the next replies, or as the next prompt."""
+    def steer(self, text: str, *, by_user: bool = True) -> None:
+        """Tell the model something while it works; it hears it with the next replies, or as the next prompt.
+
+        Not `by_user` is what a program says to it, with names of files perhaps, which anybody may have given them.
+        """
         if text.strip():
             self.talk.steering.append(text)
+            if not by_user:
+                self.talk.unwritten.add(text)
 
     def interrupt(self) -> None:
         """Stop the answer and the calls that run now, and hand control back. The conversation stays valid."""

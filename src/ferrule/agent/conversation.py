@@ -104,6 +104,8 @@ class Conversation:
         self.past = Past() if earlier is None else earlier.past
         self.reads = reads
         self.steering: list[str] = []
+        self.unwritten: set[str] = set()
+        """What of it no user wrote."""
         self.is_left_off = earlier is not None and earlier.is_left_off
         """Was the last prompt interrupted? The model is told with the next one."""
         self._keeping = keeping
@@ -165,7 +167,8 @@ class Conversation:
         texts, self.steering = self.steering, []
         for text in texts:
             self.tell(Steered(thread=self.thread, text=text))
-            self.setup.heard(text)
+            if text not in self.unwritten:
+                self.setup.heard(text)
         return tuple(map(Text, (*self.setup.news(), *texts)))
 
     def add(self, turn: Turn, files: tuple[str, ...] = ()) -> None:

@@ -11,6 +11,8 @@ from ferrule.wire.turn import Text, Turn
 
 PROMPT = "prompt"
 """What the store calls the number of a prompt; the turn behind it is the prompt."""
+WRITTEN = "written"
+"""What the store calls what the user wrote: a prompt may hold more, from a program or a hook."""
 REWOUND = "rewound"
 UNREWOUND = "unrewound"
 

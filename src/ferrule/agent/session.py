@@ -15,6 +15,7 @@ from ferrule.agent.compacting import Compacting
 from ferrule.agent.conversation import Conversation, Setup
 from ferrule.agent.events import AgentEvent, Warned
 from ferrule.agent.keeping import Keeping
+from ferrule.agent.past import WRITTEN
 from ferrule.agent.planned import PlanKept
 from ferrule.agent.prompt import repository, system_prompt
 from ferrule.agent.reads import Reads
@@ -205,13 +206,15 @@ class Session:
             permission_mode=lambda: mode_name(engine.policy),
             reminder=planning.reminder,
             news=children.news,
-            heard=lambda text: engine.need(Addresses).hear(text),
+            heard=self._heard,
             tell_hooks=engine.tell,
             on_prompt=engine.begin_prompt,
         )
         reads = Reads(engine.need(Ledger), () if earlier is None else earlier.reads)
         if earlier is not None:
             engine.begin_prompt(earlier.past.number)
+            for text in earlier.written:
+                engine.need(Addresses).hear(text)
             reads.restore(earlier.history.turns)
         talk = Conversation(
             engine,
@@ -230,6 +233,12 @@ class Session:
         for warning in engine.warnings:
             talk.warn(warning)
         engine.policy.unasked.tell = self._tell_unasked
+
+    def _heard(self, text: str) -> None:
+        """The user has written this. It is kept apart from the turn, where it stands among what others said."""
+        self.engine.need(Addresses).hear(text)
+        if self._keeping is not None and text:
+            self._keeping.note(WRITTEN, text)
 
     def _check_price(self, model: Model) -> None:
         if sentence := unpriced(model, self.agent.talk.setup.limits):

@@ -8,7 +8,7 @@ import msgspec
 
 from ferrule.agent.events import Spent
 from ferrule.agent.history import LEFT_OFF, RESUMED, History, failed
-from ferrule.agent.past import PROMPT, REWOUND, UNREWOUND, Mark, Past, Step, View, moved
+from ferrule.agent.past import PROMPT, REWOUND, UNREWOUND, WRITTEN, Mark, Past, Step, View, moved
 from ferrule.agent.planned import PLANNING, Plan
 from ferrule.agent.reads import READ
 from ferrule.core.errors import ConfigError
@@ -45,6 +45,8 @@ class Resumed(NamedTuple):
     """The plan mode that it was left in."""
     workspace: str = ""
     """Where it was had."""
+    written: tuple[str, ...] = ()
+    """What the user wrote in it, also where it was rewound or summed up since."""
 
 
 def found(state: str, name: str, workspace: str) -> str:
@@ -106,6 +108,7 @@ class _Replayed:
         self.turns: list[Turn] = []
         self.past = Past()
         self.reads: list[Sights] = []
+        self.written: list[str] = []
         self.spent = Spent()
         self.is_left_off = False
         self.plan: Plan | None = None
@@ -141,6 +144,8 @@ class _Replayed:
             self._number = msgspec.json.decode(item.body, type=int)
         elif item.kind == READ:
             self.reads.append(msgspec.json.decode(item.body, type=Sights))
+        elif item.kind == WRITTEN:
+            self.written.append(msgspec.json.decode(item.body, type=str))
         elif item.kind == LEFT_OFF:
             self.is_left_off = True
         elif item.kind == "spent":
@@ -178,6 +183,7 @@ def resume(items: "Sequence[Item]") -> Resumed:
         past,
         tuple(played.reads),
         played.plan,
+        written=tuple(played.written),
     )
 
 

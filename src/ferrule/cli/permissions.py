@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import click
@@ -20,6 +20,8 @@ _RULES = click.option(
     metavar="FILE",
     help="Rules that replace all others: settings of Claude Code, or Amp's rules as JSON or text.",
 )
+_COMMANDS = frozenset({"command", "cmd"})
+"""What the parameters are called that hold a command line."""
 _COLOURS = {"allow": "green", "ask": "yellow", "deny": "red", "delegate": "cyan"}
 
 
@@ -81,6 +83,8 @@ def test_call(ctx: click.Context, /, *, tool: str, rules: str | None, **session:
             click.echo(f"matched-rule: {decision.rule or 'none'}")
             click.echo(f"source: {_source(engine, decision)}")
             click.echo(f"why: {decision.why}")
+            if reason := _confined(engine, decision, given):
+                click.echo(f"confined commands: ask. {reason}")
             return DONE if decision.verdict == "allow" else REFUSED
 
     return finish(decide())
@@ -180,6 +184,12 @@ def forget(*, workspace: str, rules: tuple[str, ...]) -> int:
 
 def _engine(session: dict[str, Any], rules: str | None) -> Engine:
     return open_engine(**{**session, "answer": "deny"}, rules=rules, lazy=True)
+
+
+def _confined(engine: Engine, decision: Decision, given: Collection[str]) -> str:
+    """Why a command asks that would run without a question if it were confined whole; empty where it asks anyway."""
+    is_open = decision.verdict == "ask" and not decision.fixed and not decision.rule
+    return engine.why_asked() if is_open and _COMMANDS.intersection(given) else ""
 
 
 def _rows(engine: Engine) -> Iterator[dict[str, str]]:

@@ -26,6 +26,8 @@ class Page(NamedTuple):
     why_partial: str = ""
     """Why this is not all of it, as a sentence."""
     seconds: float = 0.0
+    is_private: bool = False
+    """Did it come from the user's own network, or by way of it? There a command of the session may have written it."""
 
     @property
     def framed(self) -> str:

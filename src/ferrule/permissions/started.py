@@ -36,23 +36,50 @@ _PYTHON = r"(?:python|pypy)[\d.]*"
 _INTERPRETERS = rf"{_PYTHON}|node(?:js)?|(?:ruby|perl|php|lua|luajit|tclsh|guile)[\d.-]*|Rscript|julia|groovy|pwsh"
 _WEIGHED = frozenset({"git", "gh", "pip", "pip3"})
 """Programs of which only some sub-commands run code of the project."""
-_LOADERS = frozenset({"java", "javac", "rustc", "psql", "mysql", "mongosh", "sqlite3"})
-"""Programs that run what the files say that they are given."""
-_RUNNERS = """
-    alembic ansible ansible-playbook ant asdf astro bats behave bitbake buck buck2 cabal cdk celery chalice clj
-    commitlint composer conda crystal cucumber dagger direnv django-admin dune earthly elixir elm ember erl
-    esbuild expo fastlane flask foreman gdb gradlew grunt gulp gunicorn husky invoke ionic jake karma lefthook
-    lein lerna lint-staged lldb locust mage markdownlint mise molecule moon mvnw next ng nim nix nix-build
-    nix-shell nodemon npm-run-all nuxt nx ocaml overmind oxlint packer pants parcel paver phpstan pipenv pixi
-    please psalm pulumi react-native rebar3 remark remix robot rollup rush rushx rye sam sbt scons scrapy
-    semantic-release serverless sphinx-build stack standard storybook stylelint svelte-check textlint tilt
-    ts-node tsx tup turbo uvicorn vagrant vite vue-cli-service webpack wireit xo zig
+_LOADERS = """
+    ack az brew corepack goimports java javac launchctl mongosh mysql psql rustc rustfmt rustup sqlite3
 """
-"""More programs that look for code, or for settings that name some, in the folder where they are started."""
+"""Programs of the tables that run what the files say that they are given, or what lies where they are started: `az` is
+a Python module of the folder's, `rustfmt` the one that `rust-toolchain.toml` names, `goimports` asks `go`."""
+_CLEAR = """
+    clang-format codespell hadolint shellcheck shfmt stylua swiftformat taplo typos yamllint yapf
+    aplay afplay canberra-gtk-play dunstify espeak espeak-ng logger notify-send paplay pw-play say spd-say wall
+    pbcopy pbpaste wl-copy wl-paste xclip xsel
+    dos2unix unix2dos envsubst iconv numfmt shift shuf sync times tsort
+"""
+"""Programs beside those of the tables that load no code from where they are started, whatever lies there and whatever
+they are given: what they read in it is data, or settings that name no code."""
+_ALERTS = {"terminal-notifier": r"-(?:execute|open)"}
+"""The same, but for words that make them run something."""
+_RUNNERS = """
+    alembic ansible ansible-lint ansible-playbook ant asdf astro bats behave bitbake buck buck2 cabal cdk celery
+    chalice clang-tidy clj commitlint composer conda crystal cspell cucumber dagger dart direnv django-admin
+    dprint drizzle-kit dune earthly eleventy elixir elm ember erl esbuild expo fastlane firebase flask flutter
+    fnm foreman gatsby gdb gofumpt gradlew grunt gulp gunicorn hardhat hugo husky invoke ionic jake jekyll karma
+    knip ktlint latexmk lefthook lein lerna lint-staged lldb locust luacheck mage markdownlint markdownlint-cli2
+    mise mkdocs molecule moon mvnw netlify next ng nim nix nix-build nix-shell nodemon npm-run-all nuxt nx ocaml
+    octave overmind oxlint packer pants parcel paver php-cs-fixer phpcs phpstan pipenv pixi please postcss
+    prisma psalm pulumi R react-native rebar3 release-it remark remix robot rollup rush rushx rye sam sbt
+    scalafmt scons scrapy semantic-release serverless sphinx-build sqlfluff stack standard storybook stylelint
+    svelte-check tailwindcss textlint tilt ts-node tsx tup turbo uvicorn vagrant vite volta vue-cli-service
+    watchexec webpack wireit wrangler xcodebuild xo zig
+"""
+"""Programs that look for code, or for settings that name some, in the folder where they are started: wherever they
+lie. By their bare names all are taken for such that are not known to be clear."""
+_INSTALLED = r"(?:.*/)?(?:s?bin|\.bin|libexec|shims|node_modules)/.*"
+_OWN_BIN = r"/(?:root|(?:home|Users)/[^/]+)/bin/[^/]+"
+"""A program in a folder of installed ones is what its bare name means; elsewhere, and in `~/bin`, it is the user's own:
+approved with its path, as a script is that the line names."""
+_CHOOSERS = (
+    r".*/(?:\.?asdf/shims|\.?mise/shims|\.?rtx/shims|\.volta/bin|\.?proto/shims)/.*|.*/(?:rustup|volta-shim|mise)"
+)
+"""Programs that stand in for others, and run those that a file of the folder leads to."""
 _TELLING = r"(?i)script|shell|load|run|open|path|file|do\b"
 """What a script for macOS that only tells the user something has nowhere."""
+_SETTINGS_OF_CURL = r"-[^-]*K|--conf"
 _PIECES = r"[=:,@]"
 _BESIDE = (".py", ".pyc", ".so", ".pyd")
+_MAY_LOAD = "{} may load code from the folder that it starts in"
 _NOT_ALL_KNOWN = "not all of its words are certain"
 
 _Kind = Literal["outside", "file", "folder", "absent", "odd"]
@@ -89,7 +116,7 @@ def _doubt(line: Line) -> str:
 def _projects() -> frozenset[str]:
     """The programs that run code of the project, those of the tables and others."""
     listed_ones = (name.split()[0] for name, form in table().items() if form.project)
-    return frozenset((*listed_ones, *_RUNNERS.split())) - _WEIGHED
+    return frozenset((*listed_ones, *_LOADERS.split(), *_RUNNERS.split())) - _WEIGHED
 
 
 class _Search:
@@ -128,6 +155,8 @@ class _Search:
             return
         name = os.path.basename(head.text)
         kind, path = self._place(head.text, here) if "/" in head.text else ("outside", "")
+        if kind == "outside":
+            self.doubt(_chosen(path or name))
         self.elsewhere |= {path} if path else set()
         if kind != "outside":
             self._script(head.text, here)
@@ -137,13 +166,13 @@ class _Search:
         elif name in SHELLS or re.fullmatch(_INTERPRETERS, name):
             self._interpreter(name, simple, rest, here)
         else:
-            self._program(name, simple, rest, here, is_own="/" in head.text)
+            self._program(name, simple, rest, here, is_own=bool(path) and _is_own(os.path.join(here, head.text), path))
 
     def _program(self, name: str, simple: Simple, rest: Sequence[Word], here: str, *, is_own: bool) -> None:
-        """A program from outside the workspace; `is_own`: it is named by its path."""
+        """A program from outside the workspace; `is_own`: it is one of the user's, named by its path."""
         from ferrule.permissions.shell.tables import NEVER  # for projects with hooks
 
-        if name in _projects() or name in _LOADERS:
+        if name in _projects():
             self.doubt(f"{name} runs code of the project")
         elif name in {"env", "exec"}:
             if not simple.inside or any(word.text.startswith("-") for word in rest[:1]):
@@ -158,9 +187,11 @@ class _Search:
             self.doubt(_known(name, rest, finding))
         elif runs_another(name, rest[0].text if rest else ""):
             self.doubt(f"{name} runs another program")
-        else:
+        elif name not in _CLEAR.split() and not _only_alerts(name, rest):
+            if not is_own:
+                self.doubt(_MAY_LOAD.format(name))
             sources = [redirect.target for redirect in simple.redirects if redirect.operator == "<"]
-            self._arguments((*rest, *sources), here, with_folders=is_own)
+            self._arguments((*rest, *sources), here)
 
     def _interpreter(self, name: str, simple: Simple, rest: Sequence[Word], here: str) -> None:
         """A program that runs the file that it is given."""
@@ -200,20 +231,19 @@ class _Search:
             self.doubt(self._beyond(path, text, is_python=is_python))
         elif kind == "outside":
             self.elsewhere.add(path)
+            if not _is_own(os.path.join(here, text), path):
+                self.doubt(_MAY_LOAD.format(text))
         else:
             self.doubt(_NO_SCRIPT[kind].format(text))
 
-    def _arguments(self, words: Sequence[Word], here: str, *, with_folders: bool = True) -> None:
+    def _arguments(self, words: Sequence[Word], here: str) -> None:
         """What a program is given that nobody knows: a file may be code."""
         if not all(word.known for word in words):
             self.doubt(_NOT_ALL_KNOWN)
-        folder = self._take(words, here, self.handed)
-        if folder and not with_folders:
-            self.doubt(f"it may run what is in {folder}")
+        self._take(words, here, self.handed)
 
-    def _take(self, words: Sequence[Word], here: str, into: dict[str, None]) -> str:
-        """Take in the files among the words. Gives back a folder of the workspace that is among them."""
-        folder = ""
+    def _take(self, words: Sequence[Word], here: str, into: dict[str, None]) -> None:
+        """Take in the files among the words."""
         for text in (word.text for word in words if word.known):
             bare = text[2:] if re.match(r"-[^-]", text) else ""
             for piece in dict.fromkeys((text, bare, *re.split(_PIECES, text))):
@@ -222,9 +252,6 @@ class _Search:
                     into[path] = None
                 elif kind == "odd":
                     self.doubt(_NO_SCRIPT[kind].format(piece))
-                elif kind == "folder":
-                    folder = folder or piece
-        return folder
 
     def _module(self, words: Sequence[Word], here: str) -> None:
         """The files of `-m package.module`."""
@@ -284,9 +311,30 @@ def _known(name: str, words: Sequence[Word], finding: Finding) -> str:
     if finding.runs_project_code:
         return f"{name} runs code of the project"
     form = table()[name]
-    # No flag of these makes them do more than read, print or talk to a host.
+    if name == "curl" and any(re.match(_SETTINGS_OF_CURL, word.text) for word in words):
+        return "curl does what a file says"
+    # No other flag of these makes them do more than read, print or talk to a host.
     is_tame = form.tame or form.prints or form.plain or (name == "curl" and all(map(is_single, words)))
     return "" if is_tame else finding.doubt
+
+
+def _is_own(*paths: str) -> bool:
+    """Is a program in no folder of installed ones, neither by how it is named nor by what that leads to?"""
+    return not any(re.fullmatch(_INSTALLED, path) and not re.fullmatch(_OWN_BIN, path) for path in paths)
+
+
+def _chosen(name: str) -> str:
+    """Why a file of the folder could choose another program than the one that is meant."""
+    import shutil  # for projects with hooks
+
+    found = shutil.which(name) or ""
+    is_chosen = any(re.fullmatch(_CHOOSERS, path) for path in (found, os.path.realpath(found)))
+    return f"which {os.path.basename(name)} it runs, a file of the folder may choose" if found and is_chosen else ""
+
+
+def _only_alerts(name: str, words: Sequence[Word]) -> bool:
+    bad = _ALERTS.get(name)
+    return bad is not None and all(word.known and not re.fullmatch(bad, word.text) for word in words)
 
 
 def _only_tells(words: Sequence[Word]) -> bool:

@@ -42,11 +42,10 @@ class Unasked:
         """
         if self._left_out is None:
             return Decision("allow", "It runs confined, and sandbox.auto_allow is set.")
-        from ferrule.permissions.shell.judge import look  # only commands need it
-        from ferrule.permissions.shell.losses import loss
+        from ferrule.permissions.shell.losses import loss  # only commands need it
 
         for access in commands:
-            if why := loss(look(access.key, access.folder, scene).every, self._left_out):
+            if why := loss(access.key, access.folder, scene, self._left_out):
                 return asks._replace(why=why)
         if not is_held:
             self.tell()

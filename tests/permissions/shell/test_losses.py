@@ -1,10 +1,12 @@
 """What confined commands still ask about: what no checkpoint keeps, and what others have of us."""
 
+import os
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from ferrule.permissions.shell.judge import look
 from ferrule.permissions.shell.losses import loss
 from ferrule.permissions.shell.scene import Scene
 from ferrule.workspace.remade import is_left_out
@@ -28,7 +30,7 @@ def top(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def lost(command: str, top: str) -> str:
     scene = Scene((top,), secret=lambda _: False, protected=lambda _: False)
-    return loss(look(command, top, scene).every, lambda path: is_left_out(path, [top], large_bytes=1000))
+    return loss(command, top, scene, lambda path: is_left_out(path, [top], large_bytes=1000))
 
 
 @pytest.mark.parametrize(
@@ -86,6 +88,132 @@ def test_what_no_checkpoint_keeps_is_asked_about(top: str, command: str) -> None
 @pytest.mark.parametrize(
     "command",
     [
+        "set -e; rm -rf node_modules",
+        "set -euo pipefail; rm -rf dist && npm run build",
+        "source .venv/bin/activate && rm -rf dist",
+        ". .venv/bin/activate; : > dist/app.js",
+        "shopt -s nullglob; rm -rf dist/*",
+        "trap 'echo x' EXIT; rm -rf node_modules",
+        'eval "$(direnv export bash)"; rm -rf node_modules',
+        "cd $X; rm -rf node_modules",
+        "cd pkg && npm i; cd -; rm -rf dist",
+        "pushd lib; popd; rm -rf dist",
+        "set -e; cd pkg; rm -rf node_modules",
+        "mkdir -p out && cd out && rm -rf ../node_modules",
+        'cd "$(git rev-parse --show-toplevel)" && rm -rf node_modules',
+        'for p in */; do (cd "$p" && rm -rf node_modules); done',
+        "f() { rm -rf node_modules; }; f",
+        "echo 'rm -rf node_modules' | sh",
+        "set -o pipefail; find . -name node_modules | xargs rm -rf",
+        "set -e; git clean -fdx",
+    ],
+)
+def test_where_it_runs_need_not_be_certain(top: str, command: str) -> None:
+    assert lost(command, top).endswith("which no checkpoint keeps.")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "d=node_modules; rm -rf $d",
+        'OUT=dist && rm -rf "$OUT"',
+        'export OUT=dist; rm -rf "${OUT:?}"/*',
+        'D="dist node_modules"; rm -rf $D',
+        'D=src; D=dist; rm -rf "$D"',
+        "rm -rf $(pwd)/node_modules",
+        'rm -rf "$(git rev-parse --show-toplevel)/node_modules"',
+        "ROOT=$(pwd); rm -rf $ROOT/dist",
+        'rm -rf "${ROOT:-.}/node_modules"',
+        'f() { rm -rf "$1"; }; f node_modules',
+        "rm -rf $(find . -name node_modules)",
+        "found=$(find . -name node_modules); rm -rf $found",
+        'find . -name node_modules | while read d; do rm -rf "$d"; done',
+        'for d in $(find . -name node_modules); do rm -rf "$d"; done',
+        "find . -name node_modules | xargs -I{} sh -c 'rm -rf {}'",
+        "find . -name node_modules -exec sh -c 'rm -rf \"$1\"' _ {} \\;",
+        "find . -iname NODE_MODULES -exec rm -rf {} +",
+        "find */ -name node_modules -exec rm -rf {} +",
+        "find . -maxdepth 1 -name pkg -exec rm -rf {} +",
+        "find . -name node_modules | parallel rm -rf",
+        "printf '%s\\n' node_modules dist | xargs rm -rf",
+        "echo node_modules | xargs rm -rf",
+        "fd -t d node_modules -X rm -rf",
+    ],
+)
+def test_a_variable_or_a_pipe_hides_nothing(top: str, command: str) -> None:
+    assert lost(command, top).endswith("which no checkpoint keeps.")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'rm -rf "$d"',
+        'rm -rf "$d/node_modules"',
+        "rm -rf packages/../$x/node_modules",
+        "for d in p*; do rm -rf $d/node_modules; done",
+        "ls | xargs -I{} rm -rf ./{}/node_modules",
+        "ls | grep modules | xargs rm -rf",
+        "cat list.txt | xargs rm -rf",
+        "xargs -a list.txt rm -rf",
+        'while read -r f; do rm -rf "$f"; done < list.txt',
+        "git ls-files -oi --exclude-standard | xargs rm -f",
+        "rm -rf **/node_modules",
+        "rm -rf !(src)",
+        "npx rimraf '**/node_modules'",
+        'mv dist "$elsewhere"',
+        'cd "$p" && rm -rf target',
+    ],
+)
+def test_what_is_not_certain_is_said_to_be_so(top: str, command: str) -> None:
+    why = lost(command, top)
+
+    assert (" may delete " in why, why.endswith("which no checkpoint keeps.")) == (True, True), why
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sort -o dist/app.js src/app.py",
+        "curl -so dist/app.js https://example.org",
+        "wget -O dist/app.js https://example.org",
+        "tar czf dist/app.js src",
+        "echo x | sponge dist/app.js",
+        "awk -i inplace 1 dist/app.js",
+        "cp -t dist src/app.js src/app.py && cp -T src/app.py dist/app.js",
+        'for f in dist/*.js; do : > "$f"; done',
+        "mv -n -f src/app.py dist/app.js",
+    ],
+)
+def test_output_over_what_no_checkpoint_keeps_is_asked_about(top: str, command: str) -> None:
+    assert " overwrites " in lost(command, top)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("cat a > dist/app.js", "`cat a > dist/app.js` overwrites {top}/dist/app.js, which no checkpoint keeps."),
+        (": > dist/app.js", "`: > dist/app.js` overwrites {top}/dist/app.js, which no checkpoint keeps."),
+        (
+            "find . -name target | xargs rm -rf",
+            "`find . -name target | xargs rm -rf` deletes ./crate/target, which no checkpoint keeps.",
+        ),
+        (
+            'find . -name target | while read d; do rm -rf "$d"; done',
+            '`rm -rf "$d"` with what `find . -name target` tells deletes ./crate/target, which no checkpoint keeps.',
+        ),
+        (
+            "rm -rf $(pwd)/dist",
+            "`rm -rf $(pwd)/dist` deletes {top}/dist, which no checkpoint keeps.",
+        ),
+    ],
+)
+def test_the_question_shows_what_was_written(top: str, command: str, said: str) -> None:
+    assert lost(command, top) == said.format(top=top)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
         "truncate -s 0 .git/objects/ab/cdef",
         "echo x > .git/objects/ab/cdef",
         "echo x >> .git/objects/pack/p.pack",
@@ -124,6 +252,25 @@ def test_a_change_of_git_s_objects_in_place_is_asked_about(top: str, command: st
         "git -c alias.p='push --force' p",
         "cd src && git add -A && git commit -m x && git push -f",
         "git push origin $BRANCH",
+        'git push origin "+$B"',
+        'git push origin ":$B"',
+        'git push origin "+HEAD:$B"',
+        "git push origin '+'\"$B\"",
+        'git push "--force-with-lease=main:$SHA" origin main',
+        'for b in a b; do git push origin ":$b"; done',
+        "F=--force; git push $F",
+        "git push --m",
+        "git push --dry-run --no-dry-run --force",
+        "git -c Remote.origin.push=+main push",
+        "git -cremote.origin.mirror=true push",
+        "git --config-env=remote.origin.push=X push",
+        "git --attr-source HEAD push -f",
+        "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.mirror GIT_CONFIG_VALUE_0=true git push",
+        "export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.mirror GIT_CONFIG_VALUE_0=true; git push",
+        "git -c alias.p=push p -f",
+        "git -c alias.p='!git push' p -f",
+        "git-push --force",
+        "set -e; git push -f",
         "git send-pack --force origin main",
         "/usr/bin/git push --force",
         "env GIT_TRACE=1 git push --force",
@@ -131,6 +278,107 @@ def test_a_change_of_git_s_objects_in_place_is_asked_about(top: str, command: st
 )
 def test_git_that_takes_commits_away_from_others_is_asked_about(top: str, command: str) -> None:
     assert "can take commits away from others, which nothing here brings back" in lost(command, top)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git config remote.origin.mirror true",
+        "git config --add remote.origin.push '+refs/heads/*:refs/heads/*'",
+        "git config set remote.origin.push +main",
+        "git config alias.pf 'push --force'",
+        "git remote add --mirror=push copy ../copy.git",
+        "git remote add --mirror copy ../copy.git",
+    ],
+)
+def test_git_that_has_later_pushes_do_so_is_asked_about(top: str, command: str) -> None:
+    assert "has later pushes take commits away from others" in lost(command, top)
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository of its own, with a home whose settings no other test sees."""
+    home, folder = tmp_path / "home", tmp_path / "repository"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
+    for name in (
+        "package.json",
+        "node_modules/a.js",
+        ".venv/pyvenv.cfg",
+        "crate/Cargo.toml",
+        "crate/target/x",
+        "src/a",
+    ):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x\n")
+    (folder / ".gitignore").write_text("node_modules\n.venv\n")
+    subprocess.run(["git", "init", "-q", "-b", "main", str(folder)], check=True)
+    return folder.resolve()
+
+
+@pytest.mark.parametrize(
+    ("command", "which"),
+    [
+        ("git clean -fdx", ".venv"),
+        ("git clean -xdf -e .env", ".venv"),
+        ("git clean -fdx -e.venv", "node_modules"),
+        ("git clean -fdx --exclude .venv -e node_modules", "crate/target"),
+        ("git clean -fdx -e '.v*' -e '/crate/target'", "node_modules"),
+        ("git clean -fdx -e '!.env'", ".venv"),
+        ("cd src && git clean -fdx :/", ".venv"),
+        ("git clean -fdx 'cr*'", ".venv"),
+        ('git clean -fdx "$d"', ".venv"),
+        ("git clean -fdX cr*", ""),
+        ("git clean -fdX", ".venv"),
+        ("git clean -fd", "crate/target"),
+        ("git clean -fd src", ""),
+        ("git clean -fx", ""),
+        ("git clean -ndx -e .env", ""),
+        ("git clean -fdx -e node_modules -e .venv -e target", ""),
+        ("git clean -fdx -e node_modules -e .venv -e crate/target", ""),
+        ('git -C "$(git rev-parse --show-toplevel)" clean -fdx', ".venv"),
+    ],
+)
+def test_git_clean_deletes_what_it_is_not_told_to_keep(repository: Path, command: str, which: str) -> None:
+    why = lost(command, str(repository))
+
+    assert re.findall(r"deletes? (\S+),", why) == ([str(repository / which)] if which else []), why
+
+
+def test_git_clean_leaves_what_git_tracks(repository: Path) -> None:
+    subprocess.run(["git", "add", "-f", "crate", "node_modules", ".venv"], cwd=repository, check=True)
+
+    assert lost("git clean -fdx", str(repository)) == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "command", "asks"),
+    [
+        ("[alias]\n\tpf = push --force\n", "git pf", True),
+        ("[alias]\n\tp = push\n", "git p origin main", False),
+        ("[alias]\n\tp = push\n", "git p -f", True),
+        ("[alias]\n\tp = -c user.name=x push\n\tq = p --force\n", "git q", True),
+        ("[alias]\n\tall = !git add -A && git push --force\n", "git all", True),
+        ("[alias]\n\tst = status\n", "git st", False),
+        ('[remote "copy"]\n\turl = ../copy.git\n\tmirror = true\n', "git push", True),
+        ('[remote "copy"]\n\turl = ../copy.git\n\tmirror = true\n', "git push copy", True),
+        (
+            '[remote "copy"]\n\tmirror = true\n[remote "origin"]\n\turl = ../x.git\n',
+            "git push origin main",
+            False,
+        ),
+        ('[remote "origin"]\n\turl = ../x.git\n\tpush = +refs/heads/*:refs/heads/*\n', "git push", True),
+        ('[remote "origin"]\n\turl = ../x.git\n\tpush = refs/heads/*:refs/heads/*\n', "git push", False),
+    ],
+)
+@pytest.mark.parametrize("place", ["repository", "home"])
+def test_what_git_is_set_to_do_counts(repository: Path, settings: str, command: str, asks: bool, place: str) -> None:
+    file = repository / ".git" / "config" if place == "repository" else Path(os.environ["HOME"]) / ".gitconfig"
+    with file.open("a") as opened:
+        opened.write(settings)
+
+    assert bool(lost(command, str(repository))) == asks
 
 
 def test_what_is_made_unreadable_for_good_is_asked_about(top: str) -> None:
@@ -161,6 +409,46 @@ def test_what_is_made_unreadable_for_good_is_asked_about(top: str) -> None:
         "cp -r src dist",
         "mv plain/a.txt dist/",
         "cp -r node_modules /tmp/copy",
+        "cp dist/*.js docs/",
+        "cp -r src/* dist/",
+        "cp -t docs dist/app.js",
+        'cp dist/app.js "$OUT"/',
+        "install -m 755 crate/target/debug/app /tmp/app",
+        "cp -n src/app.py dist/app.js",
+        "ln -sfn src dist",
+        "mv -n src/app.py dist/app.js",
+        "git grep -il foo | xargs rm -rf",
+        "mv dist dist.old",
+        "mv node_modules lib/",
+        "rsync -a --delete dist/ docs/",
+        "rsync -a --delete --exclude node_modules ./ /tmp/copy/",
+        "rsync -a --delete --exclude=dist --exclude .venv --exclude target --exclude node_modules docs/ ./",
+        "rsync -az --delete dist/ user@host:/srv",
+        "rsync -n -a --delete src/ dist/",
+        "sort -o names.txt dist/app.js",
+        "tee -a dist/app.js",
+        "find . -name '*.js' -exec cp {} /tmp/ \\;",
+        "find node_modules -name '*.js' | xargs cp -t docs",
+        "find . -name '*.md' -exec mv {} docs/ \\;",
+        "find . \\( -name node_modules -o -name dist \\) -prune -o -name '*.js' -exec sed -i s/a/b/ {} +",
+        "find . -empty -type d -delete",
+        "find . -size +100M -delete",
+        "find . -name '*.egg-info' -exec rm -rf {} +",
+        "rm -rf $(find . -name '*.egg-info')",
+        "find . -name '*.egg-info' | while read d; do rm -rf \"$d\"; done",
+        "find . -name '*.egg-info' | xargs rm -rf",
+        "for d in *.egg-info; do rm -rf $d; done",
+        'tmp=$(mktemp -d); cp -r src "$tmp"; rm -rf "$tmp"',
+        "trap 'rm -rf \"$tmp\"' EXIT; tmp=$(mktemp -d)",
+        'rm -rf "$TMPDIR/x" "/tmp/x-$USER" "$d/plain"',
+        'OUT=plain; rm -rf "$OUT"',
+        "OUT=${1:-plain}; rm -rf $OUT",
+        'f() { rm -rf "$1"; }; f plain',
+        "set -e; rm -rf plain",
+        "git ls-files -o --exclude-standard | xargs rm -rf",
+        "rg -l foo | xargs rm -f",
+        'rm -f "$f"',
+        'while read f; do rm -f "$f"; done < list.txt',
         "echo x > dist/new.js",
         "echo x >> dist/app.js",
         "ls node_modules > list.txt",
@@ -186,6 +474,20 @@ def test_what_is_made_unreadable_for_good_is_asked_about(top: str) -> None:
         "git push -o ci.skip origin main",
         "git push --follow-tags",
         "git push --no-verify",
+        'git push -u origin "$(git branch --show-current)"',
+        "git push -u origin $(git rev-parse --abbrev-ref HEAD)",
+        'b=feature; git push -u origin "$b"',
+        'BRANCH=$(git branch --show-current); git push -u origin "$BRANCH"',
+        'git push origin "HEAD:$B"',
+        "git push --force --dry-run",
+        "git push -nf origin main",
+        "git push --repo origin -o fast main",
+        "git -c push.default=current push",
+        "git config --get remote.origin.push",
+        "git config remote.origin.url ../x.git",
+        "git config remote.origin.mirror false",
+        "git config alias.co checkout",
+        "git remote add --mirror=fetch up ../up.git",
         "git fetch --force",
         "git branch -D old",
         "rm -rf .git/objects/ab",
@@ -209,6 +511,30 @@ def test_a_file_that_is_too_large_for_a_checkpoint_is_asked_about(tmp_path: Path
         False,
         True,
     ]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "find . " + "\\( " * 2_000 + "-delete",
+        "find . " + "! " * 2_000 + "-name '*.js' -delete",
+        "find . " + "\\( " * 200 + "! -name x -exec rm -rf {} +",
+        "find . -regex '\\(a+\\)+\\(a+\\)+b' -delete",
+        "fd '(a+)+(a+)+b' -x rm -rf",
+    ],
+)
+def test_a_search_that_nobody_can_answer_may_find_anything(top: str, command: str) -> None:
+    assert lost(command, top).endswith("which no checkpoint keeps.")
+
+
+def test_a_line_with_too_much_to_look_at_is_asked_about(tmp_path: Path) -> None:
+    for number in range(4_000):
+        (tmp_path / str(number)).touch()
+    line = "; ".join(f"find . -name x{number} -delete" for number in range(30))
+
+    assert lost(line, str(tmp_path.resolve())) == (
+        "The command line deletes or overwrites more than can be looked through for what no checkpoint keeps."
+    )
 
 
 def test_a_folder_with_too_much_in_it_is_asked_about(tmp_path: Path) -> None:

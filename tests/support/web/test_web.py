@@ -14,6 +14,7 @@ import pytest
 
 from ferrule.support.web.errors import WebError
 from ferrule.support.web.memory import MOST_PAGES, Memory
+from ferrule.support.web.reach import Inside
 from ferrule.support.web.web import Allowances, Got, Web
 from tests.models.certificates import certificate
 from tests.models.server import WAIT_SECONDS, Exchange, Server, serving
@@ -305,6 +306,59 @@ async def test_a_back_end_is_asked_as_it_is_written_and_only_it_may_be_private()
     with pytest.raises(WebError) as caught:
         await web.ask("GET", "http://169.254.169.254/latest/")
     assert caught.value.code == "private-address"
+
+
+async def _refused(_: int) -> socket.socket:
+    raise OSError("nobody is to connect here")
+
+
+EVERYWHERE = Inside(listens=lambda _: True, connect=_refused)
+"""Commands of a session listen on every port."""
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+async def test_no_command_of_the_session_stands_in_for_a_back_end(host):
+    sites = Sites()
+    web = Web(Allowances(robots=False), resolver=Names(), transport=sites, inside=lambda: EVERYWHERE)
+
+    await web.ask("GET", f"http://{host}:8888/x")
+    await web.get(f"http://{host}:8888/x")
+
+    assert [way.inside for way in sites.ways] == [None, EVERYWHERE]
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "searx.example"])
+async def test_a_back_end_is_not_asked_where_a_port_of_a_session_is_forwarded(host, monkeypatch):
+    monkeypatch.setattr("ferrule.support.hosts.FORWARDED", {8888})
+    sites = Sites()
+
+    with pytest.raises(WebError, match="a command of a session answers there"):
+        await stubbed(sites, Names({"searx.example": ("127.0.0.1",)})).ask("GET", f"http://{host}:8888/x")
+
+    assert sites.urls == []
+
+
+@pytest.mark.parametrize(
+    ("url", "is_private"),
+    [
+        (URL, False),
+        ("http://localhost:8000/x", True),
+        ("http://inner.example/", True),
+        ("http://127.0.0.1:9000/x", True),
+    ],
+)
+async def test_a_page_tells_whether_it_came_from_the_user_s_own_network(url, is_private):
+    own = ("localhost:8000", "inner.example")
+    web = Web(
+        Allowances(robots=False, private_hosts=own),
+        resolver=Names(),
+        transport=Sites(),
+        inside=lambda: EVERYWHERE._replace(listens=lambda port: port == 9000),
+    )
+
+    got = [await web.get(url), await web.get(url)]  # the second may be remembered
+
+    assert [isinstance(one, Got) and one.is_private for one in got] == [is_private] * 2
 
 
 @pytest.mark.parametrize("header", [{"x": "a\r\nb: c"}, {"x\r\n": "a"}, {"x": "é"}, {"x": "\0"}, {"x y": "z"}])

@@ -2,17 +2,22 @@
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator, Callable
+from ipaddress import ip_address
 from typing import Any, NamedTuple, Self
 
 import msgspec
 
 from ferrule import Engine, Settings
 from ferrule.support.web.content import Converter
+from ferrule.support.web.reach import Way
+from ferrule.support.web.transport import Line
 from ferrule.support.web.web import Allowances, Web
 from ferrule.tool_settings import Web as WebSettings
 
 WAIT_SECONDS = 60
+_HERE, _PUBLIC = "127.0.0.1", "93.184.215.14"
 NAMES = ("one.example", "www.one.example", "two.example", "three.example")
 
 
@@ -41,19 +46,24 @@ class Pages:
         self.site: Site = {}
         self.asked: list[str] = []
         self.port = 0
+        self.public: tuple[str, ...] = ()
+        """Names that are looked up as a public site; the others are hosts that the user has named as their own."""
 
     def at(self, path: str, host: str = NAMES[0]) -> str:
         return f"http://{host}:{self.port}{path}"
 
     def web(self, **allowed: Any) -> Web:
-        hosts = tuple(f"{name}:{self.port}" for name in NAMES)
+        hosts = tuple(f"{name}:{self.port}" for name in NAMES if name not in self.public)
 
         async def names(host: str, port: int) -> list[str]:
             if host.startswith("nowhere."):
                 raise OSError("no such name")
-            return ["127.0.0.1"]
+            return [_PUBLIC] if host in self.public else [_HERE]
 
-        return Web(Allowances(private_hosts=hosts, **allowed), resolver=names)
+        def line(way: Way) -> Line:
+            return Line(way._replace(addresses=(ip_address(_HERE),)), tls=ssl.create_default_context, proxy=None)
+
+        return Web(Allowances(private_hosts=hosts, **allowed), resolver=names, transport=line)
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)

@@ -184,7 +184,7 @@ class Chat:
         elif not agent.turns and self._said and self._thread not in {"", agent.thread}:
             self.note("A new conversation.")
         if self._stopped and agent.thread == self._thread:
-            agent.steer(f"[The session was opened again. {self._stopped}]")
+            agent.steer(f"[The session was opened again. {self._stopped}]", by_user=False)
         self._thread, self._said = agent.thread, False
         early, self._early = self._early, []
         for event in early:

@@ -105,7 +105,9 @@ async def _go(chat: "Chat", number: int, key: str, *, over: bool) -> None:
     if key == "f":
         if changed:
             names = names_of(changed, engine.jail.shown)
-            agent.steer(f"[The user has taken files back to what they were before an earlier message: {names}.]")
+            agent.steer(
+                f"[The user has taken files back to what they were before an earlier message: {names}.]", by_user=False
+            )
         return
     try:
         text = agent.rewind(number)
@@ -114,7 +116,7 @@ async def _go(chat: "Chat", number: int, key: str, *, over: bool) -> None:
         return
     chat.note(f"The conversation is before prompt {number} now. /rewind {BACK} takes that back.")
     if key == "c":
-        agent.steer(_STAYED)
+        agent.steer(_STAYED, by_user=False)
     chat.front.put_back(text, about=f"Prompt {number}")
 
 

@@ -136,7 +136,9 @@ async def _step(chat: "Chat", rest: str, which: str) -> Next:
     for sentence in done.notes:
         chat.note(sentence)
     is_own = engine.need(Journal).wrote(done.entry)
-    chat.session.agent.steer(f"[The user has {step} {_what(done.entry, engine.jail.shown, is_own=is_own)}.]")
+    chat.session.agent.steer(
+        f"[The user has {step} {_what(done.entry, engine.jail.shown, is_own=is_own)}.]", by_user=False
+    )
     return None
 
 

@@ -55,6 +55,8 @@ class Simple(NamedTuple):
     """The words without what only changes how it runs (`timeout 5`, `nice`, `nohup`, `time`); else the same words."""
     fed: tuple["Simple", ...] = ()
     """For `xargs`: the simple commands before it in its pipe, where there are no others."""
+    heard: tuple["Simple", ...] = ()
+    """In a loop: the simple commands whose output it goes over, where there are no others."""
 
     @property
     def literal(self) -> bool:

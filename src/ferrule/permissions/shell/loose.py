@@ -31,14 +31,14 @@ def loose(simple: Simple, finding: Finding) -> Iterator[Loose]:
     """The files behind the words of a command that is not known for certain, at most some hundred of them."""
     for redirect in simple.redirects:
         if opens_file(redirect) and not redirect.target.known:
-            for text in _texts(simple.cwd, redirect.target):
+            for text in texts(simple.cwd, redirect.target):
                 yield from (Loose(path, whole=True) for path in at(simple.cwd, text, write=redirect.writes))
     if finding.known and not finding.doubt:
         return
     write = re.search(_CHANGES, finding.doubt) is not None
     seen: dict[str, bool] = {}
     for word in (simple.stripped or simple.words)[1 : _MOST + 1]:
-        for text in _texts(simple.cwd, word):
+        for text in texts(simple.cwd, word):
             for name in _names(text):
                 seen[name] = True
             for name in re.findall(r"[\w.~+-]*/[\w./~+-]+", text):
@@ -47,7 +47,7 @@ def loose(simple: Simple, finding: Finding) -> Iterator[Loose]:
         yield from (Loose(path, whole) for path in at(simple.cwd, name, write=write))
 
 
-def _texts(cwd: str | None, word: Word) -> Iterator[str]:
+def texts(cwd: str | None, word: Word) -> Iterator[str]:
     """What a word may become: with the folder for `$PWD`, and with braces and globs expanded."""
     if word.known:
         yield word.text
@@ -60,10 +60,10 @@ def _texts(cwd: str | None, word: Word) -> Iterator[str]:
     from ferrule.support.globs import BadGlob, expand  # only for words that the shell expands
 
     try:
-        texts = expand(text)
+        expanded = expand(text)
     except BadGlob:
         return
-    for one in texts[:_MOST]:
+    for one in expanded[:_MOST]:
         yield one
         if re.search(r"[*?\[]", one):
             yield from found(cwd, one, hidden=False)

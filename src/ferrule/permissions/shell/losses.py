@@ -4,68 +4,241 @@ It is looked at where commands run confined and without a question. What a progr
 package manager that makes `node_modules` anew, a build that overwrites its own folder. Those are meant to.
 """
 
+import functools
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Iterator, Mapping, Sequence
 
-from ferrule.permissions.shell.line import Simple, Word
+from ferrule.permissions.shell.folders import MOVES
+from ferrule.permissions.shell.inside import SHELLS
+from ferrule.permissions.shell.line import Line, Simple, Word
 from ferrule.permissions.shell.loose import loose
-from ferrule.permissions.shell.part import Part
-from ferrule.permissions.shell.scene import at, found, harmless_redirect
-from ferrule.workspace.remade import CACHES
+from ferrule.permissions.shell.lost.copies import COPIES, leaves, lost_by_copy
+from ferrule.permissions.shell.lost.expression import Act
+from ferrule.permissions.shell.lost.gits import lost_by_git
+from ferrule.permissions.shell.lost.searches import IN_PLACE, fd, find, lost_by_search
+from ferrule.permissions.shell.lost.settled import readings
+from ferrule.permissions.shell.lost.sources import Taken, lost_by_source, substituted, unknown
+from ferrule.permissions.shell.lost.unkept import (
+    Budget,
+    LeftOut,
+    Unkept,
+    changes_git,
+    deletes,
+    doubted,
+    is_pinned,
+    overwrites,
+    spellings,
+    too_large,
+)
+from ferrule.permissions.shell.parse import parse
+from ferrule.permissions.shell.part import Part, parts, quoted
+from ferrule.permissions.shell.scene import Scene, at, found, harmless_redirect, opens_file
+from ferrule.permissions.shell.unwrap import GIVEN
+from ferrule.support.git_environment import top_of
 
-LeftOut = Callable[[str], bool]
-"""Does no checkpoint keep what lies there?"""
-
-_MOST = 5_000
-"""In a folder with more entries, looking takes longer than a question."""
-_ALWAYS = frozenset({"rm", "rmdir", "unlink", "shred", "mv", "cp", "dd", "tee", "truncate", "install", "rimraf"})
+_REMOVES = frozenset({"rm", "rimraf"})
+_ALWAYS = frozenset({"rmdir", "unlink", "dd", "tee", "truncate"})
 _WITH_FLAG = {
     "sed": r"-[A-Za-z]*i.*|--in-place.*",
     "gsed": r"-[A-Za-z]*i.*|--in-place.*",
     "perl": r"-[A-Za-z0-9]*i.*",
-    "ln": r"-[A-Za-z]*f[A-Za-z]*|--force",
-    "rsync": r"--del.*|--remove-source-files",
+    "awk": r"inplace|-iinplace",
+    "gawk": r"inplace|-iinplace",
 }
-"""Programs that delete or overwrite files where they have such a flag."""
-_PLACES = frozenset({"mv", "cp", "install", "ln"})
-"""What they put into a folder leaves all else there as it is."""
-_DELETES = frozenset({"rm", "rmdir", "unlink", "mv", "rimraf"})
-_IN_PLACE = frozenset({"dd", "tee", "truncate", "shred", "cp", "sed", "gsed", "perl"})
-_DEEP = r"-[A-Za-z]*[rR][A-Za-z]*|--recursive|--del.*"
-_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
-_PUSHES = frozenset({"push", "send-pack", "http-push"})
-_FORCES = ("--force", "--force-with-lease", "--mirror", "--delete", "--prune")
-_NAMES = frozenset({"-name", "-iname"})
-_PATHS = frozenset({"-path", "-ipath", "-wholename", "-iwholename"})
-_EXECUTES = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+"""Programs that change files in place where they have such a word."""
+_OUTPUTS = {
+    "sort": ("-o", "--output"),
+    "curl": ("-o", "--output"),
+    "wget": ("-O", "--output-document"),
+    "sponge": (),
+}
+"""Programs that write the file behind such a flag, or without one their operand."""
+_DELETES = frozenset({"rmdir", "unlink"})
+_DEEP = r"-[A-Za-z]*[rR][A-Za-z]*|--recursive"
+_APPENDS = r"-[A-Za-z]*a[A-Za-z]*|--append"
+_SCRIPT = r"(?:^|[\s;&|])(?:rm|rimraf)\s(?:.*\s)?-\w*[rR]"
+"""A script of a shell that deletes folders."""
+_MOST_FOLDERS = 20
+_MOST_NESTED = 3
+_MOST_LOOKED_AT = 100_000
+_TOO_MUCH = "The command line deletes or overwrites more than can be looked through for what no checkpoint keeps."
 
 
-def loss(parts: Iterable[Part], left_out: LeftOut) -> str:
+def loss(command: str, folder: str, scene: Scene, left_out: LeftOut) -> str:
     """Why somebody is to be asked about a command line, as a sentence; empty where it is seen to lose nothing."""
-    return next((f"{part.shown} {why}." for part in parts if (why := _lost(part, left_out))), "")
+    unkept = Unkept(left_out, scene.roots, Budget(_MOST_LOOKED_AT))
+    why = _Look(unkept).line(command, folder)
+    return why or ("" if unkept.budget.left else _TOO_MUCH)
 
 
-def _lost(part: Part, left_out: LeftOut) -> str:
-    words = part.simple.stripped or part.simple.words
-    program = os.path.basename(part.program)
-    rest = [word.text for word in words[1:]]
-    if why := _redirected(part.simple, left_out):
-        return why
-    if program == "git":
-        return _lost_by_git(words[1:], part.simple.cwd, left_out)
-    if program == "shred":
-        return "destroys files so that nothing can bring them back"
-    if program == "find":
-        return _lost_by_search(part.simple, rest, _executed(rest), left_out)
-    if not _destroys(program, rest):
+class _Look:
+    """One look at one command line."""
+
+    def __init__(self, unkept: Unkept, nested: int = 0) -> None:
+        self._unkept = unkept
+        self._nested = nested
+        self._known: Mapping[str, str] = {}
+
+    def line(self, command: str, folder: str) -> str:
+        for reading in readings(command, folder, self._unkept.roots):
+            self._known = reading.known
+            line = parse(reading.command, cwd=folder, roots=self._unkept.roots, known=reading.known)
+            every = [part for simple in dict.fromkeys(line.commands) for part in _parts(simple)]
+            is_certain = all(part.simple.cwd is not None for part in every)
+            folders = [] if is_certain else _folders(line, folder, self._unkept)
+            for part in every:
+                for place in folders if part.simple.cwd is None else [part.simple.cwd]:
+                    placed = part if part.simple.cwd is not None else _placed(part, place)
+                    if why := self._lost(placed, place):
+                        # Where it runs is not certain: it counts in every folder that it could be.
+                        is_sure = part.simple.cwd is not None or len(folders) == 1
+                        return _sentence(placed, command, folder, why if is_sure else doubted(why))
         return ""
-    for before in part.simple.fed:
-        fed = before.stripped or before.words
-        if fed and fed[0].text == "find":
-            return _lost_by_search(before, [word.text for word in fed[1:]], [program], left_out)
-    return _lost_by_words(part, program, rest, left_out)
+
+    def _lost(self, part: Part, cwd: str) -> str:
+        """What one command loses, as the end of a sentence."""
+        words = part.simple.stripped or part.simple.words
+        program = os.path.basename(part.program)
+        if why := _redirected(part.simple, cwd, self._unkept):
+            return why
+        if program == "git" or program.startswith("git-"):
+            behind = words[1:] if program == "git" else (Word(program[4:], single=True), *words[1:])
+            return lost_by_git(behind, {**self._known, **_set(part.simple)}, cwd, self._unkept, line=self._inner)
+        if program == "shred":
+            return "destroys files so that nothing can bring them back"
+        acting = functools.partial(_acting, cwd=cwd, unkept=self._unkept)
+        if program == "find":
+            programs = [act.program for act in _executed([word.text for word in words[1:]], acting)]
+            return lost_by_search(find(words[1:], cwd, acting), cwd, programs, self._unkept) if programs else ""
+        if program in {"fd", "fdfind"}:
+            search = fd(words[1:], acting)
+            return lost_by_search(search, cwd, (), self._unkept) if search is not None else ""
+        if program in {"parallel", *SHELLS}:
+            return self._handed_shell(part, words, cwd)
+        return self._lost_by_words(part, program, words[1:], cwd)
+
+    def _inner(self, command: str, folder: str) -> str:
+        """What a line loses that git runs by the name of an alias."""
+        return _Look(self._unkept, self._nested + 1).line(command, folder) if self._nested < _MOST_NESTED else ""
+
+    def _handed_shell(self, part: Part, words: Sequence[Word], cwd: str) -> str:
+        """A script that is handed names, and deletes what they name."""
+        fed = part.simple.fed
+        said = " ".join(word.text for word in words[1:])
+        if not fed or not re.search(_SCRIPT, f" {said} "):
+            return ""
+        taken = Taken(Act("rm", is_deep=True), _nothing, GIVEN)
+        return lost_by_source(fed, taken, cwd, self._unkept)
+
+    def _lost_by_words(self, part: Part, program: str, words: Sequence[Word], cwd: str) -> str:
+        rest = [word.text for word in words]
+        if program not in _REMOVES and (GIVEN in words or any("{}" in text for text in rest)):
+            act = _acting([program, *("{}" if word == GIVEN else word.text for word in words)], cwd, self._unkept)
+            return (
+                "" if act is None else lost_by_source(part.simple.fed, Taken(act, _nothing, GIVEN), cwd, self._unkept)
+            )
+        if program in COPIES:
+            return lost_by_copy(program, words, cwd, self._unkept)
+        if program in _REMOVES:
+            return self._removed(part, program, words, cwd)
+        if program in _OUTPUTS or program == "tar":
+            return _put_out(part, program, words, cwd, self._unkept)
+        return _changed(part, program, rest, cwd, self._unkept) if _destroys(program, rest) else ""
+
+    def _removed(self, part: Part, program: str, words: Sequence[Word], cwd: str) -> str:
+        """What `rm` deletes, word by word."""
+        flags = [word.text for word in words if word.known and word.text.startswith("-")]
+        deep = program == "rimraf" or any(re.fullmatch(_DEEP, flag) for flag in flags)
+        operands = [word for word in words if not (word.known and word.text.startswith("-"))]
+        # Without a word of its own it is handed some: by an `xargs` whose flags are not known.
+        for word in operands or [GIVEN]:
+            if why := self._removed_word(part, Act(program, deep), word, cwd):
+                return why
+        return ""
+
+    def _removed_word(self, part: Part, act: Act, word: Word, cwd: str) -> str:
+        unkept = self._unkept
+        is_pattern = re.search(r"[*?\[]" if act.program == "rimraf" else r"\*\*|[!@+?*]\(", word.text)
+        named = [] if is_pattern or word == GIVEN or "{}" in word.text else spellings(cwd, word)
+        for text in named:
+            if why := _deleted(os.path.join(cwd, text), unkept, deep=act.is_deep):
+                return why
+        if word.text == "!":  # what is left of `!(…)`, which is all but some
+            return unknown(GIVEN, cwd, unkept) if act.is_deep else ""
+        if named or (word.known and not is_pattern):
+            return ""
+        source = part.simple.fed if word == GIVEN or "{}" in word.text else substituted(word, cwd, unkept.roots)
+        source = source or (part.simple.heard if re.fullmatch(r"\"?\$\{?\w+\}?\"?", word.text) else ())
+        whole = word == GIVEN or not word.start
+        tail = re.sub(r"['\"]", "", word.text).rstrip("/").rpartition("/")[2]
+        if source and whole and ("$" in tail or "`" in tail or ")" in tail or word == GIVEN):
+            taken = Taken(act, _nothing, word)
+            return lost_by_source(source, taken, cwd, unkept)
+        return unknown(word, cwd, unkept) if act.is_deep else ""
+
+
+def _set(simple: Simple) -> dict[str, str]:
+    """The variables that a command is given."""
+    return {name: value.text for name, value in simple.assigns}
+
+
+def _nothing(_: Sequence[str]) -> Act | None:
+    return None
+
+
+def _parts(simple: Simple) -> Iterator[Part]:
+    """The command and those that it runs, but what `xargs` runs once: with the words that it adds."""
+    first, *inner = parts(simple)
+    yield first
+    handed = tuple(word for word in simple.stripped if word != GIVEN) if GIVEN in simple.stripped else None
+    yield from (part for part in inner if part.simple.words != handed)
+
+
+def _sentence(part: Part, command: str, folder: str, why: str) -> str:
+    """The whole sentence: the command as it was written, with what it is fed by or where its output goes."""
+    if why.endswith("."):  # what an alias stands for has said it
+        return why
+    simple = part.simple
+    if simple.fed and GIVEN in simple.stripped:
+        return f"{quoted(' | '.join(one.source for one in (*simple.fed, simple)))} {why}."
+    if any(one.writes and not harmless_redirect(one) for one in simple.redirects):
+        goes = [f"{one.operator} {one.target.text}" for one in simple.redirects if opens_file(one)]
+        return f"{quoted(' '.join([simple.source, *goes]))} {why}."
+    shown = part.shown
+    if simple.source not in command:
+        same = [one for line in parse(command, cwd=folder, roots=()).commands for one in parts(line)]
+        named = [one.shown for one in same if one.program == part.program]
+        shown = named[0] if len(named) == 1 else shown
+    if simple.heard and "$" in shown:
+        shown = f"{shown} with what {quoted(' | '.join(one.source for one in simple.heard))} tells"
+    return f"{shown} {why}."
+
+
+def _placed(part: Part, folder: str) -> Part:
+    """The same command in a folder."""
+    fed = tuple(one._replace(cwd=one.cwd or folder) for one in part.simple.fed)
+    heard = tuple(one._replace(cwd=one.cwd or folder) for one in part.simple.heard)
+    return next(parts(part.simple._replace(cwd=folder, fed=fed, heard=heard, inside=())))
+
+
+def _folders(line: Line, folder: str, unkept: Unkept) -> list[str]:
+    """The folders that a command could run in, where that is not certain: the line's own, and all that it goes to."""
+    places: dict[str, None] = {folder: None}
+    for simple in line.commands:
+        words = simple.stripped or simple.words
+        operands = [word for word in words[1:] if word.text not in {"-L", "-P", "--"}]
+        if not words or words[0].text not in MOVES or not operands:
+            continue
+        target = operands[0]
+        if target.known and not target.text.startswith(("-", "+")):
+            gone = [os.path.normpath(os.path.join(one, target.text)) for one in places]
+        elif target.glob:
+            gone = [os.path.join(folder, one) for one in found(folder, target.text, hidden=False)]
+        else:
+            gone = [] if target.known else [top_of(folder) or folder, *unkept.homes(folder, _MOST_FOLDERS)]
+        places |= dict.fromkeys(gone[:_MOST_FOLDERS])
+    return list(places)[:_MOST_FOLDERS]
 
 
 def _destroys(program: str, rest: Sequence[str]) -> bool:
@@ -74,220 +247,105 @@ def _destroys(program: str, rest: Sequence[str]) -> bool:
     return program in _ALWAYS or (flag is not None and any(re.fullmatch(flag, text) for text in rest))
 
 
-def _redirected(simple: Simple, left_out: LeftOut) -> str:
+def _acting(words: Sequence[str], cwd: str, unkept: Unkept) -> Act | None:
+    """What a command does to the files that stand where `{}` does, if it loses them."""
+    if not words:
+        return None
+    program, rest = os.path.basename(words[0]), list(words[1:])
+    if program in SHELLS:
+        return Act("rm", is_deep=True) if re.search(_SCRIPT, f" {' '.join(rest)} ") else None
+    if program in _REMOVES or program == "shred":
+        return Act(program, program == "rimraf" or any(re.fullmatch(_DEEP, text) for text in rest))
+    if program in COPIES:
+        return Act(program, is_deep=program == "mv") if leaves(program, rest, cwd, unkept) else None
+    return Act(program, is_deep=program in _DELETES) if _destroys(program, rest) else None
+
+
+def _executed(rest: Sequence[str], acting: "functools.partial[Act | None]") -> Iterator[Act]:
+    """What a search does by itself to what it finds."""
+    if "-delete" in rest:
+        yield Act("-delete", is_deep=False)
+    for index, text in enumerate(rest):
+        if text in {"-exec", "-execdir", "-ok", "-okdir"}:
+            end = next((one for one in range(index, len(rest)) if rest[one] in {";", "+", "\\;"}), len(rest))
+            act = acting(rest[index + 1 : end])
+            if act is not None:
+                yield act
+
+
+def _redirected(simple: Simple, cwd: str, unkept: Unkept) -> str:
     for redirect in simple.redirects:
-        if not redirect.writes or harmless_redirect(redirect) or not redirect.target.known:
+        if not redirect.writes or harmless_redirect(redirect):
             continue
-        for path in at(simple.cwd, redirect.target.text, write=True):
-            if not os.path.isfile(path.real):
-                continue
-            if _is_pinned(path.real):
-                return _changes_git(path.spelled)
-            if ">>" not in redirect.operator and left_out(path.real):
-                return _overwrites(path.spelled)
+        for text in spellings(cwd, redirect.target):
+            for path in at(cwd, text, write=True):
+                if not os.path.isfile(path.real):
+                    continue
+                if is_pinned(path.real):
+                    return changes_git(path.spelled)
+                if ">>" not in redirect.operator and unkept.left_out(path.real):
+                    return overwrites(path.spelled)
     return ""
 
 
-def _lost_by_words(part: Part, program: str, rest: Sequence[str], left_out: LeftOut) -> str:
-    deep = program == "rimraf" or (program in {"rm", "rsync"} and any(re.fullmatch(_DEEP, text) for text in rest))
-    for real, spelled in dict.fromkeys(_written(part, program)):
+def _deleted(place: str, unkept: Unkept, *, deep: bool) -> str:
+    """What is lost where a path is deleted."""
+    spelled, real = os.path.normpath(place), os.path.realpath(place)
+    if not os.path.lexists(spelled) and not os.path.lexists(real):
+        return ""
+    if unkept.left_out(real) or unkept.left_out(spelled):
+        return deletes(spelled)
+    if not deep or not os.path.isdir(real) or os.path.islink(spelled):
+        return ""
+    below = unkept.below(real)
+    return deletes(below.path) if below.path else too_large(real) if below.is_cut else ""
+
+
+def _put_out(part: Part, program: str, words: Sequence[Word], cwd: str, unkept: Unkept) -> str:
+    """What a program writes its output over, as a flag of its or the tables tell."""
+    names = list(part.finding.writes) if program == "tar" else []
+    flags = _OUTPUTS.get(program, ())
+    for at_word, word in enumerate(words):
+        flag, joint, value = word.text.partition("=")
+        if not flags and program == "sponge" and not word.text.startswith("-"):
+            names += spellings(cwd, word)
+        elif flags and joint and flag == flags[1]:
+            names.append(value)
+        elif flags and word.text.startswith("-") and not word.text.startswith("--") and flags[0][1] in word.text:
+            joined = word.text.partition(flags[0][1])[2]
+            names += (
+                [joined] if joined else [one for w in words[at_word + 1 : at_word + 2] for one in spellings(cwd, w)]
+            )
+        elif flags and word.text == flags[1]:
+            names += [one for w in words[at_word + 1 : at_word + 2] for one in spellings(cwd, w)]
+    for name in names:
+        place = os.path.normpath(os.path.join(cwd, name))
+        if os.path.isfile(place) and unkept.left_out(os.path.realpath(place)):
+            return overwrites(place)
+    return ""
+
+
+def _changed(part: Part, program: str, rest: Sequence[str], cwd: str, unkept: Unkept) -> str:
+    """What programs change in place or delete, whose words are all files or nothing."""
+    appends = program == "tee" and any(re.fullmatch(_APPENDS, text) for text in rest)
+    for real, spelled in dict.fromkeys(_written(part, cwd)):
         if not os.path.lexists(spelled) and not os.path.lexists(real):
             continue
-        if program in _IN_PLACE and os.path.isfile(real) and _is_pinned(real):
-            return _changes_git(spelled)
-        if left_out(real) or left_out(spelled):
-            return _deletes(spelled) if program in _DELETES else _overwrites(spelled)
-        if deep and os.path.isdir(real) and not os.path.islink(spelled) and (below := _below(real, left_out)):
-            return below
+        if program in IN_PLACE and os.path.isfile(real) and is_pinned(real):
+            return changes_git(spelled)
+        if not appends and (unkept.left_out(real) or unkept.left_out(spelled)):
+            return deletes(spelled) if program in _DELETES else overwrites(spelled)
     return ""
 
 
-def _written(part: Part, program: str) -> Iterator[tuple[str, str]]:
+def _written(part: Part, cwd: str) -> Iterator[tuple[str, str]]:
     """The paths that it deletes or overwrites, real and as they are spelled."""
-    simple, finding = part.simple, part.finding
-    into = [path.real for path in at(simple.cwd, finding.writes[-1], write=True)] if finding.writes else []
     for path in part.paths:
-        if path.mode == "write" and not (program in _PLACES and path.real in into and os.path.isdir(path.real)):
+        if path.mode == "write":
             yield path.real, path.spelled
-    for pattern in finding.globs if program not in _PLACES else ():
-        for text in found(simple.cwd, pattern, hidden=False):
-            yield from ((path.real, path.spelled) for path in at(simple.cwd, text, write=True))
-    for path, whole in loose(simple, finding):
-        if whole and not (program in _PLACES and os.path.isdir(path.real) and path.real in into):
+    for pattern in part.finding.globs:
+        for text in found(cwd, pattern, hidden=False):
+            yield from ((path.real, path.spelled) for path in at(cwd, text, write=True))
+    for path, whole in loose(part.simple, part.finding):
+        if whole:
             yield path.real, path.spelled
-
-
-def _below(folder: str, left_out: LeftOut) -> str:
-    """What is lost with a whole folder."""
-    seen = 0
-    folders = [folder]
-    for one in folders:  # grows on the way
-        try:
-            with os.scandir(one) as entries:
-                for entry in entries:
-                    seen += 1
-                    if seen > _MOST:
-                        return f"deletes {folder}, which is too large to be looked through"
-                    if entry.name in CACHES:
-                        continue
-                    if left_out(entry.path):
-                        return _deletes(entry.path)
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-        except OSError:
-            continue
-    return ""
-
-
-def _lost_by_git(words: Sequence[Word], cwd: str | None, left_out: LeftOut) -> str:
-    folder, settings = cwd, False
-    rest = list(words)
-    while rest and rest[0].text.startswith("-"):
-        flag = rest.pop(0).text
-        value = rest.pop(0).text if flag in _VALUED and rest else ""
-        if flag == "-C" and folder is not None:
-            folder = os.path.join(folder, value)
-        settings |= flag == "-c" and value.startswith(("remote.", "push."))
-    name = rest[0].text if rest else ""
-    if name in _PUSHES:
-        return _lost_by_push(rest[1:], settings=settings)
-    if name != "clean" or folder is None:
-        return ""
-    texts = [word.text for word in rest[1:]]
-    flags = [text for text in texts if text.startswith("-")]
-    letters = "".join(text[1:] for text in flags if not text.startswith("--"))
-    if "n" in letters or "--dry-run" in flags or not {"x", "X"}.intersection(letters):
-        return ""
-    for text in [text for text in texts if not text.startswith("-")] or ["."]:
-        real = os.path.realpath(os.path.join(folder, text))
-        if os.path.lexists(real) and left_out(real):
-            return _deletes(real)
-        if os.path.isdir(real) and (below := _below(real, left_out)):
-            return below
-    return ""
-
-
-def _lost_by_push(words: Sequence[Word], *, settings: bool) -> str:
-    """Others may have the commits that it throws away, and nothing here brings them back there."""
-    lost = "can take commits away from others, which nothing here brings back"
-    for word in words:
-        text = word.text
-        if not word.known and not word.start:
-            return f"is not certain in all of its words, and {lost}"
-        if text.startswith(("+", ":")) and len(text) > 1:
-            return lost
-        if text.startswith("--") and len(text) > 3:  # git takes a flag also by its beginning
-            flag = text.partition("=")[0]
-            if any(forced.startswith(flag) for forced in _FORCES):
-                return lost
-        elif re.fullmatch(r"-[A-Za-z46]*[fd].*", text) and not text.startswith(("--", "-o")):
-            return lost
-    return lost if settings else ""
-
-
-def _executed(rest: Sequence[str]) -> list[str]:
-    """The programs that a search runs and that delete or overwrite what it finds."""
-    programs = ["-delete"] if "-delete" in rest else []
-    for index, text in enumerate(rest):
-        if text in _EXECUTES and index + 1 < len(rest):
-            end = next((one for one in range(index, len(rest)) if rest[one] in {";", "+", "\\;"}), len(rest))
-            program = os.path.basename(rest[index + 1])
-            if _destroys(program, rest[index + 2 : end]):
-                programs.append(program)
-    return programs
-
-
-def _lost_by_search(simple: Simple, rest: Sequence[str], programs: Sequence[str], left_out: LeftOut) -> str:
-    """What is lost of all that a search finds, as far as it says what it looks for."""
-    if not programs or simple.cwd is None:
-        return ""
-    tops: list[str] = []
-    for text in rest:
-        if text.startswith(("-", "(", "!")):
-            break
-        tops.append(text)
-    wanted, kept = _patterns(rest)
-    for top in tops or ["."]:
-        real = os.path.realpath(os.path.join(simple.cwd, top))
-        if _IN_PLACE.intersection(programs) and _is_pinned(os.path.join(real, "x")):
-            return _changes_git(top)
-        if why := _searched(real, top, wanted, kept, left_out):
-            return why
-    return ""
-
-
-def _patterns(rest: Sequence[str]) -> tuple[list[tuple[bool, str]], list[tuple[bool, str]]]:
-    """What is looked for and what is passed over: each a pattern, and whether it is one of names."""
-    wanted: list[tuple[bool, str]] = []
-    kept: list[tuple[bool, str]] = []
-    for index, text in enumerate(rest[:-1]):
-        if text not in _NAMES and text not in _PATHS:
-            continue
-        negated = index > 0 and rest[index - 1] in {"!", "-not"}
-        (kept if negated else wanted).append((text in _NAMES, rest[index + 1]))
-        after = list(rest[index + 2 :])
-        pruned = after[:1] == ["-prune"] and "-o" in after[:2]
-        if pruned and not negated:
-            kept.append(wanted.pop())
-    return wanted, kept
-
-
-def _searched(
-    top: str,
-    spelled: str,
-    wanted: Sequence[tuple[bool, str]],
-    kept: Sequence[tuple[bool, str]],
-    left_out: LeftOut,
-) -> str:
-    seen, large = 0, ""
-    folders = [(top, spelled, left_out(top), False)]
-    for folder, shown, is_out, is_cache in folders:  # grows on the way
-        try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError:
-            continue
-        for entry in entries:
-            seen += 1
-            if seen > _MOST:
-                return large
-            path = os.path.join(shown, entry.name)
-            if _fits(kept, entry.name, path):
-                continue
-            out = is_out or left_out(entry.path)
-            cache = is_cache or entry.name in CACHES
-            # Of caches only the whole is worth a question, and that somebody has named it.
-            is_named = any(name and pattern == entry.name for name, pattern in wanted)
-            if out and (not wanted or _fits(wanted, entry.name, path)) and (not cache or is_named):
-                return _deletes(path)
-            if out and not cache:
-                large = f"may delete or overwrite what is in {path}, which no checkpoint keeps"
-            if entry.is_dir(follow_symlinks=False):
-                folders.append((entry.path, path, out, cache))
-    return ""
-
-
-def _fits(patterns: Sequence[tuple[bool, str]], name: str, path: str) -> bool:
-    return any(fnmatchcase(name if is_name else path, pattern) for is_name, pattern in patterns)
-
-
-def _is_pinned(path: str) -> bool:
-    """Is it one of the files in which git keeps its objects? Checkpoints may share them, as they are."""
-    folder = os.path.dirname(path)
-    while os.path.dirname(folder) != folder:
-        git = os.path.dirname(folder)
-        if os.path.basename(folder) == "objects" and os.path.lexists(os.path.join(git, "HEAD")):
-            return True
-        folder = git
-    return False
-
-
-def _deletes(path: str) -> str:
-    return f"deletes {path}, which no checkpoint keeps"
-
-
-def _overwrites(path: str) -> str:
-    return f"overwrites {path}, which no checkpoint keeps"
-
-
-def _changes_git(path: str) -> str:
-    return f"changes {path} in place, where git keeps its objects and checkpoints rely on them"

@@ -41,8 +41,7 @@ class Part(NamedTuple):
 
     @property
     def shown(self) -> str:
-        text = " ".join(self.simple.source.split()) or "a redirection"
-        return f"`{text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + '…'}`"
+        return quoted(self.simple.source.strip() or "a redirection")
 
     @property
     def program(self) -> str:
@@ -56,6 +55,12 @@ class Part(NamedTuple):
             return False
         folder = os.path.realpath(os.path.join(self.simple.cwd, self.finding.folder))
         return known_repository(folder, [word.text for word in self.simple.words])
+
+
+def quoted(source: str) -> str:
+    """A command on one line of a sentence."""
+    text = " ".join(source.split())
+    return f"`{text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + '…'}`"
 
 
 def parts(simple: Simple, *, spoken_for: bool = False) -> Iterator[Part]:

@@ -18,6 +18,8 @@ _MANY = 5_000
 _IGNORED_CHARS = 100_000
 _KERNEL = ("/proc", "/sys", "/dev")
 _PLAIN_DEVICES = frozenset({"/dev/null", "/dev/zero", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
+_CHANCE = frozenset({"/dev/random", "/dev/urandom"})
+"""Devices from which anybody may read."""
 _SAFE_NAMES = (
     r"NODE_ENV|CI|DEBUG|LANG|LANGUAGE|LC_[A-Z]+|TZ|TERM|COLUMNS|LINES|NO_COLOR|FORCE_COLOR|CLICOLOR"
     r"|RUST_BACKTRACE|RUST_LOG|GO111MODULE|GOOS|GOARCH|CGO_ENABLED|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED"
@@ -58,7 +60,8 @@ class Scene(NamedTuple):
         for path in (touched.real, touched.spelled):
             if self.secret(path) and not (names_only and touched.mode == "read"):
                 return f"{touched.spelled} is a secret file"
-            if path not in _PLAIN_DEVICES and any(within(path, folder) for folder in _KERNEL):
+            plain = path in _PLAIN_DEVICES or (touched.mode == "read" and path in _CHANCE)
+            if not plain and any(within(path, folder) for folder in _KERNEL):
                 return f"{touched.spelled} belongs to the kernel"
             if touched.mode == "write" and self.protected(path):
                 return f"{touched.spelled} is obeyed by programs and protected"

@@ -116,8 +116,10 @@ class Walker:
             first = len(self.found.commands)
             self._statement(part, here, tail if part is parts[-1] else NOTHING)
             added = self.found.commands[first:]
-            if before and added and added[0].words and added[0].words[0].text == "xargs":
+            if before and added and added[0].words and added[0].words[0].text in {"xargs", "parallel"}:
                 self.found.commands[first] = added[0]._replace(fed=before)
+            if before and part.type == "while_statement":
+                self._heard(first, before)
             before = (*before, added[0]) if before is not None and len(added) == 1 and part.type == "command" else None
         return stays(here)
 
@@ -193,11 +195,21 @@ class Walker:
         elif name is not None and (values := looped(node, self.found.source, self.found.variables(here), self._rounds)):
             end = self._rounds_of(node, name, values, here)
         else:
-            end = self._sequence(node.children, here).either
+            body = node.child_by_field_name("body")
+            end = self._sequence([child for child in node.children if child != body], here).either
+            named, inner = tuple(self.found.commands[first:]), len(self.found.commands)
+            end = self._sequence([] if body is None else [body], end).either
+            if name is not None and len(node.children_by_field_name("value")) == 1:
+                self._heard(inner, named)
         if end == here:
             return stays(here)
         self.found.commands[first:] = [simple._replace(cwd=None) for simple in self.found.commands[first:]]
         return stays(None)
+
+    def _heard(self, first: int, before: "tuple[Simple, ...]") -> None:
+        """What a loop goes over, for each of its commands that are not in another loop."""
+        commands = self.found.commands
+        commands[first:] = [one if one.heard else one._replace(heard=before) for one in commands[first:]]
 
     def _rounds_of(self, node: "Node", name: "Node", values: "Sequence[Word]", here: Folders) -> Folders:
         """A loop over words that are known, round by round, each with its own word in the place of the variable."""

@@ -37,6 +37,8 @@ class Got(NamedTuple):
     """Why this is not all of it, as a sentence."""
     headers: Mapping[str, str] = _NOTHING
     """By their names in lower case."""
+    is_private: bool = False
+    """Did it come from a host of the user's own network, or by way of one? A command of the session may be one."""
 
 
 class Redirected(NamedTuple):

@@ -67,6 +67,8 @@ class Landed(NamedTuple):
     status: int
     headers: "httpx2.Headers"
     body: Body
+    is_private: bool = False
+    """Is it in the user's own network, or was it come by from there?"""
 
 
 class Turned(NamedTuple):
@@ -90,6 +92,8 @@ class Journey:
         self._known = dict(known)
         self.landed: Landed | None = None
         """Also while its body is still coming."""
+        self._is_private = False
+        """Was a host of the user's own network on the way?"""
 
     async def go(self, url: Url) -> Landed | Turned:
         """Raises WebError."""
@@ -108,7 +112,7 @@ class Journey:
             if not self._may_follow(first, to):
                 with _told(way, to):
                     self._roads.reach.judge_literal(to, self._terms.own)
-                return Turned(to, turned.status, way.is_private)
+                return Turned(to, turned.status, self._is_private)
             if to in seen:
                 raise WebError(
                     f"{first} redirects in a circle. It may want cookies, which are not kept.", "too-many-redirects"
@@ -147,6 +151,7 @@ class Journey:
 
     async def _visit(self, url: Url) -> tuple[Way, Turned | None]:
         way = await self._roads.reach.way(url, self._terms.own, self._known)
+        self._is_private = self._is_private or way.is_private
         if self._terms.check is not None:
             await self._terms.check(way)
         return way, await self._ask(way)
@@ -169,7 +174,7 @@ class Journey:
                     raise WebError(f"{way.url} redirects to several addresses at once.", "bad-answer")
                 return Turned(_redirected(way.url, references.pop()), answer.status_code)
             body = Body(str(way.url), most_bytes=self._terms.most_bytes, tell=self._terms.tell, clock=self._roads.clock)
-            self.landed = Landed(way.url, answer.status_code, headers, body)
+            self.landed = Landed(way.url, answer.status_code, headers, body, self._is_private)
             assert isinstance(answer.stream, httpx2.AsyncByteStream)
             await body.read(answer.stream, headers, beginning=self._terms.beginning)
         except httpx2.TimeoutException as error:

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from itertools import zip_longest
 from typing import NamedTuple
 
-from ferrule.support.hosts import PORTS, Address, Bad, Target, entries, leads_inside
+from ferrule.support.hosts import PORTS, Address, Bad, Target, entries, is_forwarded, leads_inside
 from ferrule.support.sandbox.proxy import Resolver
 from ferrule.support.web.address import Url, upgraded
 from ferrule.support.web.errors import WebError
@@ -97,13 +97,15 @@ class Reach:
         A name that is in `known` is not looked up: a second answer could be another one. Raises WebError.
         """
         where = url.target
-        if (inside := self.inside(where)) is not None:
+        # What the user has configured is a program of theirs: no command of the session stands in for it.
+        if where != own and (inside := self.inside(where)) is not None:
             return Way(url, (), is_private=True, inside=inside)
         private = self.is_private(where, own)
         if not private and where.port in _OTHER_PORTS:
             raise WebError(f"{url} is not fetched: port {where.port} is for other services.", "bad-address")
         if where.address is not None:
             _judge(url, (where.address,), private=private)
+            _refuse_forwarded(url, own, (where.address,))
             return Way(url, (where.address,), private)
         if self._is_proxied:
             if not private and _is_inner(where.host):
@@ -111,6 +113,7 @@ class Reach:
             return Way(url, (), private)
         found = known.get(where.host) or await self._looked_up(where)
         _judge(url, found, private=private)
+        _refuse_forwarded(url, own, found)
         known[where.host] = found
         return Way(url, _in_turns(found), private)
 
@@ -137,6 +140,15 @@ def _judge(url: Url, addresses: Sequence[Address], *, private: bool) -> None:
     why = never or _first(addresses, private=private)
     if why:
         raise _inside(url, why, can_be_named=not never)
+
+
+def _refuse_forwarded(url: Url, own: Target | None, addresses: Sequence[Address]) -> None:
+    """Raises WebError where a command of a session answers in the place of what the user has configured."""
+    if url.target == own and any(is_forwarded(str(address), url.target.port) for address in addresses):
+        raise WebError(
+            f"{url.authority} is not asked: a command of a session answers there, and no program of the user's.",
+            "private-address",
+        )
 
 
 def _first(addresses: Sequence[Address], *, private: bool) -> str:

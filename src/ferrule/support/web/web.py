@@ -243,7 +243,16 @@ def _got(landed: Landed) -> Got:
     kind, charset = media_type(landed.headers)
     headers = {name.lower(): value for name, value in landed.headers.items() if name.lower() != "set-cookie"}
     address = str(landed.url)
-    return Got(address, address, landed.status, kind, charset, bytes(landed.body.data), headers=headers)
+    return Got(
+        address,
+        address,
+        landed.status,
+        kind,
+        charset,
+        bytes(landed.body.data),
+        headers=headers,
+        is_private=landed.is_private,
+    )
 
 
 def _user_agent() -> str:

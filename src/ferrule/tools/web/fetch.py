@@ -64,7 +64,7 @@ class WebFetch(Tool[WebFetchArgs, Fetched]):
             raise ToolFailure(f"None of the {len(found)} addresses could be read.\n{whys}", code="unreadable")
         for page in found:
             if isinstance(page, Page):
-                ctx.need(Addresses).read(page.url, page.text)
+                ctx.need(Addresses).read(page.url, page.text, is_private=page.is_private)
         pages = await fitted(found, ctx)
         return await answered(Fetched(pages, prompt=args.prompt.strip()), ctx)
 
@@ -131,6 +131,7 @@ def _shown(url: str, got: Got, content: Content, seconds: float) -> Page | Shown
         is_cached=got.is_cached,
         why_partial=" ".join(filter(None, (got.why_partial, content.why_partial))),
         seconds=seconds,
+        is_private=got.is_private,
     )
 
 
@@ -142,6 +143,7 @@ async def _reached(url: str, args: WebFetchArgs, ctx: Context) -> Got | Redirect
     until = time.monotonic() + limit_seconds
     here, seen = url, {str(_parsed(url))}
     before: Redirected | None = None
+    is_private = False
     while True:
         ctx.progress(f"Fetching {here}")
         left = max(0.001, until - time.monotonic())
@@ -154,11 +156,12 @@ async def _reached(url: str, args: WebFetchArgs, ctx: Context) -> Got | Redirect
                 raise
             raise error.after(before.url, here, is_own=before.is_private) from error
         if isinstance(got, Got):
-            return got
+            return got._replace(is_private=got.is_private or is_private)
+        is_private = is_private or got.is_private
         # With `www.` or without is one site to whoever was asked; a rule may still deny one of its names.
         if same_site(_parsed(here), _parsed(got.to)):
             _verdict(got.to, url, ctx)
-        elif not args.across or _verdict(got.to, url, ctx) != "allow":
+        elif not args.across or _verdict(got.to, url, ctx, is_asked_for=not got.is_private) != "allow":
             return got._replace(url=url)
         if got.to in seen or len(seen) > settings.hops:
             raise WebError(f"{url} redirects in a circle, or more than {settings.hops} times.", "too-many-redirects")
@@ -174,10 +177,14 @@ def _limit_said(args: WebFetchArgs, limit_seconds: float, ctx: Context) -> str:
     return f"{limit_seconds:g} s ({name}{', at the most' * (args.seconds > limit_seconds)})"
 
 
-def _verdict(address: str, url: str, ctx: Context) -> Verdict:
-    """What holds for where a fetch of `url` has come to. Raises `ToolFailure` where a rule denies that."""
+def _verdict(address: str, url: str, ctx: Context, *, is_asked_for: bool = True) -> Verdict:
+    """What holds for where a fetch of `url` has come to. Raises `ToolFailure` where a rule denies that.
+
+    A host that the call names was judged with it. Not `is_asked_for` is where a program of this machine sends it, which
+    may be a command of the session: it could put into the address what it has read.
+    """
     host = _parsed(address).target.host
-    if any(access.kind == "host" and access.key == host for access in ctx.touches):
+    if is_asked_for and any(access.kind == "host" and access.key == host for access in ctx.touches):
         return "allow"
     word = hosts_allowed(ctx).word("web_fetch", host)
     if word.verdict == "deny":
