@@ -283,7 +283,7 @@ class Companions:
         registry = self._given.registry
         shown = [face for face in faces if not self._parts.policy.denies_everything(face.tool)]
         told = shown if listed else filter(registry.guidance, shown)
-        tools = tools_section([registry.resolve(face.name) for face in told])
+        tools = tools_section([registry.resolve(face.name) for face in told], listed=listed)
         agents = ""
         if any(face.tool == "delegate" for face in shown):
             from ferrule.tools.agents.kinds import Agents  # for sessions with subagents

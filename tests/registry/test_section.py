@@ -41,6 +41,12 @@ def test_without_guidance_there_are_only_lines():
     assert tools_section([entry("read", "Read a file.")]) == "Tools: read.\nread: Read a file."
 
 
+def test_where_a_model_is_shown_the_definitions_only_guidance_is_told():
+    entries = [entry("bash", "Run a command.", "Be careful."), entry("read", "Read a file.")]
+
+    assert tools_section(entries, listed=False) == "## bash\nBe careful."
+
+
 def test_what_ah_would_put_into_its_prompt_is_reviewed(golden: Golden):
     registry = session("ah")
     registry.bring("custom", [Brought("weather.sh", "Tell the weather.", guidance="Give a city as `args`.")])

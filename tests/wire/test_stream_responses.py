@@ -463,3 +463,47 @@ def test_the_last_event_says_how_the_answer_ended(deltas, status, details):
     assert last["type"] == f"response.{status}"
     assert last["response"]["status"] == status
     assert last["response"]["incomplete_details"] == details
+
+
+def _unnumbered(event, *, ids):
+    """An event as servers send it that give no numbers, as llama.cpp, or another id each time, as some proxies."""
+    event = json.loads(json.dumps(event))
+    if ids == "only":
+        event.pop("output_index", None)
+    return event
+
+
+@pytest.mark.parametrize("ids", ["only", "both"])
+def test_a_server_that_tells_items_by_their_ids_is_heard_once(ids):
+    said, called = {"item_id": "msg_1"}, {"item_id": "fc_call_1"}
+    events = [
+        created(),
+        item("added", message()),
+        piece("output_text", "Hel", **said),
+        piece("output_text", "lo", **said),
+        whole("output_text", text="Hello", **said),
+        item("done", message("Hello")),
+        item("added", call(), 1),
+        piece("function_call_arguments", '{"a": 1}', 1, **called),
+        whole("function_call_arguments", 1, arguments='{"a": 1}', **called),
+        item("done", call('{"a": 1}'), 1),
+        completed([message("Hello"), call('{"a": 1}')]),
+    ]
+    found = read(ResponsesReader(), *(_unnumbered(one, ids=ids) for one in events))
+
+    assert "".join(one.text for one in found if isinstance(one, TextPiece)) == "Hello"
+    assert "".join(one.text for one in found if isinstance(one, UsePiece)) == '{"a": 1}'
+    assert sum(isinstance(one, UseBegun) for one in found) == 1
+
+
+def test_an_item_with_another_id_in_every_event_is_heard_once():
+    events = [
+        created(),
+        item("added", {**message(), "id": "a"}),
+        piece("output_text", "Hello", item_id="b"),
+        whole("output_text", text="Hello", item_id="c"),
+        item("done", {**message("Hello"), "id": "d"}),
+        completed([{**message("Hello"), "id": "e"}]),
+    ]
+
+    assert "".join(one.text for one in read(ResponsesReader(), *events) if isinstance(one, TextPiece)) == "Hello"

@@ -85,6 +85,8 @@ def free(case: Case) -> Decision:
     """Yes to a call that needs no question by itself."""
     if case.looks_at_web:
         return Decision("allow", "It only looks at the web.")
+    if any(access.mode == "restore" for access in case.touches):
+        return Decision("allow", "It takes back what this session has written.")
     only_reads = {*case.touches} - {MODE}
     return Decision("allow", "It only reads the workspace." if only_reads else "It touches nothing.")
 

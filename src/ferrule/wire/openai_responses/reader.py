@@ -103,6 +103,8 @@ class ResponsesReader(StreamReader):
         super().__init__(_DECODER)
         self._said: dict[_Key, int] = {}
         """How many characters of each thing were given out already."""
+        self._places: dict[str, int | str] = {}
+        """The id of an item → where it is."""
         self._uses: dict[int | str, int] = {}
         """Where in the output, or under which item id → the number of the call."""
         self._call_ids: dict[str, int] = {}
@@ -113,7 +115,7 @@ class ResponsesReader(StreamReader):
     def _take(self, value: _Event) -> list[Delta]:
         deltas: list[Delta] = []
         kind, _, step = value.type.rpartition(".")
-        place = value.output_index if value.output_index is not None else value.item_id or 0
+        place = self._place(value)
         if kind in _WORDS:
             index = value.summary_index if _WORDS[kind] == "summary" else value.content_index
             whole = value.refusal if value.text is None else value.text
@@ -132,6 +134,19 @@ class ResponsesReader(StreamReader):
         elif value.type == "error":
             self._break(value.error or _Error(value.message, value.code), deltas)
         return deltas
+
+    def _place(self, value: _Event) -> int | str:
+        """Where in the output something is: by its number there, or by its id where a server gives no numbers.
+
+        Ids alone would not do: some servers give one thing another id in each event.
+        """
+        known = value.item_id or (value.item.id if value.item is not None else None) or ""
+        if value.output_index is None:
+            return self._places.setdefault(known, known) if known else 0
+        if not known:
+            return value.output_index
+        place = self._places.setdefault(known, value.output_index)
+        return place if isinstance(place, str) else value.output_index
 
     def _unsaid(self, key: _Key, piece: Any, whole: Any) -> str:
         """The piece, or what the pieces until now lack of the whole."""

@@ -1,4 +1,4 @@
-"""How Claude Code leaves plan mode: what it may be allowed, and the plan once more when the user has approved it."""
+"""How Claude Code leaves plan mode: what it may be allowed, and what holds when the user has approved the plan."""
 
 from ferrule.core.face import Values
 from ferrule.core.planning import PlanApproved
@@ -21,6 +21,6 @@ def as_leaving(values: Values) -> Values:
 
 
 def approved(outcome: PlanApproved) -> str:
-    """The plan stands in the answer, as the user has seen it."""
+    """The model has written the plan itself: it is named, and not repeated."""
     head = "The user has approved your plan. Carry it out now; begin with your list of tasks, if you keep one."
-    return "\n".join([head, *holds(outcome), f"The plan is in {outcome.path}:", "", outcome.text.rstrip()])
+    return "\n".join([head, *holds(outcome), f"The plan is in {outcome.path}."])
