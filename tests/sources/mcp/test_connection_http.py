@@ -151,8 +151,14 @@ async def test_a_body_is_bounded_and_never_unpacked(tmp_path: Path, headers: dic
         assert why in await refused(connection, "echo")
 
 
-async def test_a_session_that_the_server_has_forgotten_is_opened_anew(tmp_path: Path) -> None:
+_UNKNOWN = b'{"jsonrpc": "2.0", "id": "server-error", "error": {"code": -32600, "message": "Session not found"}}'
+
+
+@pytest.mark.parametrize("body", [b"", _UNKNOWN], ids=["silent", "with-words"])
+@pytest.mark.parametrize("status", ["404 Not Found", "400 Bad Request"])
+async def test_a_session_that_the_server_has_forgotten_is_opened_anew(tmp_path: Path, status: str, body: bytes) -> None:
     begun: list[int] = []
+    calls: list[bytes] = []
     words = b'{"jsonrpc": "2.0", "id": ID, "result": {"content": [{"type": "text", "text": "hello"}]}}'
     scripted = _scripted(words)
 
@@ -161,11 +167,14 @@ async def test_a_session_that_the_server_has_forgotten_is_opened_anew(tmp_path: 
         if b'"initialize"' in asked:
             begun.append(1)
             return replied.replace(b"\r\n", b"\r\nmcp-session-id: one\r\n", 1)
-        if b'"tools/call"' in asked and len(begun) == 1:
-            return _answer("404 Not Found")
+        if b'"tools/call"' in asked:
+            calls.append(asked)
+            if len(begun) == 1:
+                return _answer(status, body, content_type="application/json")
         return replied
 
     async with canned(answer) as address, connected(address, tmp_path) as connection:
-        assert "has forgotten this session; the next call opens another one" in await refused(connection, "echo")
+        if status.startswith("400"):  # it may have been something else about the call: it is not made again
+            assert "has forgotten this session; the next call opens another one" in await refused(connection, "echo")
         assert await echoed(connection) == "hello"
-        assert len(begun) == 2
+        assert (len(begun), len(calls)) == (2, 2)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrule.core.elsewhere import Mixed, ServerResource
 from ferrule.core.errors import ToolFailure
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Connection", "Elicit"]
 
+_T = TypeVar("_T")
 _CHANGED_SECONDS = 0.1
 """Changes that come so close are one."""
 _GONE, _GONE_SECONDS = "Connection closed", 2.0
@@ -77,6 +78,9 @@ class Connection:
         return self._keeper is not None and self._keeper.ready
 
     async def listing(self) -> Listing:
+        return await _twice(self._list)
+
+    async def _list(self) -> Listing:
         async with self._listing, self._speaking("list its tools", self._server.start_seconds) as (keeper, client):
             assert keeper.transport is not None
             sieve = keeper.transport.sieve
@@ -112,37 +116,47 @@ class Connection:
     ) -> Mixed:
         """Cancelling it cancels the call at the server."""
 
-        pending = _Pending(progress)
-        async with self._speaking(f"run {tool}", None) as (_, client):
-            self._pending.add(pending)
-            try:
-                result = await client.call_tool(tool, dict(arguments), progress_callback=pending.report)
-            finally:
-                self._pending.discard(pending)
-                pending.over = True
+        async def ask() -> Any:
+            pending = _Pending(progress)
+            async with self._speaking(f"run {tool}", None) as (_, client):
+                self._pending.add(pending)
+                try:
+                    return await client.call_tool(tool, dict(arguments), progress_callback=pending.report)
+                finally:
+                    self._pending.discard(pending)
+                    pending.over = True
+
+        result = await _twice(ask)
         self._tell_of_junk()
         return await self._answers.mixed(tool, result, output_schema)
 
     async def resources(self, *, templates: bool = False) -> list[ServerResource]:
-        async with self._speaking("list its resources", self._server.start_seconds) as (_, client):
-            self._need(client, "resources")
-            if templates:
-                found, _ = await listed.pages(_pages(client.list_resource_templates, "resource_templates"))
-            else:
-                found, _ = await listed.pages(_pages(client.list_resources, "resources"))
-        return listed.resources(self._server.name, found)
+        async def ask() -> list[Any]:
+            async with self._speaking("list its resources", self._server.start_seconds) as (_, client):
+                self._need(client, "resources")
+                if templates:
+                    found, _ = await listed.pages(_pages(client.list_resource_templates, "resource_templates"))
+                else:
+                    found, _ = await listed.pages(_pages(client.list_resources, "resources"))
+                return found
+
+        return listed.resources(self._server.name, await _twice(ask))
 
     async def read(self, uri: str) -> Mixed:
-        async with self._speaking(f"read {uri}", None) as (_, client):
-            self._need(client, "resources")
-            result = await client.read_resource(uri)
-        return await contents(result)
+        async def ask() -> Any:
+            async with self._speaking(f"read {uri}", None) as (_, client):
+                self._need(client, "resources")
+                return await client.read_resource(uri)
+
+        return await contents(await _twice(ask))
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> str:
-        async with self._speaking(f"give its prompt {name}", None) as (_, client):
-            self._need(client, "prompts")
-            result = await client.get_prompt(name, dict(arguments))
-        return await prompt_text(result)
+        async def ask() -> Any:
+            async with self._speaking(f"give its prompt {name}", None) as (_, client):
+                self._need(client, "prompts")
+                return await client.get_prompt(name, dict(arguments))
+
+        return await prompt_text(await _twice(ask))
 
     async def close(self) -> None:
         """End the server and all that it has started; a connection that was closed is not opened again."""
@@ -210,7 +224,7 @@ class Connection:
 
     def _bury(self, keeper: Keeper) -> None:
         """Count an end that nobody asked for, once."""
-        if not keeper.closing and not keeper.buried:
+        if not keeper.closing and not keeper.buried and not keeper.is_forgotten:
             keeper.buried = True
             self._rest.count(keeper.began)
 
@@ -222,9 +236,11 @@ class Connection:
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, MCPError):
-            keeper.look(error)
+            keeper.look()
         if keeper.stopping or str(error) == _GONE:
             await keeper.ended(None if keeper.stopping else _GONE_SECONDS)
+        if keeper.over and keeper.is_untaken:
+            return _ForgottenError(self._failure(keeper.why, keeper=keeper).message, code="mcp-server")
         if keeper.over:
             self._bury(keeper)
             tale = "; what the call had done by then is not known, and it was not repeated"
@@ -267,6 +283,18 @@ class Connection:
             self._on_note(
                 f'The MCP server "{self._server.name}" wrote {lines:,} lines that are no messages; they were dropped.'
             )
+
+
+class _ForgottenError(ToolFailure):
+    """The server did not know the session, so it has not taken what was asked."""
+
+
+async def _twice(ask: Callable[[], Awaitable[_T]]) -> _T:
+    """Ask, and once more where the server had forgotten the session: as after it was started anew."""
+    try:
+        return await ask()
+    except _ForgottenError:
+        return await ask()
 
 
 class _Pending:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     import httpx2
 
 _CONNECT_SECONDS = 30.0
+_SESSION = "mcp-session-id"
+_FORGOTTEN = (404, 400)
+"""What servers say to a session that they do not know: the protocol's own word, and that of some servers."""
 _REASONS = {
     401: "wants to know who asks: give it the header that it needs, mostly Authorization, in its configuration",
     403: "does not let this client in: look at the headers in its configuration",
@@ -33,6 +36,8 @@ class HttpTransport:
         """Why it can answer no more, as the end of a sentence about it; empty while it can."""
         self.status = 0
         """Of the last answer to a message, where that was no success; 0 where it was one."""
+        self.forgotten = 0
+        """The status by which the server said that it does not know this session any more."""
         self.last_words = ""
         self.junk_lines = 0
         self.answered = False
@@ -106,6 +111,8 @@ class HttpTransport:
 
         if response.request.method == "POST" or self._server.transport == "sse":
             self.status = response.status_code if response.status_code >= 300 else 0
+            if self.status in _FORGOTTEN and _SESSION in response.request.headers:
+                self.forgotten = self.status
         if response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
             await response.aclose()
             raise httpx2.ReadError("The server packed its answer though it was asked not to")

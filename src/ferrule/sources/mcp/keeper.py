@@ -23,6 +23,7 @@ _CLOSE_SECONDS = 5.0
 """So long the end of a connection may take: a server that does not let go is left."""
 _LISTEN_SECONDS, _LISTEN_MOST_SECONDS = 5.0, 300.0
 """Before a stream of changes that was lost is opened again, and again."""
+_UNKNOWN_SESSION = 404
 _LOADED: list[bool] = []
 
 
@@ -76,10 +77,20 @@ class Keeper:
         """Wait until it is over, or for so long; giving up waiting ends nothing."""
         await asyncio.wait([self._task], timeout=seconds)
 
-    def look(self, error: Any) -> None:
+    def look(self) -> None:
         """An error that a call got may mean the end: a server that has forgotten us does not remember again."""
-        if isinstance(self.transport, HttpTransport) and error.message == "Session terminated":
+        if self.is_forgotten and isinstance(self.transport, HttpTransport):
             self.transport.fail("has forgotten this session; the next call opens another one")
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Has the server said that it does not know this session, as after it was started anew?"""
+        return isinstance(self.transport, HttpTransport) and self.transport.forgotten > 0
+
+    @property
+    def is_untaken(self) -> bool:
+        """Did it say so in a way that leaves no doubt that it has not taken the call?"""
+        return isinstance(self.transport, HttpTransport) and self.transport.forgotten == _UNKNOWN_SESSION
 
     def status_reason(self, message: str) -> str:
         """What lies behind an error that the package made of an HTTP status; empty where it is another error."""
