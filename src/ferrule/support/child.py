@@ -12,6 +12,7 @@ from typing import Literal, cast
 
 from ferrule.support.input import Input
 from ferrule.support.proc import pidfd, signal_group
+from ferrule.support.signals import let_children_heed
 from ferrule.support.starter import Attended, Started, Starter
 from ferrule.support.tail import Pipe
 from ferrule.support.waiters import Waiters
@@ -106,6 +107,7 @@ class Child:
         session: bool,
     ) -> Started:
         if self._starter is None:
+            let_children_heed()
             return Popen(
                 argv,
                 cwd=cwd,

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from subprocess import Popen
 
+from ferrule.support.signals import let_children_heed
 from ferrule.support.starter import Started, Starter
 
 
@@ -58,6 +59,7 @@ class Piping:
             return self._inner.start(
                 argv, cwd=cwd, env=env, stdin=stdin, stdout=output, stderr=errors, descriptors=descriptors
             )
+        let_children_heed()
         return Popen(
             argv,
             cwd=cwd,
