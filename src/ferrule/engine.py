@@ -56,7 +56,7 @@ class Engine(Lookback):
         *,
         dialect: str | Dialect | None = None,
         model: "str | Callable[[Settings], str] | None" = None,
-        tools: Iterable[AnyTool] = (),
+        tools: "Iterable[AnyTool | Mapping[str, Any]]" = (),
         ask: Asker | Callback | None = None,
         mode: ModeConfig | None = None,
         permission_mode: str | None = None,
@@ -81,7 +81,7 @@ class Engine(Lookback):
 
         `session_id` is given where an earlier session goes on. `model` may be a function that is given the settings.
         """
-        check(tools := tuple(tools), ask, add_dirs, settings, mcp_config, mode=mode)
+        check(tools := _made(tools), ask, add_dirs, settings, mcp_config, mode=mode)
         self.state = os.path.abspath(state) if state is not None else state_folder()
         self.settings, self.layered = (settings, None) if settings else settled(os.fspath(workspace), self.state)
         self.settings = with_network(self.settings, network=network, hosts=allow_hosts)
@@ -339,3 +339,18 @@ class Engine(Lookback):
                 self._on_event(event)
             except Exception:  # noqa: BLE001 - whoever listens must not be able to fail a call
                 _log.exception("on_event failed; the call goes on")
+
+
+def _made(given: "Iterable[AnyTool | Mapping[str, Any]]") -> tuple[AnyTool, ...]:
+    """The tools that a program gives: made by it, or written down as records. Raises `ConfigError`."""
+    tools: list[Any] = []
+    for one in given:
+        if isinstance(one, Mapping):
+            from ferrule.sources.custom.declared import tool_of  # for programs that write records
+
+            try:
+                one = tool_of(one, "the program")  # noqa: PLW2901 - what it stands for
+            except ValueError as error:
+                raise ConfigError(f"tools= has a record that no model could call: {error}") from error
+        tools.append(one)
+    return tuple(tools)

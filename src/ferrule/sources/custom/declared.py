@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -38,6 +38,53 @@ class Declared(NamedTuple):
 def is_valid_tool(raw: object) -> bool:
     """Does it have all that a record needs, each of its kind?"""
     return not _lacking(raw)
+
+
+def tool_of(raw: object, origin: str) -> "DeclaredTool":
+    """The tool of a record, or of a pair of `spec` and `fn`. Raises ValueError as `declared_of` does."""
+    if not isinstance(raw, Mapping) or not {"spec", "fn"} <= raw.keys():
+        return DeclaredTool(declared_of(raw), origin)
+    spec = raw["spec"]
+    made = DeclaredTool(declared_of(_as_record(spec, raw["fn"], raw.get("preprocessArgs"))), origin)
+    made.timed = not (_member(spec, "meta") or {}).get("disableTimeout", False)
+    return made
+
+
+def _as_record(spec: object, function: object, preprocess: object) -> dict[str, Any]:
+    """What `spec` and `fn` say, as a record says it. What touches nothing that it names runs alone."""
+    profile = _member(spec, "executionProfile") or {}
+    keys = _member(profile, "resourceKeys")
+
+    def execute(given: dict[str, Any], ctx: Context) -> Any:
+        ready = preprocess(given, ctx) if callable(preprocess) else given
+        return cast("Execute", function)(ready, ctx)
+
+    async def run(given: dict[str, Any], ctx: Context) -> Any:
+        answer = execute(given, ctx)
+        return _ended(await answer if inspect.isawaitable(answer) else answer)
+
+    return {
+        "name": _member(spec, "name"),
+        "description": _member(spec, "description"),
+        "input_schema": _member(spec, "inputSchema"),
+        "execute": run if callable(function) else None,
+        "touches": None if _member(profile, "serial") or not callable(keys) else lambda given: _accesses(keys(given)),
+    }
+
+
+def _accesses(keys: Any) -> list[Access]:
+    """What a profile's keys name."""
+    return [(Access.read if key["mode"] == "read" else Access.write)(key["key"]) for key in keys]
+
+
+def _ended(answer: Any) -> Any:
+    """A result, and whether it is an error, of a run as it is told."""
+    if not isinstance(answer, Mapping) or answer.get("status") not in ("done", "error"):
+        return answer
+    if answer["status"] == "done":
+        return answer.get("result")
+    error = answer.get("error")
+    return (error.get("message", error) if isinstance(error, Mapping) else error), True
 
 
 def declared_of(raw: object) -> Declared:

@@ -19,7 +19,7 @@ from typing import Any
 from ferrule.core.tool import AnyTool, Tool
 from ferrule.output.clean import clean
 from ferrule.sources.brought import Brought
-from ferrule.sources.custom.declared import DeclaredTool, declared_of
+from ferrule.sources.custom.declared import tool_of
 
 _MOST_CHARS = 300
 
@@ -92,7 +92,7 @@ def made_of(offered: list[Any], origin: str, *, none: str) -> Brought:
 
 def _tool(one: Any, origin: str) -> AnyTool:
     if not isinstance(one, Tool):
-        return DeclaredTool(declared_of(one), origin)
+        return tool_of(one, origin)
     one.source = "custom"
     one.origin = one.origin or origin
     return one
