@@ -174,3 +174,20 @@ async def test_many_edits_of_one_file_in_one_message_all_arrive(engine, root):
 
     assert all(reply.ok for reply in replies)
     assert (root / "a.txt").read_text() == "".join(f"done {number};\n" for number in range(50))
+
+
+async def test_a_binary_file_is_called_binary_and_nobody_is_sent_to_read_it(tmp_path):
+    (tmp_path / "data.bin").write_bytes(b"\x00\x01needle\x00")
+    async with Engine(tmp_path, dialect="claude", state=tmp_path / "state") as engine:
+        reply = await engine.call("Edit", file_path="data.bin", old_string="needle", new_string="x")
+
+    assert reply.error.error_code == "binary"
+
+
+@pytest.mark.parametrize(("path", "code"), [("folder", "is-folder"), ("file/below", "not-a-folder")])
+async def test_what_cannot_be_a_file_has_a_code(engine, root, path, code):
+    (root / "folder").mkdir()
+    (root / "file").write_text("x")
+    reply = await engine.call("create_file", path=path, content="x")
+
+    assert reply.error.error_code == code

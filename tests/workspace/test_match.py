@@ -440,3 +440,17 @@ def test_repetitive_texts_end_in_good_time(text: str, old: str, everywhere: bool
 
 def test_many_places_on_one_long_line_are_cheap():
     assert edited("ab" * 200_000, "a", "\n", everywhere=True) == "\nb" * 200_000
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "expected"),
+    [
+        pytest.param("a\r\nb\r\nc\r\n", "a\r\nb\r\n", "A\nB\n", "A\r\nB\r\nc\r\n", id="spelled-in-old-alone"),
+        pytest.param("a\r\nb\r\nc\r\n", "a\r\nb\r\n", "a\nb\n", "a\nb\nc\r\n", id="nothing-but-line-ends"),
+        pytest.param("a\nb\r\nc\n", "a\nb\r\nc", "A\nB\nC\nD", "A\nB\r\nC\r\nD\n", id="mixed"),
+        pytest.param("a\r\nb\r\n", "a\r\n", "x\ny\n", "x\r\ny\r\nb\r\n", id="more-lines"),
+        pytest.param("a\rb\r", "a\rb", "A\nB", "A\rB\r", id="old-macs"),
+    ],
+)
+def test_line_ends_are_meant_only_where_nothing_else_changes(text, old, new, expected):
+    assert edited(text, old, new) == expected

@@ -51,12 +51,13 @@ def current(raw: bytes | None, path: str, ledger: Ledger, *, read_first: bool) -
     """The text file that is to be changed; with `read_first` only one that the session has seen as it is."""
     if raw is None:
         raise ToolFailure("There is no such file to edit.", code="not-found", path=path)
+    try:
+        file = parse(raw)
+    except Binary as error:  # before anybody is sent to read it, which cannot be done either
+        raise ToolFailure("The file is binary and cannot be edited as text.", code="binary", path=path) from error
     if read_first:
         check_read(raw, path, ledger)
-    try:
-        return parse(raw)
-    except Binary as error:
-        raise ToolFailure("The file is binary and cannot be edited as text.", code="binary", path=path) from error
+    return file
 
 
 def check_read(raw: bytes, path: str, ledger: Ledger) -> None:

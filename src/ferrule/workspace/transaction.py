@@ -27,6 +27,8 @@ Plan = Callable[[Contents], Contents]
 MOST_BYTES = 1 << 28
 """Larger files are not edited: both sides have to be held in memory, and in the journal."""
 
+_CODES = {errno.EISDIR: "is-folder", errno.ENOTDIR: "not-a-folder"}
+
 
 class Written(NamedTuple):
     """What a transaction did."""
@@ -138,7 +140,11 @@ class Writer:
             named = isinstance(error.filename, str) and os.path.isabs(error.filename)
             path = error.filename if named else paths[0]
             whose = "" if self._jail.holds(path) else " (Ferrule's own folder; FERRULE_STATE chooses another)"
-            raise ToolFailure(f"{describe(error)}: {path}{whose}. Nothing was changed.", path=paths[0]) from error
+            raise ToolFailure(
+                f"{describe(error)}: {path}{whose}. Nothing was changed.",
+                code=_CODES.get(error.errno or 0),
+                path=paths[0],
+            ) from error
 
     def _write(
         self, targets: Sequence[_Target], *, kind: str, call_id: str, of: str | None
