@@ -178,7 +178,7 @@ async def test_many_edits_of_one_file_in_one_message_all_arrive(engine, root):
 
 async def test_a_binary_file_is_called_binary_and_nobody_is_sent_to_read_it(tmp_path):
     (tmp_path / "data.bin").write_bytes(b"\x00\x01needle\x00")
-    async with Engine(tmp_path, dialect="claude", state=tmp_path / "state") as engine:
+    async with Engine(tmp_path, dialect="claude", state=tmp_path / "state", ask=lambda _: True) as engine:
         reply = await engine.call("Edit", file_path="data.bin", old_string="needle", new_string="x")
 
     assert reply.error.error_code == "binary"
