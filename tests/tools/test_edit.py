@@ -181,6 +181,7 @@ async def test_a_binary_file_is_called_binary_and_nobody_is_sent_to_read_it(tmp_
     async with Engine(tmp_path, dialect="claude", state=tmp_path / "state", ask=lambda _: True) as engine:
         reply = await engine.call("Edit", file_path="data.bin", old_string="needle", new_string="x")
 
+    assert reply.error is not None
     assert reply.error.error_code == "binary"
 
 

@@ -18,8 +18,8 @@ class Word(NamedTuple):
 class HostsAllowed:
     """Whoever knows the rules: `ctx.need(HostsAllowed)`. A session with rules gives its own subclass."""
 
-    def word(self, tool: str, host: str) -> Word:  # noqa: ARG002 - subclasses look at them
-        """What would be said about a call of the tool that goes to this host."""
+    def word(self, tool: str, host: str, url: str) -> Word:  # noqa: ARG002 - subclasses look at them
+        """What would be said about a call of the tool that goes to this address of that host."""
         return Word()
 
 

@@ -12,6 +12,6 @@ class RuledHosts(HostsAllowed):
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
 
-    def word(self, tool: str, host: str) -> Word:
-        decision = self._policy.decide(Case("", tool, tool, (Access.host(host),)))
+    def word(self, tool: str, host: str, url: str) -> Word:
+        decision = self._policy.decide(Case("", tool, tool, (Access.host(host),), input={"url": url}))
         return Word(decision.verdict, decision.why)

@@ -193,6 +193,27 @@ def test_a_path_is_also_where_it_really_leads(pattern, subject, denied, allowed)
     assert holds({"path": pattern}, subject, "allow") is allowed
 
 
+@pytest.mark.parametrize(
+    ("pattern", "url", "denied", "allowed"),
+    [
+        pytest.param("*evil.example*", "https://EVIL.example/x", True, True, id="case"),
+        pytest.param("*evil.example*", "https://\uff45vil.example/x", True, True, id="full-width"),
+        pytest.param("*evil.example*", "https://evil\u3002example/x", True, True, id="another-dot"),
+        pytest.param("https://evil.example/*", "https://evil.example:443/x", True, True, id="the-usual-port"),
+        pytest.param("https://evil.example/*", "http://evil.example/x", True, False, id="over-a-safer-connection"),
+        pytest.param(
+            "https://b\u00fccher.example/*", "https://xn--bcher-kva.example/", False, False, id="rules-are-ascii"
+        ),
+        pytest.param("https://xn--bcher-kva.example/*", "https://B\u00dcCHER.example/", True, True, id="idna"),
+        pytest.param("https://docs.example/*", "https://docs.example.evil/", False, False, id="another-host"),
+        pytest.param("*good.example*", "https://good.example@evil.example/", True, True, id="no-address-is-as-written"),
+    ],
+)
+def test_an_address_is_what_is_connected_to(pattern, url, denied, allowed):
+    assert holds({"url": pattern}, call("web_fetch", url=url), "reject") is denied
+    assert holds({"url": pattern}, call("web_fetch", url=url), "allow") is allowed
+
+
 def test_a_path_that_nobody_knows_for_one_does_not_climb_out_of_what_is_allowed():
     assert not holds({"path": "/ws/*"}, call("mcp__fs__read", path="/ws/../etc/passwd"), "allow")
     assert holds({"path": "/etc/*"}, call("mcp__fs__read", path="/ws/../etc/passwd"), "reject")

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import contextlib
 import errno
+import json
 from typing import Any
 
 import pytest
@@ -332,6 +333,21 @@ async def test_a_redirect_to_a_host_that_a_rule_denies_is_not_followed(tmp_path)
     assert reply.error is not None
     assert reply.error.error_code == "denied-by-rule"
     assert "three.example" in reply.error.message
+
+
+@pytest.mark.parametrize(("start", "denied"), [("/further", "*three.example*"), ("/www", "*://www.*/text*")])
+async def test_a_rule_about_addresses_holds_for_redirects_too(tmp_path, start, denied):
+    written = [
+        {"tool": "read_web_page", "matches": {"url": denied}, "action": "reject"},
+        {"tool": "read_web_page", "action": "allow"},
+    ]
+    (tmp_path / "rules.json").write_text(json.dumps({"amp.permissions": written}))
+    async with opened(tmp_path, site, rules=tmp_path / "rules.json") as (engine, pages):
+        reply = await engine.call("read_web_page", url=pages.at(start))
+
+        assert reply.error is not None
+        assert reply.error.error_code == "denied-by-rule"
+        assert pages.asked[-1] == ("two.example/away" if start == "/further" else "one.example/www")
 
 
 @pytest.mark.parametrize("path", ["/www", "/through"])

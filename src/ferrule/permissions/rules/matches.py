@@ -2,7 +2,8 @@
 
 An argument may have several forms: a command with and without its quotes, a path as written, from the workspace, and
 where it really leads. A rule that denies or asks takes any of them for a sign. One that allows must match what was
-written and also where it really leads; and where its expression matches by what is not there, every form.
+written and also where it really leads; and where its expression matches by what is not there, every form. An address of
+the web is what is connected to, however it is spelled.
 """
 
 import os
@@ -120,10 +121,26 @@ def _passes_one(test: Pattern | Literal | Nested, value: Any, subject: Subject, 
             return all(_passes(inner, found(value, key), subject, strictly=strictly) for key, inner in test.tests)
     if not isinstance(value, str):
         return False
+    if value.lstrip()[:4].lower() == "http" and (addresses := _addresses(value)):
+        # Who may go there is decided by where that is; who may not is not let through by another spelling either.
+        forms = addresses[:1] if strictly else [value, *addresses]
+        return _fits(test, forms, strictly=strictly)
     written, real = _forms(value, subject, negates=test.negates)
     if strictly:
         return _fits(test, written, strictly=True) and all(_fits(test, forms, strictly=True) for forms in real)
     return any(_fits(test, forms, strictly=False) for forms in (written, *real))
+
+
+def _addresses(value: str) -> list[str]:
+    """An address as it is connected to, and as it may be over a safer connection; nothing where it is none."""
+    from ferrule.support.web.address import parsed, upgraded  # for rules about the web
+    from ferrule.support.web.errors import WebError
+
+    try:
+        url = parsed(value.strip())
+    except WebError:
+        return []
+    return list(dict.fromkeys((str(url), str(upgraded(url)))))
 
 
 def _fits(test: Pattern, forms: Iterable[str], *, strictly: bool) -> bool:

@@ -180,19 +180,20 @@ def _limit_said(args: WebFetchArgs, limit_seconds: float, ctx: Context) -> str:
 def _verdict(address: str, url: str, ctx: Context, *, is_asked_for: bool = True) -> Verdict:
     """What holds for where a fetch of `url` has come to. Raises `ToolFailure` where a rule denies that.
 
-    A host that the call names was judged with it. Not `is_asked_for` is where a program of this machine sends it, which
-    may be a command of the session: it could put into the address what it has read.
+    A host that the call names was judged with it, but a rule may be about other addresses there. Not `is_asked_for` is
+    where a program of this machine sends it, which may be a command of the session: it could put into the address what
+    it has read.
     """
-    host = _parsed(address).target.host
-    if is_asked_for and any(access.kind == "host" and access.key == host for access in ctx.touches):
-        return "allow"
-    word = hosts_allowed(ctx).word("web_fetch", host)
+    there = _parsed(address)
+    host = there.target.host
+    word = hosts_allowed(ctx).word("web_fetch", host, str(there))
     if word.verdict == "deny":
         raise ToolFailure(
             f"{url} redirects to {host}, which is not fetched from: {word.why or 'a rule denies it.'}",
             code="denied-by-rule",
         )
-    return word.verdict
+    is_named = any(access.kind == "host" and access.key == host for access in ctx.touches)
+    return "allow" if is_asked_for and is_named else word.verdict
 
 
 def _complaint(url: str, got: Got) -> str:
