@@ -49,6 +49,31 @@ async def test_a_child_has_its_own_history_and_its_last_message_is_the_result(tm
     assert {type(event) for event in inner} >= {Began, Called, Ended}
 
 
+async def test_a_child_whose_last_edit_failed_has_not_done_its_part_of_a_kraken(tmp_path):
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text(f"{name} = old\n")
+
+    def edit(name, old):
+        path = f"${{workspace}}/{name}"
+        return ("edit_file", {"path": path, "old_str": old, "new_str": "new"})
+
+    cues = (
+        calls(("kraken", {"task": "Renew.", "files": ["a.py", "b.py"]})),
+        calls(edit("a.py", "old"), prompt="Your file is ${workspace}/a.py"),
+        said("Done.", prompt="Your file is ${workspace}/a.py"),
+        calls(edit("b.py", "older"), prompt="Your file is ${workspace}/b.py"),
+        said("I could not do it: the text is not there.", prompt="Your file is ${workspace}/b.py"),
+        said("ok"),
+    )
+    async with Stage(tmp_path, *cues, dialect="amp") as stage:
+        await stage.run()
+        kraken = next(reply for reply in stage.replies if reply.name == "kraken")
+
+    assert kraken.error.error_code == "part-failed"
+    assert "its last edit failed" in kraken.error.message
+    assert (tmp_path / "a.py").read_text() == "a.py = old\n"
+
+
 async def test_an_explorer_cannot_write(tmp_path):
     cues = (calls(task(kind="Explore")), calls(write(), prompt="child"), said("no", prompt="child"), said("ok"))
     async with Stage(tmp_path, *cues) as stage:

@@ -13,7 +13,7 @@ from ferrule.agent.keeping import Keeping
 from ferrule.agent.prompt import system_prompt
 from ferrule.agent.reads import Reads
 from ferrule.agent.recall import OwnThread
-from ferrule.core.events import Done, Event
+from ferrule.core.events import Done, Event, Prepared
 from ferrule.core.planning import Planning
 from ferrule.core.subagents import AgentStatus, Job, Subagent, Worked
 from ferrule.core.tool import Context
@@ -74,6 +74,8 @@ class Child:
         self._mode = mode
         self._aside = aside
         self.calls = 0
+        self._writes: set[str] = set()
+        self._failed_write = ""
         self.is_over = False
         """Has it said its last word? It hears nothing any more."""
         self._began = time.monotonic()
@@ -217,11 +219,16 @@ class Child:
             seconds=time.monotonic() - self._began,
             why=(ended.error if ended is not None else "") or WHY.get(reason, ""),
             reason=reason,
+            failed_write=self._failed_write,
         )
 
     def _hear(self, event: Event) -> None:
+        if isinstance(event, Prepared) and any(one.kind == "path" and one.mode == "write" for one in event.touches):
+            self._writes.add(event.id)
         if isinstance(event, Done):
             self.calls += 1
+            if event.id in self._writes:
+                self._failed_write = "" if event.reply.error is None else event.reply.error.message
         self.agent.hear(event)
 
     def _tell(self, event: AgentEvent) -> None:

@@ -70,6 +70,8 @@ class Worked(NamedTuple):
     """Why it ended, where it was not done: a limit of turns, a model that could not be asked."""
     reason: str = "end"
     """The same as one word: `end`, `turns`, `tokens`, `error`, `interrupted` and so on."""
+    failed_write: str = ""
+    """Why its last write failed, where it did."""
 
 
 class Subagents:

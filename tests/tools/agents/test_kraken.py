@@ -185,6 +185,7 @@ FAILS = {
     "turns": (done("half", reason="turns", why="It used all of its 50 turns."), "It used all of its 50 turns."),
     "failed": (done("", reason="error", why="The model could not be asked")._replace(status="failed"), "asked."),
     "stopped": (done("I am")._replace(status="stopped"), "I am."),
+    "edited": (done("I could not do it.")._replace(failed_write="no\n match"), "its last edit failed: no match"),
     "refused": (ToolFailure("No model for it.", code="no-model"), "No model for it."),
 }
 
@@ -465,6 +466,21 @@ async def test_a_plan_that_is_not_one_changes_nothing(root, state, answer, code)
         reply = await engine.call("kraken", task="Rename.")
 
     assert reply.error.error_code == code, reply
+    assert picture(root) == FILES
+
+
+async def test_a_part_that_was_to_change_its_file_and_did_not_has_failed(root, state):
+    async def act(job, use):
+        if "list_dir" in job.agent.tools:
+            return plan(("a.py", "rename"), ("b.py", "its use"))
+        return await rename(job, use) if job.description == "a.py" else "I could not do it: the text is not there."
+
+    engine, _ = opened(root, act, state=state)
+    async with engine:
+        reply = await engine.call("kraken", task="Rename.")
+
+    assert reply.error.error_code == "part-failed"
+    assert "b.py: it was to be changed, and was not: I could not do it" in reply.error.message
     assert picture(root) == FILES
 
 

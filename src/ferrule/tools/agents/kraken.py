@@ -131,8 +131,17 @@ async def _part(task: str, share: Share, every: str, drafts: Drafts, ctx: Contex
     if done.status != "completed" or done.reason != "end":
         raise ToolFailure(unfinished(done))
     if done.text.lstrip().startswith(_CANNOT):
-        raise ToolFailure(" ".join(done.text.lstrip().removeprefix(_CANNOT).split())[:_SUMMARY_CHARS])
+        raise ToolFailure(_short(done.text.lstrip().removeprefix(_CANNOT)))
+    # What happened counts, whatever was said about it.
+    if done.failed_write:
+        raise ToolFailure(f"its last edit failed: {_short(done.failed_write)}")
+    if share.change and share.path not in await ctx.need(Threads).run(drafts.changed):
+        raise ToolFailure(f"it was to be changed, and was not: {_short(done.text)}")
     return done
+
+
+def _short(text: str) -> str:
+    return " ".join(text.split())[:_SUMMARY_CHARS]
 
 
 def _nothing_written(failures: Mapping[str, str], total: int, done: int, jail: Jail) -> ToolFailure:
@@ -175,7 +184,7 @@ def _reworked(files: tuple[ReworkedFile, ...], works: Mapping[str, Worked], befo
 def _file(path: str, before: bytes | None, after: bytes | None, said: str, ctx: Context) -> ReworkedFile:
     from ferrule.support.diff import changes  # only a change pays for it
 
-    summary = " ".join(said.split())[:_SUMMARY_CHARS]
+    summary = _short(said)
     shown = ctx.need(Jail).shown(path)
     if after is None:
         return ReworkedFile(shown, "unchanged", 0, 0, summary)
