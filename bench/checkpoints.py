@@ -101,6 +101,11 @@ async def _beside(tree: Path, top: Path, files: int, rounds: int) -> list[Row]:
             _awaited(kept.begin), _awaited(lambda: _git(tree, "status", "--porcelain")), rounds
         )
         out.append(_row(f"a checkpoint itself, {size}, by `git status`", looks, statuses, 1.3))
+        wholes, statuses = await pairs(
+            _awaited(lambda: kept._tree.look(whole=True)), _awaited(lambda: _git(tree, "status", "--porcelain")), rounds
+        )
+        name = f"a look at everything, as where the kernel tells nothing, {size}, by `git status`"
+        out.append(_row(name, wholes, statuses, 1.3))
     return out
 
 

@@ -179,7 +179,8 @@ async def test_eight_run_at_once_and_no_more(folder, tmp_path):
     brought = await toolbox(box(folder)).load()
 
     assert len(brought.tools) == 24
-    assert max(map(int, (tmp_path / "seen").read_text().split())) == 8
+    assert (tmp_path / "full").exists()  # one of eight may be seen only when the first of them is gone
+    assert max(map(int, (tmp_path / "seen").read_text().split())) <= 8
 
 
 async def test_a_killed_engine_leaves_a_trace_in_the_roster(folder, tmp_path):
