@@ -69,6 +69,7 @@ async def test_a_child_whose_last_edit_failed_has_not_done_its_part_of_a_kraken(
         await stage.run()
         kraken = next(reply for reply in stage.replies if reply.name == "kraken")
 
+    assert kraken.error is not None
     assert kraken.error.error_code == "part-failed"
     assert "its last edit failed" in kraken.error.message
     assert (tmp_path / "a.py").read_text() == "a.py = old\n"
