@@ -1,7 +1,7 @@
 """Checkpoints around calls: which calls need one, and what each has changed."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from ferrule.context import CallContext
 from ferrule.core.access import MODE, UNKNOWN, Access
@@ -26,6 +26,8 @@ class CallCheckpoints:
         self._timer: asyncio.TimerHandle | None = None
         self._pulse: asyncio.TimerHandle | None = None
         self._preparing: asyncio.Task[None] | None = None
+        self.tell: Callable[[Mapping[str, str]], None] | None = None
+        """Told once what checkpoints leave out, as paths, each with the reason."""
 
     def is_needed(self, touches: Iterable[Access], *, hooked: bool) -> bool:
         """May a call with these accesses change files that nothing else keeps? `hooked`: hooks are told of it."""
@@ -51,6 +53,7 @@ class CallCheckpoints:
         else:
             ctx.checkpointed = True
             self._beat()
+            self._tell_left_out()
         return ctx.checkpointed
 
     async def end(self, ctx: CallContext) -> Changes | None:
@@ -63,6 +66,11 @@ class CallCheckpoints:
         except OSError as error:
             ctx.note(f"What this call has changed could not be kept, so it cannot be undone: {error}.")
             return None
+
+    def _tell_left_out(self) -> None:
+        if self.tell is not None:
+            tell, self.tell = self.tell, None
+            tell(self._services.checkpoints().left_out)
 
     def _take_background(self) -> str:
         """The commands that may have changed something since the last look; those that still run may do so again."""
@@ -95,6 +103,8 @@ class CallCheckpoints:
             await self._look("")
         except OSError as error:
             self._services.give_up_checkpoints(error.strerror or str(error))
+        else:
+            self._tell_left_out()
 
     async def close(self) -> None:
         """Stop what was begun in advance."""
@@ -105,12 +115,16 @@ class CallCheckpoints:
             self._services.checkpoints().stop()
             await asyncio.wait((self._preparing,))
 
-    async def settle(self) -> None:
-        """Write down what commands have changed since the last look, in the background or when a process died."""
+    async def settle(self, *, is_looked: bool = False) -> None:
+        """Write down what commands have changed since the last look, in the background or when a process died.
+
+        `is_looked`: have a look in any case, so that it is known what is left out.
+        """
         background = self._take_background()
         died = await self._services[Threads].run(self._services.journal().interrupted)
         try:
-            if background or died or self._services.running_commands():
+            is_new = is_looked and not self._services.has_checkpoints()
+            if background or died or self._services.running_commands() or is_new:
                 await self._look(background)
             if self._services.has_checkpoints():
                 hidden = await self._services[Threads].run(self._hidden_files)

@@ -14,7 +14,7 @@ from ferrule.workspace.ledger import Ledger
 from ferrule.workspace.paths import Jail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ferrule.core.outcomes import Planned
     from ferrule.output.store import Store, Stored
@@ -75,15 +75,15 @@ class Lookback:
         )
         return (await self._asker.ask(question)).allow
 
-    async def _settle(self) -> None:
+    async def _settle(self, *, is_looked: bool = False) -> None:
         """Have what commands in the background have changed written down."""
         if self._services.keeps_checkpoints():
-            await self._flow.checkpoints.settle()
+            await self._flow.checkpoints.settle(is_looked=is_looked)
 
     async def rewind_preview(self, prompt: int, *, over: bool = False) -> "Rewind":
         """What going back to before a prompt of this conversation would do to the files. Raises `ToolFailure`."""
         self._check_open()
-        await self._settle()
+        await self._settle(is_looked=True)
         return await self._services[Threads].run(self._services.history().preview, prompt, over=over)
 
     async def rewind(self, prompt: int, *, over: bool = False) -> "Rewind":
@@ -138,6 +138,10 @@ class Lookback:
         if stored is None:
             raise ToolFailure(f"No output is kept as {output_id!r}. It may have been let go by age or size.")
         return stored
+
+    def tell_left_out(self, tell: "Callable[[Mapping[str, str]], None]") -> None:
+        """Have somebody told once, after the first look, which paths checkpoints leave out, and why."""
+        self._flow.checkpoints.tell = tell
 
     def name_outputs(self, where: "Callable[[str], str]") -> None:
         """Have the notes about results that were cut say how the whole is read, by its id."""

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ferrule.agent.events import Spoke
+from ferrule.agent.events import Spoke, Warned
 from ferrule.core.errors import ConfigError
 from ferrule.execute.hooks.hook import Hook
 from ferrule.models.cues import calls, hangs, said
@@ -208,3 +208,16 @@ async def test_a_conversation_that_is_rewound_stays_valid_for_any_model(tmp_path
         stage.agent.unrewind()
 
         check_valid(stage.agent.turns)
+
+
+async def test_what_checkpoints_leave_out_is_said_once_and_before_a_rewind(tmp_path):
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "src/__pycache__").mkdir(parents=True)
+    cues = [calls(("Bash", {"command": "touch a"})), said("A."), calls(("Bash", {"command": "touch b"})), said("B.")]
+    async with Stage(tmp_path, *cues) as stage:
+        await talked(stage, "one", "two")
+        preview = await stage.session.engine.rewind_preview(1)
+
+    said_of = [event.sentence for event in stage.of(Warned) if "taken back" in event.sentence]
+    assert said_of == ["What commands change there cannot be taken back: node_modules, which tools make again."]
+    assert [path.rpartition("/")[2] for path, _ in preview.left_out] == ["node_modules", "__pycache__"]

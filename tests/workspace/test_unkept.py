@@ -13,6 +13,7 @@ from tests.workspace.kept import LIMITS, MB, Kept
 from ferrule.core.errors import ToolFailure
 from ferrule.workspace.blobs import StoreError
 from ferrule.workspace.checkpoint_store import Limits
+from ferrule.workspace.remade import left_out_words
 from ferrule.workspace.restore import Move, Plan
 
 LARGE = b"large" * MB
@@ -339,3 +340,15 @@ def test_what_is_heard_of_is_all_that_has_changed(tmp_path_factory, scripts):
 def test_limits_are_those_that_were_meant():
     """A large file here is larger than what is kept."""
     assert len(LARGE) > LIMITS.file_bytes
+
+
+def test_what_is_left_out_is_named_by_kind_and_not_one_by_one(kept):
+    for name in ("node_modules", "sub/node_modules", ".venv", "sub/__pycache__"):
+        (kept.root / name).mkdir(parents=True)
+    (kept.root / "big").write_bytes(LARGE)
+    kept.checkpoints.begin()
+    words = left_out_words(kept.checkpoints.left_out, lambda path: os.path.relpath(path, kept.root))
+
+    assert words == (
+        ".venv, __pycache__, node_modules, which tools make again; big (it is larger than 1 MB (checkpoints.file_mb))"
+    )

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ferrule.agent.agent import Agent
@@ -31,6 +31,7 @@ from ferrule.settings import Settings, state_folder
 from ferrule.support.once import is_first
 from ferrule.workspace.addresses import Addresses
 from ferrule.workspace.ledger import Ledger
+from ferrule.workspace.remade import CACHES, left_out_words
 
 if TYPE_CHECKING:
     from ferrule.agent.stored import Resumed
@@ -233,6 +234,7 @@ class Session:
         for warning in engine.warnings:
             talk.warn(warning)
         engine.policy.unasked.tell = self._tell_unasked
+        engine.tell_left_out(self._tell_left_out)
 
     def _heard(self, text: str) -> None:
         """The user has written this. It is kept apart from the turn, where it stands among what others said."""
@@ -284,6 +286,12 @@ class Session:
         self.engine.policy.unasked.tell = lambda: None
         if is_first(self._state, "unasked"):
             self._warn(_UNASKED)
+
+    def _tell_left_out(self, left_out: Mapping[str, str]) -> None:
+        """Say what no checkpoint keeps, unless nobody would miss it."""
+        missed = {path: why for path, why in left_out.items() if os.path.basename(path) not in CACHES}
+        if words := left_out_words(missed, self.engine.jail.shown):
+            self._warn(f"What commands change there cannot be taken back: {words}.")
 
     def _warn(self, sentence: str) -> None:
         self._on_event(Warned(thread=self.engine.session_id, sentence=sentence))

@@ -9,6 +9,7 @@ from ferrule.engine import Engine
 from ferrule.output.clean import clean
 from ferrule.workspace.entry_words import counted, is_folder
 from ferrule.workspace.journal import Entry, Node, NodeChange
+from ferrule.workspace.remade import left_out_words
 from ferrule.workspace.rewind import Rewind
 from ferrule.workspace.thread import when
 
@@ -77,7 +78,7 @@ def _differs(steps: list[_Stepped], number: int) -> bool:
 
 def is_nothing(rewind: Rewind) -> bool:
     """Are the files, and git, as they were?"""
-    return not any(rewind)
+    return not any(rewind._replace(left_out=()))
 
 
 def preview_rows(rewind: Rewind, shown: Callable[[str], str]) -> list[str]:
@@ -103,6 +104,9 @@ def preview_rows(rewind: Rewind, shown: Callable[[str], str]) -> list[str]:
     if rewind.left_alone:
         rows.append(f"Left alone, because their bytes are not kept: {len(rewind.left_alone):,}")
         rows += _some([f"  left alone  {clean(shown(path))}" for path in rewind.left_alone])
+    if rewind.left_out:
+        words = left_out_words(dict(rewind.left_out), shown)
+        rows.append(f"As they are, because checkpoints leave them out: {clean(words)}.")
     rows += [
         f"Removed: the repository {clean(shown(path))}. Whether it comes back from what was kept is asked then."
         for path in rewind.repositories

@@ -1,7 +1,7 @@
 """Which folders a tool makes again: no checkpoint keeps them, and a command that is seen to delete one asks."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from ferrule.core.access import within
@@ -37,6 +37,9 @@ REMADE: tuple[str, ...] = (
 )
 """Names that nobody but a tool gives a folder; one with a slash is the end of a path."""
 
+MADE_AGAIN = "a tool makes it again"
+"""Why such a folder is left out."""
+_NAMED = 5
 CACHES: tuple[str, ...] = (".mypy_cache", ".pytest_cache", ".ruff_cache", "__pycache__")
 """Those that come again by themselves, at the next run: who deletes a folder of sources loses nothing with them."""
 
@@ -119,3 +122,17 @@ def _names(folder: str) -> list[str]:
         return os.listdir(folder)
     except OSError:
         return []
+
+
+def left_out_words(left_out: Mapping[str, str], shown: Callable[[str], str]) -> str:
+    """What checkpoints leave out: the names of folders that tools make again, and every other path with the reason."""
+    again = sorted({os.path.basename(path) for path, why in left_out.items() if why == MADE_AGAIN})
+    others = sorted(f"{shown(path)} ({why})" for path, why in left_out.items() if why != MADE_AGAIN)
+    parts = [f"{_some(again)}, which tools make again"] if again else []
+    parts += [_some(others)] if others else []
+    return "; ".join(parts)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

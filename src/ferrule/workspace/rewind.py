@@ -28,6 +28,8 @@ class Rewind(NamedTuple):
     """What was moved in git's own data, each with the command that moves it back."""
     repositories: tuple[str, ...] = ()
     """Folders of git's data that were removed as a whole."""
+    left_out: tuple[tuple[str, str], ...] = ()
+    """Paths that no checkpoint keeps, and why: they stay as they are."""
     damaged: int = 0
     """Entries of the journal that cannot be read, so that what they tell does not come back."""
     entry: str = ""
@@ -51,7 +53,9 @@ class History:
         git = _together([entry.git for entry in entries])
         moved = tuple(one.words for one in git_moves(git, self._checkpoints))
         damaged = self._journal.damaged_since(entries[0])
-        return Rewind(plan.changes, plan.by_hand, plan.lost, plan.left_alone, moved, removed_repositories(git), damaged)
+        left_out = tuple(sorted(self._checkpoints.left_out.items()))
+        repositories = removed_repositories(git)
+        return Rewind(*plan, moved, repositories, left_out, damaged)
 
     def back(self, prompt: int, *, over: bool = False, with_git: bool = False) -> Rewind:
         """Go back to before a prompt: one write, which can itself be undone. Raises `ToolFailure`.

@@ -17,7 +17,7 @@ from ferrule.support.descent import Descent
 from ferrule.support.inotify import FolderWatch, Touched, is_heard_of
 from ferrule.workspace.blobs import StoreError
 from ferrule.workspace.journal import Kind, Node, unkept
-from ferrule.workspace.remade import is_remade
+from ferrule.workspace.remade import MADE_AGAIN, is_remade
 from ferrule.workspace.unlocked import Unlocked, readable
 
 _TICK_NS = 50_000_000
@@ -318,7 +318,7 @@ class TreeState:
         mark = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
         names = known.names if known is not None and known.stamp == mark else self._listed(path, folder)
         for name in names.remade:
-            self.left_out[os.path.join(path, name)] = "a tool makes it again"
+            self.left_out[os.path.join(path, name)] = MADE_AGAIN
             self._closed.add(os.path.join(path, name))
         if names.has_objects:
             self.repositories.add(path)
