@@ -219,5 +219,7 @@ async def test_what_checkpoints_leave_out_is_said_once_and_before_a_rewind(tmp_p
         preview = await stage.session.engine.rewind_preview(1)
 
     said_of = [event.sentence for event in stage.of(Warned) if "taken back" in event.sentence]
-    assert said_of == ["What commands change there cannot be taken back: node_modules, which tools make again."]
+    assert said_of == [
+        "Checkpoints leave out node_modules, which tools make again: what commands change there cannot be taken back."
+    ]
     assert [path.rpartition("/")[2] for path, _ in preview.left_out] == ["node_modules", "__pycache__"]

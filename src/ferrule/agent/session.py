@@ -291,7 +291,7 @@ class Session:
         """Say what no checkpoint keeps, unless nobody would miss it."""
         missed = {path: why for path, why in left_out.items() if os.path.basename(path) not in CACHES}
         if words := left_out_words(missed, self.engine.jail.shown):
-            self._warn(f"What commands change there cannot be taken back: {words}.")
+            self._warn(f"Checkpoints leave out {words}: what commands change there cannot be taken back.")
 
     def _warn(self, sentence: str) -> None:
         self._on_event(Warned(thread=self.engine.session_id, sentence=sentence))
