@@ -506,3 +506,17 @@ async def test_a_listing_goes_on_for_those_who_still_wait_for_it(tmp_path, count
         assert await second == [".env"]
     assert first.cancelled()
     assert starts() == 1
+
+
+async def test_a_folder_that_was_swapped_for_a_link_leads_nowhere(tmp_path):
+    plant(tmp_path / "outside/src", {"secret.txt": "needle\n"})
+    plant(tmp_path / "work/src", {"a.txt": "needle\n"})
+    root = tmp_path / "work/src"
+
+    assert (await grep(root)).total == 1
+    (tmp_path / "work").rename(tmp_path / "aside")
+    (tmp_path / "work").symlink_to(tmp_path / "outside")
+    with pytest.raises(OSError, match=r"symbolic link|directory"):
+        await grep(root)
+    with pytest.raises(OSError, match=r"symbolic link|directory"):
+        await files(RG, str(root), hidden=False)

@@ -146,7 +146,7 @@ class _Listing:
     """A listing that runs, for all who want the same one meanwhile."""
 
     def __init__(self, argv: tuple[str, ...], root: str) -> None:
-        self.task = asyncio.create_task(capture(argv, cwd=root, limit_bytes=LIST_BYTES))
+        self.task = asyncio.create_task(capture(argv, cwd=root, limit_bytes=LIST_BYTES, is_real=True))
         self.waiting = 0
 
 
@@ -219,7 +219,7 @@ async def _run(
     argv: list[str], root: str, query: Query, feed: Callable[[bytes], bool], found: Callable[[], bool]
 ) -> None:
     try:
-        done = await stream(argv, cwd=root, on_chunk=feed)
+        done = await stream(argv, cwd=root, on_chunk=feed, is_real=True)
     except OSError as error:
         if error.errno in {errno.EINVAL, errno.E2BIG}:
             raise BadPattern(

@@ -1,9 +1,12 @@
 """Running programs: memory that output cannot fill, and an end that leaves no process."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ferrule.support.beneath import open_folder
 from ferrule.support.launch import Finished, Launch
 from ferrule.support.programs import program, shell
 from ferrule.support.running import start
@@ -76,8 +79,11 @@ class Captured(NamedTuple):
     """Was it stopped because it said more than was wanted?"""
 
 
-async def capture(argv: Sequence[str], *, cwd: str, limit_bytes: int) -> Captured:
-    """Run a helper program that starts no others, for its output; at the limit it is stopped."""
+async def capture(argv: Sequence[str], *, cwd: str, limit_bytes: int, is_real: bool = False) -> Captured:
+    """Run a helper program that starts no others, for its output; at the limit it is stopped.
+
+    `is_real`: no part of `cwd` is a link, or it fails: who swaps a folder for one leads it nowhere.
+    """
     pieces: list[bytes] = []
     left = limit_bytes
 
@@ -87,13 +93,16 @@ async def capture(argv: Sequence[str], *, cwd: str, limit_bytes: int) -> Capture
         left -= len(data)
         return left >= 0
 
-    streamed = await stream(argv, cwd=cwd, on_chunk=keep)
+    streamed = await stream(argv, cwd=cwd, on_chunk=keep, is_real=is_real)
     return streamed._replace(stdout=b"".join(pieces))
 
 
-async def stream(argv: Sequence[str], *, cwd: str, on_chunk: Callable[[bytes], bool]) -> Captured:
+async def stream(
+    argv: Sequence[str], *, cwd: str, on_chunk: Callable[[bytes], bool], is_real: bool = False
+) -> Captured:
     """Like `capture`, but the output goes to `on_chunk` piece by piece, until that returns False."""
-    child = Child(argv, cwd=cwd, env=None, apart=True)
+    with _entered(cwd) if is_real else contextlib.nullcontext(cwd) as where:
+        child = Child(argv, cwd=where, env=None, apart=True)
     output, complaints = child.pipes
     errors = b""
     stopped = False
@@ -116,3 +125,13 @@ async def stream(argv: Sequence[str], *, cwd: str, on_chunk: Callable[[bytes], b
     finally:
         child.close()
     return Captured(child.exit_code, b"", errors, truncated=stopped)
+
+
+@contextlib.contextmanager
+def _entered(folder: str) -> Iterator[str]:
+    """A folder that was opened without following a link, as a program can be started in it. Raises OSError."""
+    if not os.path.isdir("/proc/self/fd"):
+        yield folder  # the system has no other name for an open folder
+        return
+    with open_folder(os.sep) as top, top.below([part for part in folder.split(os.sep) if part]) as opened:
+        yield f"/proc/self/fd/{opened.descriptor}"

@@ -57,7 +57,7 @@ async def files(
     # A file type does not bring back what is ignored, as a glob would.
     kinds = [*(f"--type-add=wanted:*{end}" for end in ends), "--type=wanted"] if ends else []
     argv = [rg, "--files", *QUIET, *rules, *kinds, *["--hidden"] * hidden, *siblings(root, below)]
-    listed = await capture([*argv, "--", "./"], cwd=root, limit_bytes=LIST_BYTES)
+    listed = await capture([*argv, "--", "./"], cwd=root, limit_bytes=LIST_BYTES, is_real=True)
     # All at once, the `./` of each with it: name by name costs as much as the listing.
     names = os.fsdecode(listed.stdout)[2:].removesuffix("\0").split("\0./")
     if names == [""]:
