@@ -212,9 +212,9 @@ async def test_a_hundred_files_go_in_one_patch(engine, root):
         pytest.param(["*** Update File: a", "+x"], "ambiguous", "a", "does not say where", id="added-without-a-place"),
         pytest.param(["*** Update File: raw", "-x"], "binary", "raw", "raw is binary", id="binary"),
         pytest.param(["*** Update File: latin", "-b", "+☃"], "unencodable", "latin", "cp1252", id="unencodable"),
-        pytest.param(["*** Update File: folder", "-b"], None, "folder", "it is a directory", id="folder"),
-        pytest.param(["*** Delete File: folder"], None, "folder", "it is a directory", id="folder-deleted"),
-        pytest.param(["*** Add File: a/b", "+x"], None, None, "Nothing was changed.", id="below-a-file"),
+        pytest.param(["*** Update File: folder", "-b"], "is-folder", "folder", "it is a directory", id="folder"),
+        pytest.param(["*** Delete File: folder"], "is-folder", "folder", "it is a directory", id="folder-deleted"),
+        pytest.param(["*** Add File: a/b", "+x"], "not-a-folder", None, "Nothing was changed.", id="below-a-file"),
     ],
 )
 async def test_what_cannot_be_done_is_said_and_changes_nothing(engine, root, lines, code, path, words):

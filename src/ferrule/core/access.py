@@ -1,4 +1,7 @@
-"""What a call touches, declared once as data: permissions decide on it and the scheduler orders by it."""
+"""What a call touches, declared once as data: permissions decide on it, and the scheduler orders by it.
+
+Two calls that touch the same file are kept apart unless both only read it.
+"""
 
 import os
 from collections.abc import Iterable

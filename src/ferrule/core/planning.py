@@ -38,6 +38,8 @@ class PlanApproved(NamedTuple):
     """Rules that hold from now on, in this session."""
     asked: tuple[str, ...] = ()
     """Wishes that no rule came of: they are asked about when they come."""
+    is_known: bool = False
+    """Is it the text that the model has written or read itself?"""
 
 
 class Planning:

@@ -5,6 +5,7 @@ from ferrule.core.args import Args
 from ferrule.core.errors import BadArguments
 from ferrule.core.planning import PlanApproved, Planning, Wish
 from ferrule.core.tool import Context, Tool
+from ferrule.workspace.ledger import Ledger
 
 MOST_WISHES = 20
 MOST_CHARS = 200
@@ -51,4 +52,6 @@ class ExitPlan(Tool[ExitPlanArgs, PlanApproved]):
         approved = await planning.propose(path, wishes, ctx)
         if args.remote:
             ctx.note("The plan was sent nowhere: there is no remote session. It stays in the workspace.")
-        return approved
+        ledger = ctx.need(Ledger)
+        is_known = ledger.knows(path) and not ledger.stale(path, approved.text.encode(errors="surrogatepass"))
+        return approved._replace(is_known=is_known)

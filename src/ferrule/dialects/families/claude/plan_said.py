@@ -21,6 +21,11 @@ def as_leaving(values: Values) -> Values:
 
 
 def approved(outcome: PlanApproved) -> str:
-    """The model has written the plan itself: it is named, and not repeated."""
+    """Where the model has written the plan itself it is named, and not repeated."""
     head = "The user has approved your plan. Carry it out now; begin with your list of tasks, if you keep one."
-    return "\n".join([head, *holds(outcome), f"The plan is in {outcome.path}."])
+    text = (
+        [f"The plan is in {outcome.path}."]
+        if outcome.is_known
+        else [f"The plan is in {outcome.path}:", "", outcome.text.rstrip()]
+    )
+    return "\n".join([head, *holds(outcome), *text])
