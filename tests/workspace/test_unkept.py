@@ -244,6 +244,21 @@ def test_a_step_that_died_when_folders_were_made_can_be_made_again(kept):
     assert kept.tree() == before
 
 
+@pytest.mark.parametrize("died", ["rm -rf d", "rm -f f; mkdir -m 700 f"])
+def test_a_step_that_died_between_a_folder_and_a_file_can_be_made_again(kept, died):
+    (kept.root / "d").mkdir()
+    (kept.root / "f").write_text("f\n")
+    before = kept.tree()
+    kept.run("rmdir d; echo file > d; rm f; mkdir f; chmod 755 f; echo x > f/x")
+    after = kept.tree()
+    taken_back(kept)
+    assert kept.tree() == before
+    subprocess.run(["bash", "-c", died], cwd=kept.root, check=True)
+    taken_back(kept)
+
+    assert kept.tree() == after
+
+
 def test_a_damaged_copy_is_told_and_the_rest_comes_back(kept):
     (kept.root / "b").write_text("b\n")
     kept.run("rm a b")

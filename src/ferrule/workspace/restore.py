@@ -28,6 +28,7 @@ from ferrule.workspace.unlocked import Unlocked, readable, set_mode
 ANY_MODE = -1
 """Of a node whose permission bits nobody wrote down."""
 _SHORT = 10
+_WRITES = stat.S_IWUSR | stat.S_IXUSR
 _SYNCED_FILES = 64
 """Of more files not each is made durable alone, but all at once."""
 
@@ -507,10 +508,20 @@ def _depth(change: NodeChange) -> tuple[int, str]:
 
 
 def _is_half_made(now: Node | None, move: Move) -> bool:
-    """Was it left by a step that died, which makes folders first and gives them their modes last?"""
-    if now is None or move.wanted is None or now.kind != "folder" or move.wanted.kind != "folder":
+    """Was it left by a step that died? Such a step opens folders up, makes others first and gives them modes last.
+
+    And where a folder becomes something else, or the other way round, it removes the one before it makes the other.
+    """
+    left, wanted = move.left, move.wanted
+    if move.is_by_hand or wanted is None:
         return False
-    return not move.is_by_hand and (move.left is None or move.left.kind != "folder") and now.mode == stat.S_IRWXU
+    if now is None:
+        return left is not None and (left.kind == "folder") != (wanted.kind == "folder")
+    if now.kind != "folder" or wanted.kind != "folder":
+        return False
+    if left is None or left.kind != "folder":
+        return now.mode == stat.S_IRWXU
+    return any(now.mode == node.mode | bits for node in (left, wanted) for bits in (stat.S_IRWXU, _WRITES))
 
 
 def _paths(changes: Iterable[NodeChange]) -> tuple[str, ...]:
