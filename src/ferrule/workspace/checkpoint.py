@@ -38,12 +38,9 @@ from ferrule.workspace.pins import Pins
 from ferrule.workspace.saved_tree import SavedFile, SavedFolder, SavedTree
 from ferrule.workspace.tree_state import GIT, Change, Names, Seen, SeenFolder, TreeState, is_below
 
-_WHOLE_BYTES = 4 << 20
-"""Larger files are not held in memory."""
 _COUNTED_BYTES = 1 << 18
 _COUNTED_FILES = 200
 """Of more, or larger, files nobody is told how many lines changed."""
-_DIGEST_BYTES = 20
 _TIDY_SECONDS = 86_400.0
 _DEATH_SECONDS = 2.5
 """So long after it was last heard of may a command have lived on."""
@@ -85,7 +82,6 @@ class Checkpoints:
         self._journal = journal
         self._folder = folder
         self._limits = limits
-        self._own = tuple(own)
         self.store = CheckpointStore(folder, limits, self._needed)
         self._tree = TreeState(roots, self.store.keep, is_tracked=is_tracked, own=own)
         self._lock = threading.RLock()

@@ -53,8 +53,6 @@ class Pins:
         """Those of them that were read, and are what their names say."""
         self._packs: dict[str, _Pack] = {}
         self._lock = threading.Lock()
-        self.is_whole = True
-        """Is every object that was found pinned?"""
 
     def refresh(self, objects: Folder) -> None:
         """Pin what has been added to a repository's folder of objects since. No link is followed."""
@@ -82,14 +80,12 @@ class Pins:
             if raw is None or len(raw) > _BORROWING_BYTES:
                 continue
             place = os.path.join(self._info, name)
-            try:
+            with contextlib.suppress(OSError):
                 if _bytes(place) != raw:
                     make_private(self._info)
                     with open(f"{place}.new", "wb", opener=private) as file:
                         file.write(raw)
                     os.replace(f"{place}.new", place)
-            except OSError:
-                self.is_whole = False
 
     def _pin_all(self, upper: str, folder: Folder) -> None:
         kind = _PACK if upper == "pack" else _LOOSE
@@ -97,8 +93,8 @@ class Pins:
         known = set(_listed(target))
         assert folder.descriptor is not None
         for name in os.listdir(folder.descriptor):
-            if kind.fullmatch(name) and name not in known and not self._pin(folder, name, target):
-                self.is_whole = False
+            if kind.fullmatch(name) and name not in known:
+                self._pin(folder, name, target)
         if upper != "pack":
             self._loose.update(upper + name for name in _listed(target))
             return
@@ -107,20 +103,20 @@ class Pins:
                 with contextlib.suppress(OSError, ValueError):
                     self._packs[name] = _Pack(os.path.join(target, name))
 
-    def _pin(self, folder: Folder, name: str, target: str) -> bool:
-        """Link or copy one file; no where neither could be done."""
+    def _pin(self, folder: Folder, name: str, target: str) -> None:
+        """Link or copy one file, where one of the two can be done."""
         place, unfinished = os.path.join(target, name), os.path.join(target, f"new-{os.getpid()}-{name}")
         try:
             make_private(target)
             source = folder.open(name)
         except OSError:
-            return False
+            return
         try:
             size = os.fstat(source).st_size
             if size > _COPIED_BYTES and self._link(folder, name, source, place):
-                return True
+                return
             if size > _COPIED_BYTES and self._copied_bytes + size > self._most_bytes:
-                return False
+                return
             with open(unfinished, "xb", opener=private) as file:
                 while piece := os.read(source, 1 << 20):
                     file.write(piece)
@@ -129,10 +125,8 @@ class Pins:
         except OSError:
             with contextlib.suppress(OSError):
                 os.unlink(unfinished)
-            return False
         finally:
             os.close(source)
-        return True
 
     def _link(self, folder: Folder, name: str, source: int, place: str) -> bool:
         try:
@@ -229,11 +223,6 @@ class Pins:
         except OSError:
             return False
         return True
-
-    def read(self, name: str) -> bytes | None:
-        """The bytes of a file with this hash; None where it is not pinned, or damaged."""
-        with Objects() as objects:
-            return objects.read(self.objects, name, "blob")
 
     def files(self) -> Iterator[tuple[str, str]]:
         """Every pinned file: its name below the folder of objects, and where it is."""

@@ -237,26 +237,22 @@ def _not(inner: _Test) -> _Test:
 
 
 def _and(tests: Sequence[_Test]) -> _Test:
-    def test(file: File, marks: _Marks) -> Answer:
-        found: Answer = True
-        for one in tests:
-            answer = one(file, marks)
-            if answer is False:
-                return False
-            if answer is None:
-                found, marks = None, marks._replace(is_sure=False)
-        return found
-
-    return test
+    return _joined(tests, decides=False)
 
 
 def _or(tests: Sequence[_Test]) -> _Test:
+    return _joined(tests, decides=True)
+
+
+def _joined(tests: Sequence[_Test], *, decides: bool) -> _Test:
+    """One test of several: the first that says `decides` is the answer. Behind one that does not know, none is sure."""
+
     def test(file: File, marks: _Marks) -> Answer:
-        found: Answer = False
+        found: Answer = not decides
         for one in tests:
             answer = one(file, marks)
-            if answer is True:
-                return True
+            if answer is decides:
+                return decides
             if answer is None:
                 found, marks = None, marks._replace(is_sure=False)
         return found
