@@ -97,13 +97,21 @@ class Branch:
         self._flow.cancel()
 
     def faces(self) -> list[Face]:
-        """The tools that it is shown."""
+        """The tools that it is shown; while it may only read, those that read."""
+        given = self._given_faces()
+        if not self.policy.is_planning:
+            return given
+        from ferrule.permissions.planning import offered  # as the engine does
+
+        return offered(given, None)
+
+    def _given_faces(self) -> list[Face]:
         shown = (face for face in self.registry.shown() if self._gives(face))
         return [face for face in shown if not self.policy.denies_everything(face.tool)]
 
     def section(self) -> str:
         """The part of its system prompt that tells of its tools."""
-        return self._around.section(self.faces(), listed=False)
+        return self._around.section(self._given_faces(), listed=False)
 
     async def guidance(self) -> "tuple[Guide, ...]":
         """The guidance files that hold from the start."""

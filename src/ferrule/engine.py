@@ -174,7 +174,17 @@ class Engine(Lookback):
         return out
 
     def faces(self) -> list[Face]:
-        """The tools that a model is shown."""
+        """The tools that a model is shown. A session that plans shows those that read, and the way out of planning."""
+        given = self._given_faces()
+        if not self._opened or not self.policy.is_planning:
+            return given
+        from ferrule.permissions.planning import offered  # for sessions that plan
+
+        way_out = self.registry.face_of("exit_plan")
+        return offered(given, way_out if way_out is not None and self._permits(way_out) else None)
+
+    def _given_faces(self) -> list[Face]:
+        """The tools that the mode and the rules give."""
         return [face for face in self.registry.shown() if self._permits(face)]
 
     def _permits(self, face: Face) -> bool:
@@ -192,7 +202,7 @@ class Engine(Lookback):
         Without `listed`, tools are named only where they have guidance: for models that are shown the definitions.
         """
         self._check_open()
-        return self._companions.section(self.faces(), listed=listed)
+        return self._companions.section(self._given_faces(), listed=listed)
 
     def need(self, service: type[S]) -> S:
         """The session's one object of that type, as its tools have it."""

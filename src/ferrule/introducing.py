@@ -4,7 +4,7 @@ import os
 import time
 
 from ferrule.assembly import Given, Parts
-from ferrule.core.events import Blocked
+from ferrule.core.events import Blocked, ToolsChanged
 
 
 class Introducing:
@@ -41,7 +41,7 @@ class Introducing:
         from ferrule.workspace.guarded import Guard
 
         given, parts = self._given, self._parts
-        faces = (face for face in given.dialect.faces if face.tool == "exit_plan" and face.shown)
+        way_out = given.registry.face_of("exit_plan")
         return Planner(
             parts.jail,
             parts.services[Guard],
@@ -49,8 +49,14 @@ class Introducing:
             folder=given.settings.plan.folder,
             ask=parts.flow.gate.put,
             allow=lambda rules: parts.policing.allow(parts.policy, rules, source="the approved plan"),
-            exit_tool=next((face.name for face in faces), ""),
+            exit_tool=way_out.name if way_out is not None else "",
+            changed=self._planning_changed,
         )
+
+    def _planning_changed(self) -> None:
+        """Show the model other tools; the way out is one of them, also where it is usually found by a search."""
+        self._given.registry.load(["exit_plan"])
+        self._given.emit(ToolsChanged(id="", name="", at=time.perf_counter()))
 
     def _ahead(self) -> object:
         from ferrule.tools.checks.choice import Ahead  # for sessions that check

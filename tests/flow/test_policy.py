@@ -6,8 +6,9 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 import pytest
 
 from ferrule import Call, Engine, Settings
@@ -163,17 +164,35 @@ async def test_who_allows_calls_has_not_let_them_out_of_the_sandbox(work: Path) 
     assert not (work / "x").exists()
 
 
-async def test_programs_that_run_outside_the_sandbox_ask_though_confined_commands_need_not(
-    work: Path, monkeypatch: pytest.MonkeyPatch
+SPOKEN_OF = [
+    ("allow", ""),
+    *(
+        (kind, rule)
+        for kind in ("allow", "ask", "deny")
+        for rule in ("Bash(ruff format:*)", "format_file", "Edit(a.py)")
+    ),
+]
+
+
+@pytest.mark.parametrize("use", ["auto", "none"])
+@pytest.mark.parametrize("mode", ["default", "plan", "dontAsk", "bypassPermissions"])
+@pytest.mark.parametrize(("kind", "rule"), SPOKEN_OF)
+async def test_a_formatter_is_decided_as_its_command_is(
+    work: Path, monkeypatch: pytest.MonkeyPatch, mode: str, use: Literal["auto", "none"], rule: str, kind: str
 ) -> None:
+    """But for what rules say of the tool itself, or of the file: of a file that a command writes they say nothing."""
     monkeypatch.setenv("PATH", f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}")
     (work / "a.py").write_text("x=1\n", encoding="utf-8")
     (work / "pyproject.toml").write_text("[tool.ruff.format]\n", encoding="utf-8")
-    for mode in ("default", "bypassPermissions"):
-        async with engine(work, settings=Settings(sandbox=Sandbox(auto_allow=True)), permission_mode=mode) as one:
-            confined = await one.decide(Call("Bash", {"cmd": "make x"}))
-            formatter = await one.decide(Call("format_file", {"path": "a.py"}))
-        assert (confined.verdict, formatter.verdict) == ("allow", "ask")
+    rules = {kind: (rule,)} if rule else {}
+    settings = Settings(sandbox=Sandbox(use=use), permissions=msgspec.structs.replace(Permissions(), **rules))
+    async with engine(work, settings=settings, permission_mode=mode) as one:
+        command = await one.decide(Call("Bash", {"cmd": "ruff format a.py"}))
+        formatter = await one.decide(Call("format_file", {"path": "a.py"}))
+    if rule in {"format_file", "Edit(a.py)"} and kind != "allow" and command.verdict == "allow":
+        assert formatter.verdict == ("deny" if kind == "deny" or mode == "dontAsk" else "ask")
+    else:
+        assert formatter.verdict == command.verdict
 
 
 async def test_what_a_rule_lets_be_read_outside_is_not_written_by_commands(work: Path) -> None:

@@ -252,8 +252,8 @@ async def test_paths_are_shown_from_the_workspace(root, grep, values, shown):
 @pytest.mark.parametrize(
     ("kind", "says"),
     [
-        pytest.param("pyton", "python", id="mistyped"),
-        pytest.param("tsx", "ts or typescript", id="an-ending"),
+        pytest.param("markdwon", "markdown", id="mistyped"),
+        pytest.param("tsx", "Did you mean ts or", id="an-ending"),
         pytest.param("*.rs", "rust", id="a-glob"),
         pytest.param("no such thing", "glob", id="nonsense"),
     ],

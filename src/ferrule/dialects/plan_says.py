@@ -1,5 +1,8 @@
 """How plan mode reads: what holds after a plan was approved, for families that say it alike."""
 
+import msgspec
+
+from ferrule.core.face import Face, copied
 from ferrule.core.planning import PlanApproved, PlanEntered
 
 _MODES = {
@@ -7,6 +10,14 @@ _MODES = {
     "bypassPermissions": "Nothing is asked about.",
     "dontAsk": "What no rule allows is denied.",
 }
+
+
+def also_given(face: Face) -> Face:
+    """The face of the way out of plan mode, which accepts the plan itself too, as other versions give it."""
+    accepts = copied(face.schema)
+    accepts["properties"]["plan"] = {"type": "string"}
+    accepts["required"] = []
+    return msgspec.structs.replace(face, accepts=accepts)
 
 
 def entered(outcome: PlanEntered) -> str:

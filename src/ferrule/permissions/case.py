@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from ferrule.core.access import Access, within
 
-SPOKEN = frozenset({"skill", "check"})
+SPOKEN = frozenset({"skill", "check", "format"})
 """Tools whose commands come from files: rules about the shell bind those as if the shell had been asked to run them."""
 
 _WEB = frozenset({"web_fetch", "web_search"})

@@ -62,6 +62,18 @@ def together(decisions: list[Decision], commands: Sequence[Access], case: Case) 
     return decision._replace(why=" ".join(whys[:_MOST_WHYS]) + more)
 
 
+def formatted(commands: Sequence[Decision], plain: Decision) -> list[Decision]:
+    """Decisions on a formatter's commands, and the one on the file that it is to write: as its command alone is.
+
+    What rules say of the tool or of the file holds all the same.
+    """
+    if plain.verdict == "ask" and plain.edits_inside and not plain.rule:
+        return list(commands)  # the shell writes what its command writes, too
+    if plain.verdict == "allow" and plain.rule:
+        return [one if one.rule or one.verdict != "ask" else plain for one in commands]
+    return [*commands, plain]
+
+
 def _others(decisions: Sequence[Decision], commands: Sequence[Access], case: Case) -> str:
     """Which checks are denied, and how the others can be run."""
     denied: dict[str, None] = {}

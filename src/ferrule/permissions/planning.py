@@ -6,6 +6,7 @@ from typing import Protocol
 
 from ferrule.core.access import MODE, Access
 from ferrule.core.errors import Denied, ToolFailure
+from ferrule.core.face import Face
 from ferrule.core.planning import Beginner, PlanApproved, PlanEntered, Planning, Wish
 from ferrule.core.tool import Context
 from ferrule.permissions.asker import Answer, Question, visible
@@ -31,13 +32,28 @@ LOOKS = frozenset(
     }
 )
 """The tools that a planning session has, each for calls of it that only read. Subagents are held themselves."""
-WRITES_PLAN = frozenset({"write", "edit", "multi_edit", "patch"})
+WRITES_PLAN = frozenset({"write", "edit", "multi_edit", "patch", "exit_plan"})
 """The tools that the plan itself is written with."""
+_WRITERS = ("write", "patch", "edit")
+"""What a planning session is shown to write its plan with: the first of these that its family has."""
+
+_ENDS = frozenset({"enter_plan", "exit_plan"})
 
 _NOT_ON = (
     "Not in plan mode, so there is nothing to leave. If a plan was approved before, carry it out; "
     "to make another one, enter plan mode first."
 )
+
+
+def offered(faces: Sequence[Face], way_out: Face | None) -> list[Face]:
+    """What of these tools a planning session is shown: those that look, one that writes the plan, and the way out.
+
+    A subagent has no `way_out`: it neither writes the plan nor ends planning.
+    """
+    has = {face.tool for face in faces}
+    writer = next((tool for tool in _WRITERS if tool in has), "") if way_out is not None else ""
+    shown = [face for face in faces if (face.tool in LOOKS and face.tool not in _ENDS) or face.tool == writer]
+    return shown if way_out is None else [*shown, way_out]
 
 
 class Settle(Protocol):
@@ -90,10 +106,12 @@ class Planner(Planning):
         ask: Callable[[Question], Awaitable[Answer]],
         allow: Callable[[Sequence[str]], Sequence[str]],
         exit_tool: str = "",
+        changed: Callable[[], object] = lambda: None,
     ) -> None:
         """`ask` puts a question, `allow` makes rules hold for the session and gives those that were understood.
 
-        `exit_tool` is what the family calls the tool that ends planning; empty where it has none.
+        `exit_tool` is what the session calls the tool that ends planning; empty where it has none.
+        `changed` is called when planning has begun or ended: the tools that are shown are others.
         Raises `ConfigError` where the session begins in plan mode and `folder` cannot be used.
         """
         self._jail = jail
@@ -103,6 +121,7 @@ class Planner(Planning):
         self._ask = ask
         self._allow = allow
         self._exit_tool = exit_tool
+        self._changed = changed
         self._one_at_a_time = asyncio.Lock()
         if policy.standing.reads_only:
             self.enter()
@@ -123,7 +142,7 @@ class Planner(Planning):
             self._policy.plan = path
         if not already or by == "user":
             self.begun_by = "user" if already else by
-        self.on_change()
+        self._tell(other_tools=not already)
         return PlanEntered(path, already=already)
 
     def _earlier(self, file: str) -> str:
@@ -134,11 +153,16 @@ class Planner(Planning):
             return ""
 
     def leave(self) -> str:
-        self._policy.plan = None
+        was_on, self._policy.plan = self.is_on, None
         if self._policy.standing.reads_only:
             self._policy.standing = DEFAULT
-        self.on_change()
+        self._tell(other_tools=was_on)
         return self._policy.standing.name
+
+    def _tell(self, *, other_tools: bool) -> None:
+        self.on_change()
+        if other_tools:
+            self._changed()
 
     def readable(self, file: str = "") -> str:
         if not self.is_on:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.core.access import MODE, Access, within
 from ferrule.permissions.case import SPOKEN, Case
-from ferrule.permissions.decision import Decision, free, reach, strictest, together
+from ferrule.permissions.decision import Decision, formatted, free, reach, strictest, together
 from ferrule.permissions.naming import Bare, Names, is_name
 from ferrule.permissions.rules.rule import Always, Rule, RuleSet, Subject, Touched
 from ferrule.permissions.standing import DEFAULT, Standing
@@ -17,8 +17,8 @@ from ferrule.workspace.paths import Jail
 _MANY = 64
 _SERVER = "mcp__"
 _LOOKS = frozenset({"path", "process", "host"})
-CONFINED = frozenset({"shell", "shell_session", "skill", "check"})
-"""The tools whose commands run in the sandbox. A formatter and a tool of the user's own do not."""
+CONFINED = frozenset({"shell", "shell_session", "skill", "check", "format"})
+"""The tools whose commands run in the sandbox, where they are ours. A tool of the user's own does not."""
 
 
 if TYPE_CHECKING:
@@ -154,12 +154,13 @@ class Policy:
         subject = self._subject(case)
         commands = [access for access in case.touches if access.kind == "command"]
         only_reads = True
+        is_spoken = case.builtin and case.tool in SPOKEN
         decisions: list[Decision] = []
         if commands:
             from ferrule.permissions.shell.judge import judge  # only commands need it
 
             # A rule about a skill is none about the commands in its text: those are the shell's. So are checks.
-            spoken = self._subject(case._replace(tool="shell", name="shell")) if case.tool in SPOKEN else subject
+            spoken = self._subject(case._replace(tool="shell", name="shell")) if is_spoken else subject
             rules = (rule for one in self._sets for rule in one.rules)
             refused = [rule.text for rule in rules if rule.action != "allow" and rule.tool in spoken.names]
             for access in commands:
@@ -179,16 +180,17 @@ class Policy:
                 decisions.append(judged.decision)
                 only_reads = only_reads and judged.reads_only
         others = tuple(access for access in case.touches if access.kind != "command")
-        if others or not commands or case.tool in SPOKEN:
+        if others or not commands or is_spoken:
             rest = case._replace(touches=others) if commands else case
-            decisions.append(self._plain(rest, self._subject(rest) if commands else subject))
+            plain = self._plain(rest, self._subject(rest) if commands else subject)
+            decisions = formatted(decisions, plain) if decisions and case.tool == "format" else [*decisions, plain]
             only_reads = only_reads and all(a.mode == "read" and a.kind in _LOOKS for a in others)
         decision = together(decisions, commands, case)
         if case.input.get("outside") and decision.verdict != "deny":
             decision = Decision("ask", "It would run outside the sandbox, which always asks.", fixed=True)
-        elif commands and decision.verdict == "ask" and not decision.fixed and self._runs_confined(case.tool, others):
+        elif commands and decision.verdict == "ask" and not decision.fixed and self._runs_confined(case, others):
             decision = self.unasked.decision(decision, commands, self._scene(), is_held=self.is_planning)
-        elif commands and decision.verdict == "ask" and case.tool not in CONFINED:
+        elif commands and decision.verdict == "ask" and not (case.builtin and case.tool in CONFINED):
             # What a confined command has left in the workspace would run here with all of the user's rights.
             decision = decision._replace(why=f"{decision.why} It runs outside the sandbox.", fixed=True)
         if self.is_planning:
@@ -202,9 +204,10 @@ class Policy:
         """Is everything but reading denied?"""
         return self.plan is not None or self.standing.reads_only
 
-    def _runs_confined(self, tool: str, others: Sequence[Access]) -> bool:
+    def _runs_confined(self, case: Case, others: Sequence[Access]) -> bool:
         """Needs it no question for that? Servers and tools that a skill brings are not confined."""
-        return tool in CONFINED and not any(one.kind == "server" for one in others) and self._confined()
+        is_ours = case.builtin and case.tool in CONFINED
+        return is_ours and not any(one.kind == "server" for one in others) and self._confined()
 
     def _settled(self, decision: Decision, *, only_reads: bool) -> Decision:
         """What the mode makes of it."""

@@ -205,6 +205,16 @@ class Registry(Elsewhere):
         self.settle()
         return tuple(self._shown.values())
 
+    def face_of(self, tool: str) -> Face | None:
+        """How a built-in tool is shown to this family, whether it is or not; another family's face where it has none.
+
+        None where the session has no such tool.
+        """
+        if tool not in self._tools:
+            return None
+        own = next((face for face in self._faces if face.tool == tool and face.shown), None)
+        return own or self._foreign.borrowed(tool)
+
     def knows(self, name: str) -> bool:
         """Is it a name of a tool here?"""
         return name in self._names or self._beyond(name) is not None

@@ -38,6 +38,8 @@ class Formatter(NamedTuple):
     words: tuple[str, ...]
     """What follows the program. `{path}` stands for the file, which the program does not open itself, `{edition}` for
     the edition of the language; a word whose edition nobody knows is left out."""
+    in_place: tuple[str, ...]
+    """What follows the program where somebody has it write the file itself: the command that permissions judge."""
     install: str
     """How to get it."""
     looked_for: str = ""
@@ -56,6 +58,8 @@ class Chosen(NamedTuple):
     """Where its configuration lies, and where it runs."""
     words: tuple[str, ...]
     """What follows the program."""
+    in_place: tuple[str, ...]
+    """The same where it writes the file itself."""
 
 
 def _endings(names: str) -> frozenset[str]:
@@ -82,6 +86,7 @@ TABLE: tuple[Formatter, ...] = (
             Mark(".ruff.toml", sure=False),
         ),
         ("format", "--stdin-filename", "{path}", "-"),
+        ("format", "{path}"),
         install="pip install ruff",
         looked_for="[tool.ruff] in pyproject.toml, ruff.toml, .ruff.toml",
         add="[tool.ruff.format] to pyproject.toml",
@@ -92,6 +97,7 @@ TABLE: tuple[Formatter, ...] = (
         _endings("py pyi pyw"),
         (Mark("pyproject.toml", ("tool", "black")),),
         ("-q", "--stdin-filename", "{path}", "-"),
+        ("{path}",),
         install="pip install black",
         looked_for="[tool.black] in pyproject.toml",
         add="[tool.black] to pyproject.toml",
@@ -110,6 +116,7 @@ TABLE: tuple[Formatter, ...] = (
             Mark("package.json", ("dependencies", "prettier"), sure=False),
         ),
         ("--stdin-filepath", "{path}"),
+        ("--write", "{path}"),
         install="npm install --save-dev prettier",
         looked_for=".prettierrc*, prettier.config.*, prettier in package.json",
         add="a .prettierrc",
@@ -120,6 +127,7 @@ TABLE: tuple[Formatter, ...] = (
         _endings("go"),
         (Mark("go.mod"),),
         (),
+        ("-w", "{path}"),
         install="install Go from go.dev/dl, which brings it along",
     ),
     Formatter(
@@ -127,6 +135,7 @@ TABLE: tuple[Formatter, ...] = (
         _endings("rs"),
         (Mark("rustfmt.toml"), Mark(".rustfmt.toml"), Mark("Cargo.toml", sure=False)),
         ("--edition={edition}",),
+        ("{path}",),
         install="rustup component add rustfmt",
         looked_for="rustfmt.toml, .rustfmt.toml, Cargo.toml",
         add="a Cargo.toml or a rustfmt.toml",
@@ -136,6 +145,7 @@ TABLE: tuple[Formatter, ...] = (
         _endings("c h cc hh cpp hpp cxx hxx c++ h++ m mm java proto"),
         (Mark(".clang-format"), Mark("_clang-format")),
         ("--assume-filename={path}",),
+        ("-i", "{path}"),
         install="pip install clang-format",
         looked_for=".clang-format, _clang-format",
         add="a .clang-format",
@@ -195,7 +205,14 @@ def _chosen(formatter: Formatter, folder: str, path: str, folders: tuple[str, ..
     if any("{edition}" in word for word in words):
         edition = _edition([project.content(os.path.join(one, "Cargo.toml")) for one in folders])
         words = tuple(word.replace("{edition}", edition or "") for word in words if edition or "{edition}" not in word)
-    return Chosen(formatter, folder, tuple(word.replace("{path}", path) for word in words))
+    near = os.path.relpath(path, folder)
+    near = os.path.join(os.curdir, near) if near.startswith("-") else near
+    return Chosen(
+        formatter,
+        folder,
+        tuple(word.replace("{path}", path) for word in words),
+        tuple(word.replace("{path}", near) for word in formatter.in_place),
+    )
 
 
 def _edition(manifests: Sequence[Mapping[str, Any]]) -> str | None:

@@ -73,7 +73,7 @@ def read_plan(jail: Jail, path: str) -> str:
                 raise ToolFailure(f"{shown} is no regular file. Write the plan to it first.", code="no-plan", path=path)
             raw = file.read(4 * MOST_CHARS + 1)
     except FileNotFoundError:
-        why = f"There is no plan yet: write it to {shown}, then try again."
+        why = f"There is no plan yet: write it to {shown}, or give its text as `plan`, then try again."
         raise ToolFailure(why, code="no-plan", path=path) from None
     except OSError as error:
         raise ToolFailure(f"The plan {shown} cannot be read: {error.strerror}.", code="no-plan", path=path) from error

@@ -47,6 +47,8 @@ class Command(NamedTuple):
     """The formatter's plain name."""
     argv: tuple[str, ...]
     folder: str
+    in_place: tuple[str, ...]
+    """The command that does the same to the file itself."""
 
 
 class Format(Tool[FormatArgs, Formatted]):
@@ -56,7 +58,7 @@ class Format(Tool[FormatArgs, Formatted]):
     args = FormatArgs
 
     def access(self, args: FormatArgs, ctx: Context) -> tuple[Access, ...]:
-        """A formatter is code that the repository chooses or even brings along: its command is declared as it runs."""
+        """A formatter is code that the repository chooses or even brings along: it is judged as a command line is."""
         path = ctx.path(args.path)
         ctx.need(Guard).check_write(path)  # first: what is said about other files says whether they are there
         if not ctx.need(Jail).holds(path):
@@ -110,7 +112,7 @@ async def _confined(command: Command, text: bytes, path: str, ctx: Context) -> P
 
 
 def _access(command: Command) -> Access:
-    return Access.command(shlex.join(command.argv), command.folder)
+    return Access.command(shlex.join(command.in_place), command.folder)
 
 
 def _command(path: str, ctx: Context) -> Command:
@@ -124,7 +126,8 @@ def _command(path: str, ctx: Context) -> Command:
         raise ToolFailure(explain_missing(path, root), code="no-formatter", path=path)
     formatter = chosen.formatter
     roots = [one.path for one in jail.roots]
-    program = process.program(formatter.program, outside=roots) or _own(formatter.own, os.path.dirname(path), root)
+    installed = process.program(formatter.program, outside=roots)
+    program = installed or _own(formatter.own, os.path.dirname(path), root)
     if program is None:
         raise ToolFailure(
             f"{formatter.program} formats this file (configured in {chosen.folder}), but it is not installed. "
@@ -132,7 +135,8 @@ def _command(path: str, ctx: Context) -> Command:
             code="no-formatter",
             path=path,
         )
-    return Command(formatter.program, (program, *chosen.words), chosen.folder)
+    called = formatter.program if installed else os.path.relpath(program, chosen.folder)
+    return Command(formatter.program, (program, *chosen.words), chosen.folder, (called, *chosen.in_place))
 
 
 def _own(names: Sequence[str], folder: str, root: str) -> str | None:

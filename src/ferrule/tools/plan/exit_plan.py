@@ -2,10 +2,13 @@
 
 from ferrule.core.access import Access
 from ferrule.core.args import Args
-from ferrule.core.errors import BadArguments
+from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.planning import PlanApproved, Planning, Wish
 from ferrule.core.tool import Context, Tool
+from ferrule.support.threads import Threads
 from ferrule.workspace.ledger import Ledger
+from ferrule.workspace.plan_file import MOST_CHARS as MOST_PLAN_CHARS
+from ferrule.workspace.transaction import Writer
 
 MOST_WISHES = 20
 MOST_CHARS = 200
@@ -19,6 +22,8 @@ class WishArgs(Args, frozen=True, kw_only=True):
 class ExitPlanArgs(Args, frozen=True, kw_only=True):
     file: str = ""
     """The plan's file, where the family names it; else the one that was announced."""
+    plan: str = ""
+    """The plan itself, where the caller has not written it to its file."""
     wishes: tuple[WishArgs, ...] = ()
     """What carrying out the plan needs to be allowed."""
     remote: bool = False
@@ -34,8 +39,11 @@ class ExitPlan(Tool[ExitPlanArgs, PlanApproved]):
 
     def access(self, args: ExitPlanArgs, ctx: Context) -> tuple[Access, ...]:
         planning = ctx.need(Planning)
+        if not planning.is_on:
+            return ()
+        path = planning.readable(args.file)
         # It waits for whoever still writes the plan.
-        return (Access.read(planning.readable(args.file)),) if planning.is_on else ()
+        return (Access.write(path) if args.plan.strip() else Access.read(path),)
 
     async def run(self, args: ExitPlanArgs, ctx: Context) -> PlanApproved:
         if len(args.wishes) > MOST_WISHES:
@@ -48,6 +56,8 @@ class ExitPlan(Tool[ExitPlanArgs, PlanApproved]):
         planning = ctx.need(Planning)
         wishes = tuple(Wish(wish.tool, " ".join(wish.prompt.split())) for wish in args.wishes)
         path = planning.readable(args.file)
+        if args.plan.strip():
+            await ctx.need(Threads).finish(_write, path, args.plan, ctx)
         ctx.progress("The plan waits for the user to approve it.")
         approved = await planning.propose(path, wishes, ctx)
         if args.remote:
@@ -55,3 +65,20 @@ class ExitPlan(Tool[ExitPlanArgs, PlanApproved]):
         ledger = ctx.need(Ledger)
         is_known = ledger.knows(path) and not ledger.stale(path, approved.text.encode(errors="surrogatepass"))
         return approved._replace(is_known=is_known)
+
+
+def _write(path: str, text: str, ctx: Context) -> None:
+    """Put the plan into its file, in the place of what stands there. Raises `ToolFailure`."""
+    if len(text) > MOST_PLAN_CHARS:
+        raise ToolFailure(
+            f"The plan has {len(text):,} characters; {MOST_PLAN_CHARS:,} is the most that somebody can approve. "
+            "Shorten it.",
+            code="plan-too-long",
+            path=path,
+        )
+    raw = text.encode() if text.endswith("\n") else f"{text}\n".encode()
+    written = ctx.need(Writer).apply([path], lambda _: {path: raw}, kind="write", call_id=ctx.call_id)
+    ctx.track(path)
+    ctx.need(Ledger).saw(path, raw)
+    for note in written.notes:
+        ctx.note(note)

@@ -9,7 +9,7 @@ from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.claude import arrange, plan_said, says, todos_said
 from ferrule.dialects.link_says import linked
 from ferrule.dialects.page_says import LIMIT_BYTES, pages
-from ferrule.dialects.plan_says import entered
+from ferrule.dialects.plan_says import also_given, entered
 from ferrule.dialects.says import about_code, reading, tree, undone
 from ferrule.dialects.words import rows
 
@@ -241,13 +241,15 @@ def dialect() -> Dialect:
         ),
         face("todo_list", "TaskList", says=todos_said.listed),
         face("enter_plan", "EnterPlanMode", says=entered),
-        face(
-            "exit_plan",
-            "ExitPlanMode",
-            params={"allowedPrompts": "wishes"},
-            lift=plan_said.leaving,
-            lower=plan_said.as_leaving,
-            says=plan_said.approved,
+        also_given(
+            face(
+                "exit_plan",
+                "ExitPlanMode",
+                params={"allowedPrompts": "wishes"},
+                lift=plan_said.leaving,
+                lower=plan_said.as_leaving,
+                says=plan_said.approved,
+            )
         ),
         face(
             "web_fetch",

@@ -9,7 +9,7 @@ from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.gemini import arrange, says, todos
 from ferrule.dialects.link_says import numbered
 from ferrule.dialects.page_says import LIMIT_BYTES, pages
-from ferrule.dialects.plan_says import approved, entered
+from ferrule.dialects.plan_says import also_given, approved, entered
 from ferrule.dialects.says import delegated, mixed, reading, undone
 from ferrule.dialects.words import rows
 
@@ -210,7 +210,7 @@ def dialect() -> Dialect:
         ),
         face("todo_list", "tracker_visualize", says=todos.drawn, shown=False),
         face("enter_plan", "enter_plan_mode", says=entered),
-        face("exit_plan", "exit_plan_mode", params={"plan_filename": "file"}, says=approved),
+        also_given(face("exit_plan", "exit_plan_mode", params={"plan_filename": "file"}, says=approved)),
         face("list_mcp_resources", "list_mcp_resources", params={"serverName": "server"}, says=says.resources),
         face("read_mcp_resource", "read_mcp_resource", says=mixed),
         face(

@@ -6,7 +6,7 @@ import os
 from ferrule.core.bound import Middle
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.wayland import arrange, says
-from ferrule.dialects.plan_says import approved, entered
+from ferrule.dialects.plan_says import also_given, approved, entered
 from ferrule.dialects.says import delegated, failed, hits, paths, reading, undone
 from ferrule.dialects.words import rows
 
@@ -150,6 +150,6 @@ def dialect() -> Dialect:
             bound=Middle(_CHARS),
         ),
         face("enter_plan", "EnterPlanMode", says=entered, bound=Middle(_CHARS)),
-        face("exit_plan", "ExitPlanMode", says=approved, bound=Middle(_CHARS)),
+        also_given(face("exit_plan", "ExitPlanMode", says=approved, bound=Middle(_CHARS))),
     )
     return Dialect(name="wayland", faces=faces, short_names=True, defers=True, deferred=_DEFERRED)
