@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ferrule.core.events import Done
     from ferrule.core.face import Face
     from ferrule.core.reply import Changes
+    from ferrule.support.highlights import Found
 
 S = TypeVar("S")
 
@@ -57,6 +58,7 @@ class CallContext:
         "changes",
         "checkpointed",
         "exit_code",
+        "found",
         "given",
         "hooked",
         "input",
@@ -95,6 +97,7 @@ class CallContext:
         self.spoken: Face | None = None
         """The face in whose words its arguments came."""
         self.missing = 0
+        self.found: Callable[[], Found] | None = None
         """Characters that the tool has left out of the middle of its output."""
         self.spelled: dict[str, str] = {}
         """Real path → the same as the caller spelled it, with its links."""
@@ -210,6 +213,9 @@ class CallContext:
     def keep_log(self, size_bytes: int, *, missing: int = 0) -> None:
         self.kept = size_bytes
         self.missing = missing
+
+    def mark(self, find: "Callable[[], Found]") -> None:
+        self.found = find
 
     def finish(self) -> None:
         """The call is over: a log that nobody keeps goes away."""

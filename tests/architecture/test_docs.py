@@ -239,6 +239,7 @@ def test_every_public_method_is_documented(kind):
         "new_log",
         "drop_log",
         "keep_log",
+        "mark",
         "approve_hosts",
     }  # for the tools that come with the engine
 

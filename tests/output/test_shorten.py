@@ -3,6 +3,8 @@
 Names in backticks are those of the tests of ah's own truncation, whose counterparts these are.
 """
 
+import re
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from ferrule.core.bound import WHOLE, Bound, Ends, Lines, Middle, Tail
 from ferrule.output.cut import Cut
 from ferrule.output.shorten import shorten
+from ferrule.support.highlights import Highlights
 
 # Few letters and many newlines, wide and broken characters, so that every boundary is met often.
 texts = st.text(st.sampled_from("ab\n\né€😀\ud800"), max_size=60)
@@ -242,11 +245,11 @@ def test_a_text_is_shortened_like_this(text: str, bound: Bound, shown: str) -> N
 
 
 def test_lines_are_counted_after_the_bytes_are_cut() -> None:
-    """Both passes of the seed, in its order: the second one may take the sentence of the first."""
+    """Both passes of the seed, in its order. The second one takes the sentence of the first, and counts for both."""
     text = "\n".join(f"{number:04}" for number in range(1000))
     cut = shorten(text, Ends(100, 6))
 
-    assert cut.text == "0000\n0001\n0002\n[...19 lines omitted...]\n0997\n0998\n0999"
+    assert cut.text == "0000\n0001\n0002\n[...994 lines omitted...]\n0997\n0998\n0999"
 
 
 @pytest.mark.parametrize(
@@ -265,3 +268,50 @@ def test_a_large_text_is_shortened_in_one_pass_whatever_is_in_it() -> None:
 
     for bound in (Ends(30_000, 256), Middle(50_000), Lines(2000, 50_000), Lines(2000, 50_000, last=True), Tail(50_000)):
         assert len(shorten(text, bound).text) < 60_000
+
+
+LINES = [f"line {number} of what came" for number in range(1, 2001)]
+ROWS = {700: "src/a.c:7:1: error: no", 900: "warning: slow", 1200: "== 1 failed, 3 passed =="}
+
+
+@pytest.mark.parametrize(
+    "bound", [Middle(2000), Ends(2000), Ends(2000, 40), Lines(60, 2000, last=True), Tail(2000)], ids=str
+)
+@pytest.mark.parametrize("many", [False, True])
+def test_lines_that_matter_come_in_between_within_the_same_bound(bound: Bound, many: bool) -> None:
+    rows = {**ROWS, **({at: f"error: number {at}" for at in range(300, 1700, 3)} if many else {})}
+    text = "\n".join(rows.get(number, line) for number, line in enumerate(LINES, 1)) + "\n"
+    highlights = Highlights()
+    highlights.feed(text)
+    plain = shorten(text, bound).text
+    short = shorten(text, bound, found=highlights.found).text
+
+    assert len(short) <= max(len(plain), 2000) + 8  # blank lines around them, and a notice with another number
+    if isinstance(bound, Ends | Lines) and bound.lines:
+        assert short.count("\n") <= plain.count("\n") + 3
+    shown = [line for line in short.split("\n") if re.match(r"\d+: ", line)]
+    assert shown
+    for row in shown:
+        number, _, said = row.partition(": ")
+        assert rows[int(number)] == said  # the number is the line's own
+    if not many:
+        assert [int(row.partition(":")[0]) for row in shown] == sorted(ROWS)
+
+
+def test_an_output_without_such_lines_is_shortened_as_ever() -> None:
+    text = "\n".join(LINES)
+    highlights = Highlights()
+    highlights.feed(text)
+
+    assert shorten(text, Middle(500), found=highlights.found) == shorten(text, Middle(500))
+
+
+@given(st.integers(1, 3000), st.integers(2, 60), st.integers(20, 4000))
+def test_the_lines_shown_and_the_lines_omitted_are_all_lines(count: int, most: int, limit_bytes: int) -> None:
+    text = "\n".join(f"{number}" for number in range(count))
+    short = shorten(text, Ends(limit_bytes, most)).text
+    found = re.search(r"\[\.\.\.(\d+) lines omitted\.\.\.\]", short)
+    if found and "bytes removed" not in short:
+        shown = [line for line in short.split("\n") if line.isdigit()]
+        # Of a line on either side only a piece may be left, of which its number may be gone.
+        assert 0 <= count - len(shown) - int(found[1]) <= 2

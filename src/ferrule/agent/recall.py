@@ -8,6 +8,7 @@ from ferrule.core.access import Access
 from ferrule.core.args import Args
 from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.core.tool import Context, Tool
+from ferrule.support.screen import Screen
 from ferrule.support.threads import Threads
 
 if TYPE_CHECKING:
@@ -103,7 +104,10 @@ def _read(path: str) -> str:
 
 def _numbered(text: str, pattern: str) -> list[tuple[int, str]]:
     """The lines with their numbers, or those of them in which the pattern is."""
-    lines = [line[:_LINE_CHARS] for line in text.splitlines()]
+    # As a reader saw it, and counted as whoever cut it has counted.
+    screen = Screen()
+    seen = screen.feed(text) + screen.end()
+    lines = [line[:_LINE_CHARS] for line in seen.removesuffix("\n").split("\n")] if seen else []
     if not pattern:
         return list(enumerate(lines, 1))
     from ferrule.tools.shell.pattern import Pattern  # its time is limited

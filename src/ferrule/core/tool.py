@@ -3,7 +3,7 @@
 The last answer is the face's, beside the family's words; the first three are here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
@@ -72,6 +72,9 @@ class Context(Protocol):
 
         `missing` is how many characters the outcome lacks in its middle.
         """
+
+    def mark(self, find: Callable[[], Any]) -> None:
+        """Say how the lines of a long outcome are found that matter (`Found` of `support.highlights`)."""
 
 
 class Tool(Generic[A, T]):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from ferrule.output.store import Store
+    from ferrule.support.highlights import Found
 
 
 _SMALL = 200_000
@@ -28,6 +29,7 @@ class Told(Protocol):
     log: tuple[str, str] | None
     kept: int | None
     missing: int
+    found: "Callable[[], Found] | None"
 
     def note(self, sentence: str) -> None: ...
 
@@ -74,7 +76,7 @@ class Bounds:
         from ferrule.output.shorten import shorten  # for families with a bound of their own
 
         whole = clean_value(result)
-        short = shorten(whole, bound, missing=ctx.missing)
+        short = shorten(whole, bound, missing=ctx.missing, found=ctx.found)
         kept, _, omitted = _shape(short.text, limit_bytes)
         output_id = await self._logged(ctx)
         if (short.omitted_bytes or omitted) and output_id is None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ferrule.support.child import Child
 from ferrule.support.ending import Once, end, forget, register
+from ferrule.support.highlights import Found, together
 from ferrule.support.launch import Finished, Launch, Outcome, Pattern, Seeker, begin
 from ferrule.support.listener import Listener
 from ferrule.support.shown import Shown
@@ -167,9 +168,18 @@ class Running:
             log_error=self._log.error,
         )
 
+    def found(self) -> Found:
+        """The lines of its output that matter."""
+        return together([one.found() for one in self._shown])
+
     def news(self) -> str:
         """What it said since this was asked last, where that is much only the ends of it."""
         return "".join(one.news() for one in self._shown)
+
+    @property
+    def news_chars(self) -> int:
+        """How many characters it had said when news were asked for last, since the time before."""
+        return sum(one.news_chars for one in self._shown)
 
     def close(self) -> None:
         """Kill all of it now, and let go of everything. What was kept stays."""

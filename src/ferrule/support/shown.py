@@ -2,6 +2,7 @@
 
 from codecs import utf_8_decode
 
+from ferrule.support.highlights import Found, Highlights
 from ferrule.support.screen import COMMON_CONTROLS, CONTROLS, Screen, stripped
 from ferrule.support.tail import Ends
 
@@ -20,7 +21,10 @@ class Shown:
         self._rest = b""
         self._screen = Screen()
         self._ends = Ends(head_chars, tail_chars)
+        self._highlights = Highlights()
         self._told = ""
+        self.news_chars = 0
+        """How many characters the last news had, with those between its ends."""
         self._flooded = False
         """May a rare control character have got through? It counts then, but it is not shown."""
 
@@ -33,6 +37,7 @@ class Shown:
         self._rest = data[used:]
         certain = self._screen.feed(text, plain=text.isascii() and self._is_plain(data))
         self._ends.add(certain)
+        self._highlights.feed(certain)
         return certain
 
     def end(self) -> str:
@@ -40,6 +45,7 @@ class Shown:
         certain = self._screen.feed(utf_8_decode(self._rest, "replace", True)[0]) + self._screen.end()
         self._rest = b""
         self._ends.add(certain)
+        self._highlights.feed(certain)
         return certain
 
     def _is_plain(self, data: bytes) -> bool:
@@ -62,6 +68,10 @@ class Shown:
     def missing_chars(self) -> int:
         return self._ends.missing_chars(self.line)
 
+    def found(self) -> Found:
+        """The lines that matter, and how many there are."""
+        return self._highlights.found(self.line)
+
     def text(self) -> str:
         return self._clean(self._ends.text(self.line))
 
@@ -69,7 +79,9 @@ class Shown:
         """What came since this was asked last. A line that was redrawn since then comes whole."""
         news, told = self._ends.news(self.line), self._told
         self._told = self.line
-        return self._clean(news.removeprefix(told))
+        again = len(told) if news.startswith(told) else 0
+        self.news_chars = self._ends.news_chars - again
+        return self._clean(news[again:])
 
     def _clean(self, text: str) -> str:
         return stripped(text) if self._flooded else text

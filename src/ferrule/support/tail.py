@@ -5,6 +5,8 @@ import errno
 import os
 from collections.abc import Callable
 
+from ferrule.support.highlights import gap
+
 _PIPE_BYTES = 1 << 16
 """What a pipe holds. Larger pipes and reads were slower when measured: fresh memory for each, and cold caches."""
 _SMALL_BYTES, _LULL_SECONDS = 1 << 10, 0.002
@@ -176,6 +178,8 @@ class Ends:
         self._tail = Tail(tail_chars)
         self._fresh = Head(head_chars)
         self._asked_at = 0
+        self.news_chars = 0
+        """How many characters the last news had, with those that were not told."""
 
     def add(self, text: str) -> None:
         self.total_chars += len(text)
@@ -197,7 +201,7 @@ class Ends:
         tail = self._tail.text(more)
         text = _joined(self._fresh.text(more), tail[max(0, len(tail) - total_chars) :], total_chars, always=True)
         self._fresh = Head(self._head_chars)
-        self._asked_at = self.total_chars
+        self._asked_at, self.news_chars = self.total_chars, total_chars
         return text
 
 
@@ -207,7 +211,7 @@ def _joined(head: str, tail: str, total_chars: int, *, always: bool) -> str:
     missing = total_chars - len(head) - len(tail)
     if missing <= 0:
         return head + tail[-missing:]
-    return f"{head}\n\n[{missing:,} characters are not shown here]\n\n{tail}".lstrip("\n" * (not head))
+    return f"{head}{gap(missing)}{tail}".lstrip("\n" * (not head))
 
 
 class Log:

@@ -11,6 +11,7 @@ from ferrule.core.outcomes import Ran
 from ferrule.core.tasks import Left
 from ferrule.core.tool import Context, Tool
 from ferrule.settings import Settings
+from ferrule.support.highlights import SHARE, block, highlighted, lacking
 from ferrule.support.limits import reached
 from ferrule.support.running import Finished
 from ferrule.support.tasks import Tasks
@@ -134,7 +135,7 @@ class Shell(Tool[ShellArgs, Ran | Left]):
         try:
             why = await begun.running.wait(seconds, quiet_seconds=quiet_seconds)
             if why == "time" and args.yields and ctx.need(Tasks).has_room and may_go_on(args.command):
-                text = _kept(begun.running.finished(), args, begun.cwd, ctx)
+                text = _kept(begun, begun.running.finished(), args, ctx)
                 task = leave(begun, ctx, args.description)
                 begun.running.news()  # it is told here
                 return Left(seen(task, text), after=seconds)
@@ -195,7 +196,7 @@ def _follows(args: ShellArgs) -> bool:
 
 def _ran(begun: Begun, args: ShellArgs, ctx: Context, *, took: float, stopped: bool = False) -> Ran:
     finished = begun.running.finished()
-    text = _kept(finished, args, begun.cwd, ctx)
+    text = _kept(begun, finished, args, ctx)
     if finished.log_error:
         ctx.drop_log()
         ctx.note(f"The full output could not be kept: {finished.log_error}.")
@@ -209,20 +210,30 @@ def _ran(begun: Begun, args: ShellArgs, ctx: Context, *, took: float, stopped: b
     return Ran(begun.command, begun.cwd, text, finished.exit_code, None, finished.errors, took)
 
 
-def _kept(finished: Finished, args: ShellArgs, cwd: str, ctx: Context) -> str:
+def _kept(begun: Begun, finished: Finished, args: ShellArgs, ctx: Context) -> str:
     """What is shown of the output. The log is kept where that is not all."""
+    found = begun.running.found
     if args.tail_bytes is None:
+        text = finished.text if args.apart else highlighted(finished.text, finished.missing_chars, found)
+        newlines = text.count("\n") + finished.errors.count("\n")
+        ctx.mark(lambda: lacking(found(), newlines))
         if finished.missing_chars:
             # What stands between the ends is not output.
             shown_chars = len(finished.text) + len(finished.errors)
             ctx.keep_log(finished.logged_bytes, missing=max(1, finished.total_chars - shown_chars))
-        return finished.text
-    room = args.tail_bytes - len(args.command.encode(errors="replace")) - len(os.fsencode(cwd))
+        return text
+    room = args.tail_bytes - len(args.command.encode(errors="replace")) - len(os.fsencode(begun.cwd))
     text = _within(finished.text, room)
-    if len(text) < finished.total_chars:
-        ctx.keep_log(finished.logged_bytes)
-        ctx.note(f"Only the last {len(text):,} of {finished.total_chars:,} characters of output are shown.")
-    return text
+    if len(text) == finished.total_chars:
+        return text
+    ctx.keep_log(finished.logged_bytes)
+    between = block(found().lines, text.split("\n"), chars=len(text) // SHARE)
+    text = text[len(between) + 2 :] if between else text
+    also = " Before them stand lines of the rest that look like errors or summaries, with their numbers." * bool(
+        between
+    )
+    ctx.note(f"Only the last {len(text):,} of {finished.total_chars:,} characters of output are shown.{also}")
+    return f"{between}\n\n{text}" if between else text
 
 
 def _within(text: str, room: int) -> str:

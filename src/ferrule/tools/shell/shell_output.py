@@ -64,10 +64,17 @@ class ShellOutput(Tool[ShellOutputArgs, TaskRead]):
             until.check()
         news, finished = task.running.news(), task.running.finished()
         output = news if args.news else finished.text + finished.errors
+        is_whole = args.only is None and args.lines is None
+        total_chars = (task.running.news_chars if args.news else finished.total_chars) if is_whole else 0
+        found = task.running.found if is_whole and not args.news else None
         output = await _asked_for(output, args, ctx)
         task.told = task.told or task.running.ended
         return TaskRead(
-            seen(task, middle_cut(output, args.most_chars), total_chars=len(output)),
+            seen(
+                task,
+                middle_cut(output, args.most_chars, total_chars, found),
+                total_chars=max(total_chars, len(output)),
+            ),
             "running" if why in ("time", "quiet") and not waits else "time" if why == "quiet" else why,
             time.perf_counter() - begun,
         )

@@ -70,10 +70,11 @@ class ShellSession(Tool[ShellSessionArgs, Ran | Left]):
             await begun.abandon()
             raise
         news = begun.running.news()
-        shown = middle_cut(news, token_chars(args.most_tokens))
+        total_chars = begun.running.news_chars
+        shown = middle_cut(news, token_chars(args.most_tokens), total_chars, begun.running.found)
         if why != "ended" and has_room:
             task = leave(begun, ctx, args.description)
-            return Left(seen(task, shown, total_chars=len(news)), after=seconds)
+            return Left(seen(task, shown, total_chars=total_chars), after=seconds)
         begun.close()
         finished = begun.running.finished()
         assert finished.exit_code is not None
@@ -87,5 +88,5 @@ class ShellSession(Tool[ShellSessionArgs, Ran | Left]):
             ctx.keep_log(finished.logged_bytes)
         took = time.perf_counter() - begun_at
         timed_out = seconds if why != "ended" else None
-        total_chars = max(finished.total_chars, len(news))
+        total_chars = max(finished.total_chars, total_chars)
         return Ran(begun.command, begun.cwd, shown, finished.exit_code, timed_out, "", took, None, total_chars)

@@ -59,9 +59,10 @@ class ShellWrite(Tool[ShellWriteArgs, TaskRead]):
         why = await task.running.wait(min(max(seconds, 0.0), _MOST_SECONDS))
         news = task.running.news()
         task.told = task.told or task.running.ended
-        shown = middle_cut(news, token_chars(args.most_tokens))
+        total_chars = task.running.news_chars
+        shown = middle_cut(news, token_chars(args.most_tokens), total_chars)
         return TaskRead(
-            seen(task, shown, total_chars=len(news)),
+            seen(task, shown, total_chars=total_chars),
             "ended" if why == "ended" else "time",
             time.perf_counter() - begun,
         )

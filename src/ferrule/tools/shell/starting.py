@@ -12,6 +12,7 @@ from ferrule.core.tool import Context
 from ferrule.settings import Settings
 from ferrule.support.beneath import describe
 from ferrule.support.environment import quiet_environment
+from ferrule.support.highlights import Found, gap, highlighted
 from ferrule.support.limits import Limits
 from ferrule.support.programs import shell
 from ferrule.support.roster import Roster
@@ -187,13 +188,17 @@ def seen(task: Task, output: str = "", *, total_chars: int | None = None) -> Tas
     )
 
 
-def middle_cut(text: str, most_chars: int) -> str:
-    """The beginning and the end of a text, with a sentence between them where it is longer."""
+def middle_cut(text: str, most_chars: int, total_chars: int = 0, found: Callable[[], Found] | None = None) -> str:
+    """The beginning and the end of a text, with a sentence between them where it is longer, and what matters of it.
+
+    `total_chars` is how many it had before its middle was left out already.
+    """
     if len(text) <= most_chars:
         return text
     half = most_chars // 2
-    missing = len(text) - 2 * half
-    return f"{text[:half]}\n\n[{missing:,} characters are not shown here]\n\n{text[len(text) - half :]}"
+    missing = max(total_chars, len(text)) - 2 * half
+    cut = f"{text[:half]}{gap(missing)}{text[len(text) - half :]}"
+    return cut if found is None else highlighted(cut, missing, found)
 
 
 def token_chars(tokens: float) -> int:
