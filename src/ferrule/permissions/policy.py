@@ -154,7 +154,7 @@ class Policy:
         subject = self._subject(case)
         commands = [access for access in case.touches if access.kind == "command"]
         only_reads = True
-        is_spoken = case.builtin and case.tool in SPOKEN
+        is_spoken = _is_among(case, SPOKEN)
         decisions: list[Decision] = []
         if commands:
             from ferrule.permissions.shell.judge import judge  # only commands need it
@@ -183,14 +183,16 @@ class Policy:
         if others or not commands or is_spoken:
             rest = case._replace(touches=others) if commands else case
             plain = self._plain(rest, self._subject(rest) if commands else subject)
-            decisions = formatted(decisions, plain) if decisions and case.tool == "format" else [*decisions, plain]
+            decisions = (
+                formatted(decisions, plain) if is_spoken and commands and case.tool == "format" else [*decisions, plain]
+            )
             only_reads = only_reads and all(a.mode == "read" and a.kind in _LOOKS for a in others)
         decision = together(decisions, commands, case)
         if case.input.get("outside") and decision.verdict != "deny":
             decision = Decision("ask", "It would run outside the sandbox, which always asks.", fixed=True)
         elif commands and decision.verdict == "ask" and not decision.fixed and self._runs_confined(case, others):
             decision = self.unasked.decision(decision, commands, self._scene(), is_held=self.is_planning)
-        elif commands and decision.verdict == "ask" and not (case.builtin and case.tool in CONFINED):
+        elif commands and decision.verdict == "ask" and not _is_among(case, CONFINED):
             # What a confined command has left in the workspace would run here with all of the user's rights.
             decision = decision._replace(why=f"{decision.why} It runs outside the sandbox.", fixed=True)
         if self.is_planning:
@@ -206,8 +208,8 @@ class Policy:
 
     def _runs_confined(self, case: Case, others: Sequence[Access]) -> bool:
         """Needs it no question for that? Servers and tools that a skill brings are not confined."""
-        is_ours = case.builtin and case.tool in CONFINED
-        return is_ours and not any(one.kind == "server" for one in others) and self._confined()
+        is_free = not any(one.kind == "server" for one in others)
+        return _is_among(case, CONFINED) and is_free and self._confined()
 
     def _settled(self, decision: Decision, *, only_reads: bool) -> Decision:
         """What the mode makes of it."""
@@ -316,6 +318,11 @@ class Policy:
         """Is it in a folder of notes, also on a disk that takes `.AMP` for the same folder?"""
         folders = [os.path.join(root.path, self._notes).lower() for root in self._jail.roots] if self._notes else []
         return any(within(path.lower(), folder) for folder in folders)
+
+
+def _is_among(case: Case, tools: frozenset[str]) -> bool:
+    """Is the tool one of these? Others may be called `format`, and do something else."""
+    return case.tool in tools and (case.builtin or case.tool != "format")
 
 
 def mode_name(policy: Policy) -> str:
