@@ -37,8 +37,11 @@ def test_the_tools_are_five_hundred_of_twenty_five_kinds():
 
 
 @pytest.mark.parametrize("how", ["ranked", "substring"])
-@pytest.mark.parametrize("name", ["queries", "queries_held_back"])
-async def test_the_right_tool_is_mostly_the_first_and_nearly_always_among_five(name, how):
+@pytest.mark.parametrize(
+    ("name", "among_five"),
+    [("queries", 0.95), ("queries_held_back", 0.9), ("queries_third", 0.9), ("queries_fourth", 0.9)],
+)
+async def test_the_right_tool_is_mostly_the_first_and_nearly_always_among_five(name, among_five, how):
     queries = tomllib.loads((DATA / f"{name}.toml").read_text(encoding="utf-8"))["wanted"]
     places = await ranks(queries, how)
 
@@ -46,7 +49,7 @@ async def test_the_right_tool_is_mostly_the_first_and_nearly_always_among_five(n
     five = [query for query, place in places.items() if 1 <= place <= 5]
     assert len(queries) >= 40
     assert len(first) >= 0.7 * len(queries), sorted(queries.keys() - first)
-    assert len(five) >= 0.95 * len(queries), sorted(queries.keys() - five)
+    assert len(five) >= among_five * len(queries), sorted(queries.keys() - five)
 
 
 @pytest.mark.parametrize("name", [name for some in DOMAINS.values() for name in list(some)[::7]])

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
+from itertools import pairwise
 
 from ferrule.core.catalog import Catalog, How
 from ferrule.core.elsewhere import ToolFound
@@ -15,8 +16,7 @@ from ferrule.core.face import Face, copied
 from ferrule.registry.ground import Deferred
 from ferrule.registry.registry import Registry
 from ferrule.registry.told import told
-from ferrule.registry.vocabulary import actions, joined, same, says_nothing
-from ferrule.workspace.identifiers import stem
+from ferrule.registry.vocabulary import actions, joined, same, says_little, says_nothing, stem
 
 RANKED = 8
 """How many are found where nobody says how many."""
@@ -26,6 +26,7 @@ _QUERY_WORDS = 40
 _WORD = re.compile(r"[^\W_]+")
 _PART = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+")
 _NEEDED = re.compile(r"(?<!\S)\+(\w[\w-]*)")
+_QUESTION = re.compile(r"(?i)\s*(?:what|which|who|whose|how|when|where|why|is|are|was|do|does|did|can|will|has|have)\b")
 _NAMED, _SAID, _TAKEN, _SERVED = 3.0, 1.0, 0.7, 1.0
 """How much a word counts in a tool's name, in its description, in the names of its parameters, and as its server."""
 _SATURATION = 1.2
@@ -40,9 +41,13 @@ _WHOLE_NAME = 0.5
 _OTHER_ACTION = 0.75
 """What a tool counts whose name says that it does something else."""
 _NOT_SEEING = 0.9
+_LITTLE = 0.4
+"""What a word counts that is beside the point mostly."""
 _SEEING = frozenset(
     map(stem, ["list", "get", "show", "view", "read", "fetch", "search", "find", "query", "describe", "report"])
 )
+_TYPED = 5
+"""A shorter word is not taken for a slip of the keys: too many are but a letter away from another."""
 _WEAK = 0.1
 """What has less than this part of the best rank is not worth its schema."""
 
@@ -186,22 +191,22 @@ class Index:
 
     def _ranks(self, query: str) -> dict[int, float]:
         """The tools that share a word with the query, or one like it → how well they fit."""
-        asked = _asked(query, self._holding)
-        wanted = [some for some in map(self._meant, asked) if some]
-        done, less = self._done(asked, wanted)
+        asked = {term: meant for term in self._asked(query) if (meant := self._meant(term))}
+        done, less = self._done(query, asked)
         sums: dict[int, float] = {}
         covered: dict[int, float] = {}
         named: dict[int, float] = {}
         every = 0.0
-        for meant in wanted:
+        for term, meant in asked.items():
+            much = _LITTLE if term in says_little() else 1.0
             best: dict[int, float] = {}
             times: dict[int, float] = {}
-            for term, weight in meant.items():
-                for at, count in self._holding[term].items():
+            for one, weight in meant.items():
+                for at, count in self._holding[one].items():
                     times[at] = times.get(at, 0.0) + weight * count
                     best[at] = max(best.get(at, 0.0), weight)
             holding = sum(best.values())
-            rarity = math.log(1 + (len(self.tools) - holding + 0.5) / (holding + 0.5))
+            rarity = much * math.log(1 + (len(self.tools) - holding + 0.5) / (holding + 0.5))
             every += rarity
             for at, count in times.items():
                 damped = _SATURATION * (1 - _BY_LENGTH + _BY_LENGTH * self._lengths[at] / self._usual)
@@ -217,15 +222,30 @@ class Index:
             for at, found in sums.items()
         }
 
-    def _done(self, asked: Sequence[str], wanted: Sequence[Mapping[str, float]]) -> tuple[frozenset[str], float]:
+    def _asked(self, query: str) -> list[str]:
+        """The words of the query as the tools write them: `sourcemaps` as `source` and `maps`."""
+        terms = (self._compounds.get(one, (one,)) for one in _asked(query, self._holding))
+        return list(dict.fromkeys(part for some in terms for part in some))
+
+    @cached_property
+    def _compounds(self) -> dict[str, tuple[str, str]]:
+        """What two parts of a name are as one word, where no tool writes it so → the parts."""
+        spelled = ([part for word in _WORD.findall(one.short) for part in _PART.findall(word)] for one in self.tools)
+        pairs = {pair for parts in spelled for pair in pairwise(part.lower() for part in parts)}
+        words = {stem(one + other): (stem(one), stem(other)) for one, other in pairs}
+        return {word: pair for word, pair in words.items() if word not in self._holding}
+
+    def _done(self, query: str, asked: Mapping[str, Mapping[str, float]]) -> tuple[frozenset[str], float]:
         """What the query asks to have done, and what a tool counts that does something else.
 
-        Who names only things may rather want to see them.
+        Who begins with a thing or asks a question may rather want to see something; a verb that nobody knows says
+        nothing.
         """
         known = actions()
         if any(term in known for term in asked):
-            return frozenset(term for meant in wanted for term in meant if term in known), _OTHER_ACTION
-        return _SEEING, _NOT_SEEING
+            return frozenset(one for meant in asked.values() for one in meant if one in known), _OTHER_ACTION
+        first = next(iter(self._asked(query)), "")
+        return _SEEING, 1.0 if first not in asked and not _QUESTION.match(query) else _NOT_SEEING
 
     def _meant(self, term: str) -> dict[str, float]:
         """The words of the tools that a word of the query may mean, each with how much it counts."""
@@ -319,8 +339,9 @@ def _counted(tool: Deferred) -> Mapping[str, float]:
             counts[term] = counts.get(term, 0.0) + weight
         together = joined(stems)
         # Words that are one together count as that and as themselves.
-        for term in set(together).difference(stems) if len(together) < len(stems) else ():
-            counts[term] = counts.get(term, 0.0) + weight
+        for term, words in together if len(together) < len(stems) else ():
+            if len(words) > 1:
+                counts[term] = counts.get(term, 0.0) + weight
     return counts
 
 
@@ -347,24 +368,28 @@ def _empty() -> frozenset[str]:
 
 
 def _asked(query: str, known: Container[str] = ()) -> list[str]:
-    """The words of a query that say something, each once; one of several parts is whole where it is `known` so."""
+    """The words of a query that say something, each once, as they are `known` to some tool: whole or in their parts."""
     stems: list[str] = []
     for word in _WORD.findall(query):
         whole, parts = stem(word.lower()), _parts(word)
         stems += [whole] if len(parts) > 1 and whole in known else parts
-    return [term for term in dict.fromkeys(joined(stems)) if term not in _empty()][:_QUERY_WORDS]
+    asked: list[str] = []
+    for term, words in joined(stems, known):
+        is_said = len(words) == 1 or term in known or any(one in known for one in same().get(term, ()))
+        asked += [term] if is_said else words
+    return [term for term in dict.fromkeys(asked) if term not in _empty()][:_QUERY_WORDS]
 
 
 def nearest(term: str, known: Iterable[str]) -> list[str]:
     """The known words that begin so, or that differ by a slip or two of the keys; the nearest ones only."""
-    if len(term) < 4:
+    if len(term) < _TYPED:
         return []
-    slips = 1 if len(term) < 8 else 2
+    slips = 1 if len(term) < 2 * _TYPED - 2 else 2
     found: dict[str, int] = {}
     for one in known:
         if one.startswith(term):
             found[one] = 1
-        elif abs(len(one) - len(term)) <= slips and (one[0] == term[0] or one[-1] == term[-1]):
+        elif abs(len(one) - len(term)) <= slips and one[0] == term[0]:
             distance = _distance(term, one, slips)
             if distance <= slips:
                 found[one] = distance
