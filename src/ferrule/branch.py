@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from ferrule.assembly import Parts
 from ferrule.context import CallContext
 from ferrule.core.call import Call
-from ferrule.core.events import Event
+from ferrule.core.events import Event, ToolsChanged
 from ferrule.core.face import Face
 from ferrule.core.reply import Reply
 from ferrule.flow import Flow
@@ -53,6 +53,9 @@ class Branch:
         self.policy = Tightened(held, named(permission_mode)) if permission_mode else held
         self.services = parts.services.view(services)
         self.services.later("HostsAllowed", self._hosts_allowed)
+        self.services.later("Catalog", self._catalog)
+        self._emit = emit
+        self._changes = self.registry.changes
         self._parts = parts
         self._around = around
         self._calls = 0
@@ -90,7 +93,16 @@ class Branch:
         if not await self._around.ensure([call.name for call in named_calls]):
             return self._flow.stopped(named_calls)
         self._flow.notices = self._parts.flow.notices
-        return await self._flow.run(named_calls)
+        try:
+            return await self._flow.run(named_calls)
+        finally:
+            self._tell_changed()
+
+    def _tell_changed(self) -> None:
+        """Tell the subagent that there are other tools; the session's own agent hears it from the engine."""
+        changes, self._changes = self._changes, self.registry.changes
+        if changes != self._changes:
+            self._emit(ToolsChanged(id="", name="", at=self._flow.clock()))
 
     def cancel(self) -> None:
         """Stop every running call of this subagent; each still gets its reply."""
@@ -130,7 +142,12 @@ class Branch:
         return RuledHosts(self.policy)
 
     def _gives(self, face: Face) -> bool:
-        return includes(self.mode, face.name, canonical=self.registry.canonical)
+        types = self.registry.subagent_types(face)
+        return includes(self.mode, face.name, subagent_types=types, canonical=self.registry.canonical)
+
+    def _catalog(self) -> object:
+        """What a search of the subagent's finds: nothing that its mode refuses."""
+        return self.registry.catalog.within(self._gives)
 
     def _named(self, call: Call) -> Call:
         self._calls += 1

@@ -193,7 +193,8 @@ class Engine(Lookback):
             return False
         if face.tool in NEED_MODEL and (self._extra.subagents is None or self.settings.loop.depth <= 0):
             return False
-        is_given = includes(self.mode, face.name, canonical=self.registry.canonical)
+        types = self.registry.subagent_types(face)
+        is_given = includes(self.mode, face.name, subagent_types=types, canonical=self.registry.canonical)
         return is_given and not (self._opened and self.policy.denies_everything(face.tool))
 
     def section(self, *, listed: bool = True) -> str:

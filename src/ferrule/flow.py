@@ -20,7 +20,7 @@ from ferrule.context import CallContext
 from ferrule.core.access import Access, declared
 from ferrule.core.args import Args
 from ferrule.core.call import Call
-from ferrule.core.errors import UnknownTool
+from ferrule.core.errors import BadArguments, UnknownTool
 from ferrule.core.events import Blocked, Done, Event, Prepared, Started
 from ferrule.core.face import Face
 from ferrule.core.preview import Preview
@@ -180,6 +180,7 @@ class Flow:
     def look(self, call: Call) -> "Ready | Unready":
         """Which tool, with which arguments, touching what."""
         ctx, face = self.context(call), None
+        is_unseen = self.registry.is_waiting(call.name)
         try:
             face = ctx.spoken = self.registry.resolve(call.name).face
             came = self.arguments.receive(face, call.input)
@@ -194,6 +195,13 @@ class Flow:
         except UnknownTool as error:
             why = self.why_not(call.name) if self.why_not is not None else ""
             return Unready(ctx, face, UnknownTool(f"There is no {call.name} now. {why}") if why else error)
+        except BadArguments as error:
+            if not is_unseen or face is None:
+                return Unready(ctx, face, error)
+            from ferrule.registry.unknown import not_loaded  # only a mistake pays for it
+
+            # Who has never seen the parameters is told them with what is wrong.
+            return Unready(ctx, face, not_loaded(call.name, face, str(error)))
         except Exception as error:  # noqa: BLE001 - a bug in a tool harms its own call only
             return Unready(ctx, face, error)
         return Ready(call, face, tool, args, touches, ctx)

@@ -40,12 +40,13 @@ async def test_what_costs_too_much_is_found_by_a_search(world: World, known: Any
         assert names(engine) & {zebra, other} == {zebra}
         assert (await engine.call(zebra, stripes=3)).text == 'zebra {"stripes": 3}'
 
-        waiting = await engine.call(other)
-        assert waiting.error is not None
-        assert waiting.error.error_code == "not-loaded"
-        assert '"word"' in waiting.error.message
+        unfit = await engine.call(other, word=["x"])
+        assert unfit.error is not None
+        assert unfit.error.error_code == "not-loaded"
+        assert '"word"' in unfit.error.message
         assert other in names(engine)
         assert (await engine.call(other, word="x")).text == 'tool_0 {"word": "x"}'
+        assert (await engine.call(other.replace("0", "1"), word="y")).text == 'tool_1 {"word": "y"}'
     assert world.starts("one") == 2
 
 

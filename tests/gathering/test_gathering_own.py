@@ -8,7 +8,7 @@ import pytest
 from tests.gathering.world import World, names
 from tests.tools.confined import CONFINED
 
-from ferrule import Engine
+from ferrule import Engine, ModeConfig
 from ferrule.settings import Permissions, Sandbox, Tools
 from ferrule.support.sandbox.choose import report
 
@@ -212,10 +212,8 @@ async def test_settings_switch_tools_off_and_hide_them(world: World) -> None:
             reply = await engine.call(name)
             assert (reply.status, reply.error and reply.error.error_code) == ("error", "unknown-tool"), name
         assert (await engine.call("three")).text == "mine"
-        waiting = await engine.call("four")
-        assert (waiting.error and waiting.error.error_code) == "not-loaded"
-        assert "four" in names(engine)
         assert (await engine.call("four")).text == "mine"
+        assert "four" in names(engine)
 
 
 @pytest.mark.contract("custom.section")
@@ -263,3 +261,25 @@ async def test_a_program_answers_to_its_whole_file_name_too(world: World) -> Non
         replies = [await engine.call(name, args="you") for name in ("greet_sh", "greet.sh")]
 
     assert [reply.text for reply in replies] == ["hello you\n", "hello you\n"]
+
+
+@pytest.mark.parametrize("types", ['["reviewer"]', '["all"]', '"other"', "null", "[]"])
+@pytest.mark.parametrize("kind", ["other", "reviewer", None])
+async def test_a_toolbox_tool_is_shown_to_those_whose_calls_it_takes(
+    world: World, types: str, kind: str | None
+) -> None:
+    box = world.user / "toolbox"
+    box.mkdir(parents=True)
+    (box / "look").write_text(
+        "#!/bin/sh\n"
+        f'echo \'{{"name": "look", "description": "Looks.", "args": {{}}, "meta": {{"subagentTypes": {types}}}}}\'\n'
+    )
+    (box / "look").chmod(0o755)
+    mode = ModeConfig(allow_toolbox=True, subagent_type=kind)
+    async with world.session(mode=mode) as engine:
+        shown = "tb__look" in names(engine)
+        told = "tb__look" in engine.section()
+        reply = await engine.call("tb__look")
+
+    refused = reply.error is not None and reply.error.error_code == "not-in-mode"
+    assert shown is told is not refused

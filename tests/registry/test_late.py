@@ -43,8 +43,7 @@ async def test_a_deferred_tool_is_read_when_it_is_looked_at():
     assert registry.canonical("mcp__far__one") == "mcp__far__one"
     assert (one.reads, other.reads) == (0, 0)
 
-    with pytest.raises(ToolFailure, match="Do something far away"):
-        registry.resolve("mcp__far__one")
+    assert registry.resolve("mcp__far__one").face.words == "Do something far away."
     assert one.reads
     assert not other.reads
     shown = next(face for face in registry.shown() if face.tool == "mcp__far__one")

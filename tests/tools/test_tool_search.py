@@ -107,3 +107,92 @@ async def test_it_touches_nothing_and_needs_no_question(tmp_path):
 
     assert reply.ok
     assert asked == []
+
+
+def search_name(engine: Engine) -> str:
+    (name,) = [face.name for face in engine.registry.shown() if face.tool == "tool_search"]
+    return name
+
+
+@pytest.mark.contract("search.select")
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        pytest.param("select:mcp__github__create_issue", {"create_issue"}, id="one"),
+        pytest.param("select:search_code, MCP__GITHUB__CREATE_ISSUE", {"create_issue", "search_code"}, id="several"),
+        pytest.param("SELECT: create_issue,create_issue,", {"create_issue"}, id="in-any-case-and-each-once"),
+        pytest.param("select:issue", set(), id="no-words"),
+    ],
+)
+async def test_names_behind_select_are_loaded_and_nothing_else(tmp_path, family, query, found):
+    async with opened(tmp_path, family) as engine:
+        before = {face.tool for face in engine.faces()}
+        reply = await engine.call(search_name(engine), query=query)
+        after = {face.tool for face in engine.faces()}
+
+    assert reply.ok
+    assert after - before == {f"mcp__github__{name}" for name in found}
+    assert all(name in reply.text for name in found)
+
+
+async def test_claude_code_s_own_search_tool_takes_max_results(tmp_path):
+    tools = [mcp("x", f"same_{n}", exposure="deferred") for n in range(20)]
+    usual, _ = await searched(tmp_path, "claude", "ToolSearch", tools, query="same")
+    three, _ = await searched(tmp_path, "claude", "ToolSearch", tools, query="same", max_results=3)
+    one, _ = await searched(tmp_path, "claude", "ToolSearch", tools, query="select:mcp__x__same_7", max_results=3)
+
+    assert [len(reply.result["tools"]) for reply in (usual, three, one)] == [5, 3, 1]
+    assert not usual.notes
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_select_says_which_names_mean_nothing_and_which_are_listed_anyway(tmp_path, family):
+    async with opened(tmp_path, family) as engine:
+        listed = next(face.name for face in engine.faces() if face.tool == "read")
+        reply = await engine.call(search_name(engine), query=f"select:{listed},create_isue,create_issue")
+
+    assert "create_issue" in reply.text
+    assert f"{listed}: listed in full already; call it." in reply.notes
+    assert "No deferred tool is called create_isue. Search for words of what it does." in reply.notes
+
+
+async def test_select_without_a_name_is_a_mistake(tmp_path):
+    reply, _ = await searched(tmp_path, "codex", "tool_search", query="select: , ")
+
+    assert (reply.status, reply.text) == ("error", "query: name a tool behind select:")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("query", ["weather", "the", "select:weather", "?"])
+async def test_a_search_that_finds_nothing_says_what_there_is(tmp_path, family, query):
+    async with opened(tmp_path, family) as engine:
+        before = names(engine.registry)
+        reply = await engine.call(search_name(engine), query=query)
+
+        assert reply.ok
+        assert any("github: search_code, create_issue" in note for note in reply.notes)
+        assert names(engine.registry) == before
+
+
+async def test_a_search_where_nothing_is_deferred_says_so(tmp_path):
+    reply, _ = await searched(tmp_path, "amp", "tool_search", [], query="weather")
+
+    assert reply.notes == ("There is nothing to be found: all tools of this session are listed in full.",)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_schemas_are_not_told_twice_where_the_definitions_follow(tmp_path, family):
+    long = mcp("github", "create_issue", f"{'Open an issue. ' * 30}\nAnd much more.", exposure="deferred")
+    async with opened(tmp_path, family, [long]) as engine:
+        name = search_name(engine)
+        whole = await engine.call(name, query="issue")
+        engine.registry.definitions_follow = True
+        short = await engine.call(name, query="issue")
+
+    assert "What to work on." in whole.text
+    assert "And much more." in whole.text
+    if family == "wayland":  # the form of its answer is a contract
+        assert short.text == whole.text
+    else:
+        assert short.result["tools"] == [{"name": "mcp__github__create_issue", "description": long.words[:299] + "…"}]

@@ -102,6 +102,7 @@ class Session:
                 on_event=self._hear,
                 **self._engine,
             )
+            self.engine.registry.definitions_follow = True  # a conversation shows them anew when they have changed
             self._model_id(self.engine.settings)
             await self.engine.__aenter__()
             self.engine.give("ThreadStore", self._threads)

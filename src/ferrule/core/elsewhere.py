@@ -32,6 +32,8 @@ class ToolsFound(NamedTuple):
 
     query: str
     tools: tuple["ToolFound", ...]
+    definitions_follow: bool = False
+    """Does the model get their whole definitions with its next turn?"""
 
 
 class ToolFound(NamedTuple):

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 Said = Any
 """Text, or the JSON value that a family reads."""
 
+_LINE_CHARS = 300
+"""Of a tool's first line, where its definition follows."""
+
 
 def picture(outcome: Picture) -> dict[str, str]:
     """An image part."""
@@ -229,8 +232,20 @@ def mixed(outcome: "Mixed") -> Said:
 
 
 def tools_found(outcome: "ToolsFound") -> list[dict[str, Any]]:
-    """Tools as a model is shown them."""
+    """Tools as a model is shown them, whole."""
     return [{"name": one.name, "description": one.words, "parameters": one.schema} for one in outcome.tools]
+
+
+def tools_named(outcome: "ToolsFound") -> dict[str, Any]:
+    """The same, in a line each if the model gets their definitions with its next turn: nobody pays for them twice."""
+    if not outcome.definitions_follow:
+        return {"tools": tools_found(outcome)}
+    return {"tools": [{"name": one.name, "description": _first_line(one.words)} for one in outcome.tools]}
+
+
+def _first_line(words: str) -> str:
+    line = next((line.strip() for line in words.splitlines() if line.strip()), "")
+    return line if len(line) <= _LINE_CHARS else f"{line[: _LINE_CHARS - 1]}…"
 
 
 def about_skill(outcome: "SkillLoaded") -> list[str]:

@@ -48,6 +48,10 @@ class Elsewhere:
         """Awaited before a search: whoever knows of tools that were never listed brings them."""
         self.permits: Callable[[Face], bool] = lambda _: True
         """May the session use it at all? What it may not use is not found either."""
+        self.definitions_follow = False
+        """Is the model shown what is advertised anew before each of its turns? Then no search repeats it."""
+        self.changes = 0
+        """How often what is advertised has changed."""
         self._replaced: Mapping[str, Face] = {}
         self._waiting: dict[str, Face] = {}
         self._longer: Mapping[str, Sequence[str]] = {}
@@ -69,10 +73,20 @@ class Elsewhere:
             finally:
                 self.on_changed = told
 
+    def _tell_changed(self) -> None:
+        self.changes += 1
+        if self.on_changed is not None:
+            self.on_changed()
+
     def guidance(self, face: Face) -> str:
         """What a tool wants known in a system prompt. Built-in ones say all in their words: none is loaded for it."""
         tool = self._tools.get(face.tool)
         return "" if tool is None or isinstance(tool, Later) else tool.guidance.strip()
+
+    def subagent_types(self, face: Face) -> tuple[str, ...] | None:
+        """The subagents that may use a tool; None means all. Built-in ones are for all: none is loaded for it."""
+        tool = self._tools.get(face.tool)
+        return None if tool is None or isinstance(tool, Later) else tool.subagent_types
 
     @property
     def deferred(self) -> "Mapping[str, Deferred]":

@@ -21,9 +21,9 @@ from ferrule.registry.entry import (
 from ferrule.registry.foreign import Family, Foreign, Heard, fits, own_words
 
 if TYPE_CHECKING:
-    from ferrule.core.catalog import Catalog
     from ferrule.registry.growing import Growth
     from ferrule.registry.hearing import Hearing
+    from ferrule.registry.search import Search
 
 __all__ = ["Later", "Registered", "Registry", "Showing", "plain_face"]
 
@@ -128,7 +128,7 @@ class Registry(Elsewhere):
     def resolve(self, name: str) -> Registered:
         """The tool that a name means: to this family, else to another. An unknown name is answered with the nearest.
 
-        Raises `ToolFailure`, also for a deferred tool that is not loaded; the next try finds it.
+        A deferred tool is loaded by that: whoever knows its name can call it. Raises `ToolFailure`.
         """
         face = self._names.get(name)
         if face is None:
@@ -143,10 +143,11 @@ class Registry(Elsewhere):
             return face
         from ferrule.registry.unknown import not_loaded, unknown  # only a mistake pays for it
 
-        longer = self._longer.get(name, ())
-        if waiting is None and len(longer) == 1:
-            waiting = self._waiting.get(longer[0])
         if waiting is not None and self.permits(waiting):
+            self.load([waiting.tool])
+            return waiting
+        longer = self._longer.get(name, ())
+        if len(longer) == 1 and (waiting := self._waiting.get(longer[0])) is not None and self.permits(waiting):
             self.load([waiting.tool])
             raise not_loaded(name, waiting)
         behind = self._promised.get(name) or self._foreign.behind(name)
@@ -159,6 +160,13 @@ class Registry(Elsewhere):
             disabled=self._disabled,
             longer=longer,
         )
+
+    def is_waiting(self, name: str) -> bool:
+        """Is it a deferred tool that is not loaded, so that the model does not know its parameters?"""
+        if name in self._names:
+            return False
+        self.settle()
+        return name in self._waiting
 
     def _beyond(self, name: str) -> Face | None:
         self.settle()
@@ -283,11 +291,11 @@ class Registry(Elsewhere):
             self._growth.loaded[tool] = self._shown[face.name] = face
             self._names.update((name, self._waiting.pop(name)) for name in names if name in self._waiting)
             self._own.update(names)
-        if new and self.on_changed is not None:
-            self.on_changed()
+        if new:
+            self._tell_changed()
 
     @cached_property
-    def catalog(self) -> "Catalog":
+    def catalog(self) -> "Search":
         """What `tool_search` looks in."""
         from ferrule.registry.search import Search  # for sessions that search
 
@@ -306,5 +314,5 @@ class Registry(Elsewhere):
         self._warnings = grown.warnings
         self._guests.clear()
         self.__dict__.pop("_hearing", None)
-        if self.on_changed is not None and before != tuple(self._shown.values()):
-            self.on_changed()
+        if before != tuple(self._shown.values()):
+            self._tell_changed()

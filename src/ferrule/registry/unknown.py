@@ -48,15 +48,16 @@ def unknown(
     return UnknownTool(f"There is no tool called {said!r}.{hint}")
 
 
-def not_loaded(name: str, face: Face) -> ToolFailure:
-    """The whole definition, so that the next try works."""
+def not_loaded(name: str, face: Face, misfit: str = "") -> ToolFailure:
+    """The whole definition, so that the next try works; `misfit` is what was wrong with the arguments."""
     schema = msgspec.json.encode(copied(face.schema)).decode()
     if len(schema) > _SCHEMA_CHARS:
         schema = f"(too long to show; its parameters are {', '.join(face.schema.get('properties', ()))[:2_000]})"
     words = face.words if len(face.words) <= _WORDS_CHARS else f"{face.words[:_WORDS_CHARS]}…"
+    misfit = f"{misfit}\n" if misfit else ""
     also = "" if name == face.name else f", which is called {face.name} here,"
     return ToolFailure(
-        f"{name}{also} had not been loaded, so that its parameters were not known. It is loaded now.\n"
+        f"{misfit}{name}{also} had not been loaded, so that its parameters were not known. It is loaded now.\n"
         f"Description: {words}\nParameters, as JSON Schema: {schema}\n"
         f"Call {face.name} again, with arguments that fit.",
         code="not-loaded",

@@ -5,12 +5,14 @@ from typing import Any
 from ferrule.core.access import Access
 from ferrule.core.args import Args
 from ferrule.core.catalog import Catalog, How
-from ferrule.core.elsewhere import ToolsFound
+from ferrule.core.elsewhere import ToolFound, ToolsFound
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Context, Tool
 
 MOST = 50
 """How many tools one search loads at most: their schemas enter the prompt."""
+_SELECT = "select:"
+"""Before names of tools, with commas between them: these are loaded, and nothing is searched."""
 
 
 class ToolSearchArgs(Args, frozen=True, kw_only=True):
@@ -27,7 +29,10 @@ class ToolSearch(Tool[ToolSearchArgs, ToolsFound]):
     schema: dict[str, Any] = {  # noqa: RUF012 - written once, as every schema
         "type": "object",
         "properties": {
-            "query": {"type": "string", "description": "What the tool is to do, or a part of its name."},
+            "query": {
+                "type": "string",
+                "description": "What the tool is to do, or a part of its name. `select:NAME,NAME` loads these by name.",
+            },
             "limit": {"type": "integer", "description": "How many tools at most; 8 unless given."},
         },
         "required": ["query"],
@@ -35,8 +40,7 @@ class ToolSearch(Tool[ToolSearchArgs, ToolsFound]):
     }
     words = (
         "Find tools that are not listed in full.\n\n"
-        "You get back the tools that fit best, each with its description and its parameters, and can call them from"
-        " then on."
+        "You get back the tools that fit best, each with its description, and can call them from then on."
     )
 
     def access(self, args: ToolSearchArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - it is in memory
@@ -48,10 +52,37 @@ class ToolSearch(Tool[ToolSearchArgs, ToolsFound]):
             raise ToolFailure(f"{ctx.param('query')}: say what to look for.", code="empty-query")
         if args.limit is not None and args.limit < 1:
             raise ToolFailure(f"{ctx.param('limit')}: must be at least 1.", code="bad-arguments")
-        limit = args.limit if args.limit is not None else MOST if args.how == "substring" else None
-        if limit is not None and limit > MOST:
-            limit = MOST
-        found = await ctx.need(Catalog).search(query, how=args.how, limit=limit)
-        if len(found) == MOST:
-            ctx.note(f"These are the first {MOST}; there may be more. A longer query finds fewer.")
-        return ToolsFound(query, tuple(found))
+        catalog = ctx.need(Catalog)
+        if query[: len(_SELECT)].lower() == _SELECT:
+            found = await self._select(query[len(_SELECT) :], catalog, ctx)
+        else:
+            limit = args.limit if args.limit is not None else MOST if args.how == "substring" else None
+            found = await catalog.search(query, how=args.how, limit=limit if limit is None else min(limit, MOST))
+            if len(found) == MOST:
+                ctx.note(f"These are the first {MOST}; there may be more. A longer query finds fewer.")
+        if not found:
+            ctx.note(_hint(catalog))
+        return ToolsFound(query, tuple(found), catalog.definitions_follow)
+
+    async def _select(self, listed: str, catalog: Catalog, ctx: Context) -> list[ToolFound]:
+        """The tools whose names are listed, and a note about the others."""
+        names = list(dict.fromkeys(name.strip() for name in listed.split(",") if name.strip()))
+        if not names:
+            raise ToolFailure(f"{ctx.param('query')}: name a tool behind {_SELECT}", code="empty-query")
+        found, unknown = await catalog.select(names[:MOST])
+        there = [name for name in unknown if catalog.lists(name)]
+        missing = [name for name in unknown if name not in there]
+        if there:
+            ctx.note(f"{', '.join(there)}: listed in full already; call it.")
+        if missing:
+            ctx.note(f"No deferred tool is called {' or '.join(missing)[:500]}. Search for words of what it does.")
+        if len(names) > MOST:
+            ctx.note(f"Only the first {MOST} names were looked at.")
+        return found
+
+
+def _hint(catalog: Catalog) -> str:
+    there = catalog.told()
+    if not there:
+        return "There is nothing to be found: all tools of this session are listed in full."
+    return f"Say it in other words, or name a tool. There are: {there}."

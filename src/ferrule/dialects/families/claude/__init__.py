@@ -1,4 +1,4 @@
-"""Claude Code's tools: twenty-one, of which those are advertised whose tools are here, and four older ones."""
+"""Claude Code's tools: twenty-two, of which those are advertised whose tools are here, and four older ones."""
 
 import os
 from typing import Any
@@ -10,7 +10,7 @@ from ferrule.dialects.families.claude import arrange, plan_said, says, todos_sai
 from ferrule.dialects.link_says import linked
 from ferrule.dialects.page_says import LIMIT_BYTES, pages
 from ferrule.dialects.plan_says import also_given, entered
-from ferrule.dialects.says import about_code, reading, tree, undone
+from ferrule.dialects.says import about_code, reading, tools_named, tree, undone
 from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
@@ -217,6 +217,14 @@ def dialect() -> Dialect:
             **_AGENT,
         ),
         face("skill", "Skill", says=says.skill),
+        face(
+            "tool_search",
+            "ToolSearch",
+            params={"max_results": "limit"},
+            usual={"limit": 5},
+            fill={"how": "ranked"},
+            says=tools_named,
+        ),
         face(
             "ask_user",
             "AskUserQuestion",

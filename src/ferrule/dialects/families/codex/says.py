@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.core.outcomes import Matching, Picture, Planned, Ran, Tree
 from ferrule.core.tasks import Left, Permitted, TaskRead
-from ferrule.dialects.says import matching, picture, stopped, tools_found, tree
+from ferrule.dialects.says import matching, picture, stopped, tree
 
 if TYPE_CHECKING:
-    from ferrule.core.elsewhere import ServerResources, ToolsFound
+    from ferrule.core.elsewhere import ServerResources
 
 CHARS_A_TOKEN = 4
 """About as many; it is what codex counts by."""
@@ -63,10 +63,6 @@ def permitted(outcome: Permitted) -> dict[str, Any]:
         **({"file_system": {key: paths for key, paths in files.items() if paths}} if any(files.values()) else {}),
     }
     return {"permissions": granted, "scope": "session"}
-
-
-def tools(outcome: "ToolsFound") -> dict[str, Any]:
-    return {"tools": tools_found(outcome)}
 
 
 def resources(outcome: "ServerResources") -> dict[str, Any]:
