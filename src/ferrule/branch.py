@@ -27,7 +27,7 @@ class Around(Protocol):
 
     async def ensure(self, names: Sequence[str]) -> bool: ...
 
-    def section(self, faces: Sequence[Face], *, listed: bool = True) -> str: ...
+    def section(self, faces: Sequence[Face], permits: Callable[[str], bool], *, listed: bool = True) -> str: ...
 
 
 class Branch:
@@ -98,12 +98,12 @@ class Branch:
 
     def faces(self) -> list[Face]:
         """The tools that it is shown."""
-        shown = (face for face in self.registry.shown() if self._gives(face))
+        shown = (face for face in self.registry.shown() if self._gives(face.name))
         return [face for face in shown if not self.policy.denies_everything(face.tool)]
 
     def section(self) -> str:
         """The part of its system prompt that tells of its tools."""
-        return self._around.section(self.faces(), listed=False)
+        return self._around.section(self.faces(), self._permits, listed=False)
 
     async def guidance(self) -> "tuple[Guide, ...]":
         """The guidance files that hold from the start."""
@@ -121,8 +121,11 @@ class Branch:
 
         return RuledHosts(self.policy)
 
-    def _gives(self, face: Face) -> bool:
-        return includes(self.mode, face.name, canonical=self.registry.canonical)
+    def _permits(self, tool: str) -> bool:
+        return self._gives(tool) and not self.policy.denies_everything(tool)
+
+    def _gives(self, name: str) -> bool:
+        return includes(self.mode, name, canonical=self.registry.canonical)
 
     def _named(self, call: Call) -> Call:
         self._calls += 1

@@ -121,7 +121,15 @@ def _row(state: ServerState) -> dict[str, Any]:
         "tools": state.tools,
         "withheld": list(state.withheld),
         "quarantined": [{"name": name, "why": why} for name, why in state.quarantined],
+        "instructions": _instructed(state),
     }
+
+
+def _instructed(state: ServerState) -> str:
+    """What becomes of a server's instructions."""
+    if state.is_guidance_withheld:
+        return "withheld"
+    return "shown" if state.guidance_chars else "none"
 
 
 async def tried(workspace: str, name: str) -> tuple[int, dict[str, Any]]:
@@ -181,7 +189,11 @@ def show_tried(found: dict[str, Any]) -> None:
         click.echo(f"  {tool['name']:<{width}}  {tool['description'][:_WORDS_CHARS]}{paint(reads, 'dim')}")
     for name in found["withheld"]:
         click.echo(paint(f"  withheld: {name} is new or has changed since you approved the server.", "yellow"))
-    if found["withheld"]:
+    if found["instructions"] == "shown":
+        click.echo("  Its instructions stand in the system prompt.")
+    elif found["instructions"] == "withheld":
+        click.echo(paint("  withheld: its instructions, which were not approved as they are.", "yellow"))
+    if found["withheld"] or found["instructions"] == "withheld":
         click.echo(f"Look at these with `ferrule mcp approve {found['name']}`.")
     for one in found["quarantined"]:
         click.echo(paint(f"  not usable: {one['name']}: {one['why']}.", "red"))

@@ -7,7 +7,7 @@ from ferrule.core.tasks import Left, Permitted, TaskRead
 from ferrule.dialects.says import matching, picture, stopped, tools_found, tree
 
 if TYPE_CHECKING:
-    from ferrule.core.elsewhere import ServerResources, ToolsFound
+    from ferrule.core.elsewhere import ToolsFound
 
 CHARS_A_TOKEN = 4
 """About as many; it is what codex counts by."""
@@ -67,17 +67,3 @@ def permitted(outcome: Permitted) -> dict[str, Any]:
 
 def tools(outcome: "ToolsFound") -> dict[str, Any]:
     return {"tools": tools_found(outcome)}
-
-
-def resources(outcome: "ServerResources") -> dict[str, Any]:
-    """Each with its server, as MCP writes them, and the servers that could not be asked."""
-    uri, kind = ("uriTemplate", "resourceTemplates") if outcome.templates else ("uri", "resources")
-    rows = []
-    for one in outcome.resources:
-        more = {"description": one.words, "mimeType": one.media_type}
-        rows.append({"server": one.server, uri: one.uri, "name": one.name, **{k: v for k, v in more.items() if v}})
-    return {
-        kind: rows,
-        **({"nextCursor": outcome.next_cursor} if outcome.next_cursor else {}),
-        **({"unavailable": dict(outcome.silent)} if outcome.silent else {}),
-    }
