@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ferrule.core.elsewhere import Mixed, ServerResource
 from ferrule.core.errors import ToolFailure
 from ferrule.output.clean import clean
-from ferrule.sources.mcp import listed
+from ferrule.sources.mcp import listed, tasks
 from ferrule.sources.mcp.answers import Answers, contents, prompt_text
 from ferrule.sources.mcp.elicited import Elicit, Elicited, answering_roots
 from ferrule.sources.mcp.keeper import Keeper, Wants
@@ -94,7 +94,7 @@ class Connection:
             prompts: list[Any] = []
             if offered.prompts is not None:
                 prompts, _ = await listed.pages(_pages(client.list_prompts, "prompts"))
-            tools, doubles = listed.tools(found)
+            tools, doubles = listed.tools(found, tasks=tasks.can_run(offered))
             about = client.server_info
             return Listing(
                 title=clean((about and (about.title or about.name)) or self._server.name)[:200],
@@ -113,14 +113,19 @@ class Connection:
         *,
         progress: Callable[[str], None],
         output_schema: Mapping[str, Any] | None = None,
+        is_task: bool = False,
     ) -> Mixed:
-        """Cancelling it cancels the call at the server."""
+        """Cancelling it cancels the call at the server. `is_task`: does the server run it as a task only?"""
 
         async def ask() -> Any:
             pending = _Pending(progress)
             async with self._speaking(f"run {tool}", None) as (_, client):
                 self._pending.add(pending)
                 try:
+                    if is_task:
+                        return await tasks.run(
+                            client, tool, arguments, tell=pending.tell, report=pending.report, failure=self._refusal
+                        )
                     return await client.call_tool(tool, dict(arguments), progress_callback=pending.report)
                 finally:
                     self._pending.discard(pending)
@@ -259,6 +264,9 @@ class Connection:
         tail = f" It said last:\n{words}" if words else ""
         return ToolFailure(clean(f'The MCP server "{self._server.name}" {why.rstrip(".")}.{tail}'), code=code)
 
+    def _refusal(self, why: str) -> ToolFailure:
+        return self._failure(why, code="mcp-error")
+
     def _need(self, client: "Client", what: str) -> None:
         if getattr(client.server_capabilities, what) is None:
             raise self._failure(f"offers no {what}", code="mcp-not-offered")
@@ -303,6 +311,10 @@ class _Pending:
     def __init__(self, progress: Callable[[str], None]) -> None:
         self.progress = progress
         self.over = False
+
+    def tell(self, words: str) -> None:
+        if not self.over:
+            self.progress(words)
 
     async def report(self, progress: float, total: float | None, message: str | None) -> None:
         if not self.over:

@@ -173,7 +173,9 @@ class Held:
         listed = self._usable.get(tool)
         if listed is None:
             raise ToolFailure(self._not_offered(tool), code=_CODE)
-        return await connection.call(tool, values, progress=progress, output_schema=listed.output_schema)
+        return await connection.call(
+            tool, values, progress=progress, output_schema=listed.output_schema, is_task=listed.is_task
+        )
 
     def _not_offered(self, tool: str) -> str:
         name = self.server.name

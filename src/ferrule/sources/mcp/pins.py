@@ -229,6 +229,8 @@ def _within_limit(servers: Mapping[str, Pin], key: str, pin: Pin) -> dict[str, P
 def tool_pin(tool: ListedTool) -> PinnedTool:
     """The pin of a tool: all that the model or the engine gets to see of it."""
     definition = [tool.name, tool.title, tool.words, tool.schema, tool.output_schema, tool.hints]
+    if tool.is_task:
+        definition.append("task")
     shown = len(tool.name) + len(tool.words) + len(msgspec.json.encode(tool.schema))
     return PinnedTool(fingerprint(definition), shown)
 
