@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from typing import Any
 
 import pytest
@@ -295,3 +296,32 @@ async def test_the_model_is_told_once_of_instructions_that_come_later(world: Wor
         await engine.call("mcp__one__say", word="x")
         (told,) = news.news()
         assert "Call it last." in told
+
+
+@pytest.mark.parametrize("layer", ["project", "user"])
+@pytest.mark.parametrize(
+    ("command", "args", "why"),
+    [
+        pytest.param("my-server", [], "No such file or directory", id="program"),
+        pytest.param("sh", ["-c", "echo no module >&2; exit 1"], "ended with exit code 1", id="interpreter"),
+    ],
+)
+async def test_a_program_of_an_activated_environment_is_named_as_it_is_to_be_written(
+    world: World, monkeypatch: pytest.MonkeyPatch, command: str, args: list[str], why: str, layer: str
+) -> None:
+    folder = world.workspace / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    (folder / command).write_text("#!/bin/sh\n")
+    (folder / command).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    if layer == "project":
+        world.project_servers(one={"command": command, "args": args})
+    servers = {} if layer == "project" else {"one": McpServer(command=command, args=tuple(args))}
+
+    async with world.session(servers=servers) as engine:
+        await engine.connect()
+        (warning,) = [one for one in engine.warnings if "MCP server" in one]
+
+    written = f".venv/bin/{command}" if layer == "project" else f"${{WORKSPACE}}/.venv/bin/{command}"
+    assert why in warning
+    assert f"write '{written}' as the command in" in warning

@@ -21,7 +21,7 @@ from ferrule.sources.mcp.places import USER_FILE
 from ferrule.sources.mcp.servers import Servers
 from ferrule.sources.mcp.state import ServerState
 from ferrule.support.roster import Roster
-from ferrule.workspace.search_path import apart
+from ferrule.workspace.search_path import apart, left_out
 
 if TYPE_CHECKING:
     from ferrule.sources.mcp.approval import Approval, Approve
@@ -65,6 +65,7 @@ def make_servers(workspace: str, approve: "Approve | None" = None) -> Servers:
     opening = Opening(
         # As in a session: what lies in the workspace is no program that a server may be started with.
         environment=apart(os.environ, (folder,)),
+        unsearched=left_out(os.environ.get("PATH", ""), (folder,)),
         roots=(folder,),
         # A server may offer other tools to whoever cannot be asked; here nobody is asked, but it is told the same.
         elicit=_declined,

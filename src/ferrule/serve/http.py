@@ -89,7 +89,8 @@ async def serve_http(
     finally:
         server.should_exit = True
         if not running.done():
-            serving.engine.cancel()
+            if serving.engine is not None:
+                serving.engine.cancel()
             await _done(running, seconds=_REPLY_SECONDS)
         guard.close()
         await _done(running)

@@ -1,10 +1,13 @@
 """A connection to one MCP server: started when it is needed, started again when it died, harmful to nobody else."""
 
 import asyncio
+import os
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ferrule.core.access import within
 from ferrule.core.elsewhere import Mixed, ServerResource
 from ferrule.core.errors import ToolFailure
 from ferrule.output.clean import clean
@@ -12,6 +15,7 @@ from ferrule.sources.mcp import listed, tasks
 from ferrule.sources.mcp.answers import Answers, contents, prompt_text
 from ferrule.sources.mcp.elicited import Elicit, Elicited, answering_roots
 from ferrule.sources.mcp.keeper import Keeper, Wants
+from ferrule.sources.mcp.places import start_folder
 from ferrule.sources.mcp.rest import PAUSES_SECONDS, Rest
 from ferrule.sources.mcp.server import Listing, Server
 from ferrule.sources.mcp.sieve import said
@@ -46,11 +50,16 @@ class Connection:
         elicit: Elicit | None = None,
         roster: object | None = None,
         result_bytes: int = 32 << 20,
+        unsearched: tuple[str, ...] = (),
         on_note: Callable[[str], None] = lambda _: None,
         pauses_seconds: tuple[float, ...] = PAUSES_SECONDS,
     ) -> None:
-        """`server` has its variables expanded already; `folder` is the workspace; `on_note` gets warnings."""
+        """`server` has its variables expanded already; `folder` is the workspace; `on_note` gets warnings.
+
+        In the folders `unsearched` programs are not looked for, though they are on the user's PATH.
+        """
         self._server = server
+        self._unsearched = unsearched
         self._on_changed = on_changed
         self._on_note = on_note
         self._rest = Rest(pauses_seconds)
@@ -202,7 +211,23 @@ class Connection:
                     self._keeper = None
             elif keeper.over and not keeper.was_ready:
                 self._bury(keeper)
-                raise self._failure(keeper.why, keeper=keeper)
+                raise self._failure(keeper.why.rstrip(".") + self._passed_over(), keeper=keeper)
+
+    def _passed_over(self) -> str:
+        """What to write where the program that was meant lies in the workspace, as in an activated environment."""
+        server, folder = self._server, os.path.realpath(self._wants.folder)
+        is_searched = server.transport == "stdio" and not os.path.dirname(server.command) and "PATH" not in server.env
+        found = shutil.which(server.command, path=os.pathsep.join(self._unsearched)) if is_searched else None
+        if found is None:
+            return ""
+        if within(found, folder):
+            found = os.path.relpath(found, folder)
+            if os.path.realpath(start_folder(server, folder)) != folder:
+                found = os.path.join("${WORKSPACE}", found)
+        return (
+            f". On PATH there is {found}, but programs are not looked for in folders that a model can write to: if you "
+            f"mean that one, write {found!r} as the command in {server.source}"
+        )
 
     async def _begun(self) -> Keeper:
         """A life of the server that is not about to end."""
