@@ -3,7 +3,7 @@
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,10 +19,12 @@ from ferrule.sources.mcp.places import start_folder
 from ferrule.sources.mcp.rest import PAUSES_SECONDS, Rest
 from ferrule.sources.mcp.server import Listing, Server
 from ferrule.sources.mcp.sieve import said
+from ferrule.sources.mcp.streams import SENT
 from ferrule.support.roster import Roster
 
 if TYPE_CHECKING:
     from mcp import Client
+    from mcp.shared.exceptions import MCPError
 
 __all__ = ["Connection", "Elicit"]
 
@@ -31,6 +33,9 @@ _CHANGED_SECONDS = 0.1
 """Changes that come so close are one."""
 _GONE, _GONE_SECONDS = "Connection closed", 2.0
 """What the package says to a call whose server is gone, and how long the keeper may take to learn why."""
+_BROKEN = "SSE stream ended"
+"""What it says to a call whose answer broke off and could not be fetched either; servers use the same code."""
+_UNKNOWN = "; what the call had done by then is not known, and it was not repeated"
 _MESSAGE_CHARS = 2_000
 _PROGRESS_CHARS = 500
 _GUIDANCE_CHARS = 16_384
@@ -186,6 +191,8 @@ class Connection:
         keeper = await self._started()
         client = keeper.client
         assert client is not None
+        sent: list[Any] = []
+        before = SENT.set(sent)
         try:
             async with asyncio.timeout(seconds):
                 yield keeper, client
@@ -195,7 +202,9 @@ class Connection:
             within = "in time" if seconds is None else f"within {seconds:g} seconds"
             raise self._failure(f"did not {doing} {within}", code="mcp-timeout") from error
         except Exception as error:  # the package, with whatever a server made of it
-            raise await self._explained(keeper, error) from error
+            raise await self._explained(keeper, error, sent) from error
+        finally:
+            SENT.reset(before)
 
     async def _started(self) -> Keeper:
         while True:
@@ -258,9 +267,8 @@ class Connection:
             keeper.buried = True
             self._rest.count(keeper.began)
 
-    async def _explained(self, keeper: Keeper, error: Exception) -> ToolFailure:
+    async def _explained(self, keeper: Keeper, error: Exception, sent: Sequence[Any]) -> ToolFailure:
         from mcp.shared.exceptions import MCPError  # loaded when the server was started
-        from mcp_types import PARSE_ERROR
         from pydantic import ValidationError
 
         while isinstance(error, ExceptionGroup):
@@ -273,16 +281,26 @@ class Connection:
             return _ForgottenError(self._failure(keeper.why, keeper=keeper).message, code="mcp-server")
         if keeper.over:
             self._bury(keeper)
-            tale = "; what the call had done by then is not known, and it was not repeated"
-            return self._failure(keeper.why + tale * (not keeper.closing), keeper=keeper)
+            tale = "" if keeper.closing else _UNKNOWN
+            if keeper.unsent is not None and keeper.unsent in sent:
+                tale = "; the call was not sent"
+            return self._failure(keeper.why.rstrip(".") + tale, keeper=keeper)
         if isinstance(error, MCPError):
-            if reason := keeper.status_reason(error.message):
-                return self._failure(reason)
-            what = "gave an answer that cannot be read" if error.code == PARSE_ERROR else "refused"
-            return self._failure(f"{what}: {_bounded(error.message)}", code="mcp-error")
+            return self._answered(keeper, error)
         if isinstance(error, ValidationError):
             return self._failure(f"answered with something that is not MCP ({said(error)})", code="mcp-answer")
         return self._failure(f"could not be asked: {_bounded(str(error)) or type(error).__name__}")
+
+    def _answered(self, keeper: Keeper, error: "MCPError") -> ToolFailure:
+        """An error that the server answered with, or that the package made in its place."""
+        from mcp_types import CONNECTION_CLOSED, PARSE_ERROR  # loaded when the server was started
+
+        if error.code == CONNECTION_CLOSED and error.message.startswith(_BROKEN):
+            return self._failure(f"broke off the connection before it had answered{_UNKNOWN}")
+        if reason := keeper.status_reason(error.message):
+            return self._failure(reason)
+        what = "gave an answer that cannot be read" if error.code == PARSE_ERROR else "refused"
+        return self._failure(f"{what}: {_bounded(error.message)}", code="mcp-error")
 
     def _failure(self, why: str, *, keeper: Keeper | None = None, code: str = "mcp-server") -> ToolFailure:
         words = "" if keeper is None else keeper.last_words
