@@ -27,7 +27,7 @@ class Around(Protocol):
 
     async def ensure(self, names: Sequence[str]) -> bool: ...
 
-    def section(self, faces: Sequence[Face], *, listed: bool = True) -> str: ...
+    def section(self, faces: Sequence[Face], permits: Callable[[str], bool], *, listed: bool = True) -> str: ...
 
 
 class Branch:
@@ -123,7 +123,7 @@ class Branch:
 
     def section(self) -> str:
         """The part of its system prompt that tells of its tools."""
-        return self._around.section(self._given_faces(), listed=False)
+        return self._around.section(self._given_faces(), self._permits, listed=False)
 
     async def guidance(self) -> "tuple[Guide, ...]":
         """The guidance files that hold from the start."""
@@ -144,6 +144,10 @@ class Branch:
     def _gives(self, face: Face) -> bool:
         types = self.registry.subagent_types(face)
         return includes(self.mode, face.name, subagent_types=types, canonical=self.registry.canonical)
+
+    def _permits(self, tool: str) -> bool:
+        is_given = includes(self.mode, tool, canonical=self.registry.canonical)
+        return is_given and not self.policy.denies_everything(tool)
 
     def _catalog(self) -> object:
         """What a search of the subagent's finds: nothing that its mode refuses."""

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -271,12 +271,16 @@ class Companions:
             return None
         return await self._hooks.fire(event, **fields)
 
-    def section(self, faces: "Sequence[Face]", *, listed: bool = True) -> str:
-        """These tools, the skills and the agents, as a system prompt tells of them.
+    def instructions(self, permits: Callable[[str], bool]) -> dict[str, str]:
+        """Server → what it says about the use of its tools, of those with a tool that `permits` lets pass."""
+        return self.gathering.guidance(permits) if "gathering" in self.__dict__ else {}
+
+    def section(self, faces: "Sequence[Face]", permits: Callable[[str], bool], *, listed: bool = True) -> str:
+        """These tools, their servers, the skills and the agents, as a system prompt tells of them.
 
         Without `listed` only those tools that have more to say: a model API is told of them all in its own way.
         """
-        from ferrule.registry.section import tools_section  # for whoever writes a system prompt
+        from ferrule.registry.section import servers_section, tools_section  # for whoever writes a system prompt
         from ferrule.workspace.skills import Skills
 
         services = self._parts.services
@@ -284,10 +288,12 @@ class Companions:
         shown = [face for face in faces if not self._parts.policy.denies_everything(face.tool)]
         told = shown if listed else filter(registry.guidance, shown)
         tools = tools_section([registry.resolve(face.name) for face in told], listed=listed)
+        reader = next((face for face in shown if face.tool == "read_mcp_resource"), None)
+        servers = servers_section(self.instructions(permits), reader)
         agents = ""
         if any(face.tool == "delegate" for face in shown):
             from ferrule.tools.agents.kinds import Agents  # for sessions with subagents
             from ferrule.workspace.agent_files import AgentFiles
 
             agents = Agents(services[AgentFiles]).catalog_text()
-        return "\n\n".join(part for part in (tools, services[Skills].catalog_text(), agents) if part)
+        return "\n\n".join(part for part in (tools, servers, services[Skills].catalog_text(), agents) if part)

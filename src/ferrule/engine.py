@@ -187,6 +187,11 @@ class Engine(Lookback):
         """The tools that the mode and the rules give."""
         return [face for face in self.registry.shown() if self._permits(face)]
 
+    def _permits_name(self, tool: str) -> bool:
+        """Can the session use a tool from elsewhere, shown or deferred?"""
+        is_given = includes(self.mode, tool, canonical=self.registry.canonical)
+        return is_given and not self.policy.denies_everything(tool)
+
     def _permits(self, face: Face) -> bool:
         """Can the session use it? Tools that are subagents cannot be used without a model."""
         if face.tool == "librarian" and not self.settings.repositories:
@@ -203,7 +208,12 @@ class Engine(Lookback):
         Without `listed`, tools are named only where they have guidance: for models that are shown the definitions.
         """
         self._check_open()
-        return self._companions.section(self._given_faces(), listed=listed)
+        return self._companions.section(self._given_faces(), self._permits_name, listed=listed)
+
+    def instructions(self) -> dict[str, str]:
+        """MCP server → what it says about the use of its tools, as the user has approved it; a part of `section`."""
+        self._check_open()
+        return self._companions.instructions(self._permits_name)
 
     def need(self, service: type[S]) -> S:
         """The session's one object of that type, as its tools have it."""

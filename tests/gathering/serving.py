@@ -48,7 +48,8 @@ def initialized():
     kinds = ("tools", "prompts", "resources")
     capabilities = {kind: {"listChanged": True} for kind in kinds if kind != "resources" or offered(kind)}
     about = {"name": "serving", "version": "1"}
-    return {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": about}
+    answer = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": about}
+    return {**answer, "instructions": words} if (words := offered("instructions")) else answer
 
 
 def answer(method, params):

@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+import os
 from typing import Any
 
 import pytest
 from tests.gathering.world import World, listed, names
 
+from ferrule.agent.prompt import InstructionNews
 from ferrule.core.events import ToolsChanged
 from ferrule.permissions.asker import Answer
 from ferrule.permissions.modes import ModeConfig
@@ -248,3 +250,78 @@ async def test_calls_to_a_server_that_nobody_has_listed_start_it_once(world: Wor
         replies = await asyncio.gather(*(engine.call("mcp__one__say", word=at) for at in range(4)))
         assert [reply.text for reply in replies] == [f'say {{"word": {at}}}' for at in range(4)]
     assert world.starts("one") == 1
+
+
+async def test_what_a_server_says_of_its_tools_stands_in_the_section(world: World) -> None:
+    kinds = {"instructions": "Call say before anything else."}
+    servers = {"one": world.server("one", kinds=kinds), "two": world.server("two", kinds=kinds, exposure="deferred")}
+    async with world.session(servers=servers) as engine:
+        assert "instructions" not in engine.section()
+        await engine.connect()
+    async with world.session(servers=servers) as engine:
+        for name in servers:
+            assert f'<server-instructions name="{name}">\nCall say before' in engine.section(listed=False)
+    for more in ({"permissions": Permissions(deny=("mcp__one", "mcp__two"))}, {"mode": ModeConfig()}):
+        async with world.session(servers=servers, **more) as engine:
+            assert "Call say" not in engine.section()
+    assert world.starts("one") == 1
+
+
+async def test_the_rest_of_long_instructions_is_read_with_a_tool(world: World) -> None:
+    servers = {"one": world.server("one", kinds={"instructions": "word " * 1000 + "END"})}
+    async with world.session(servers=servers, dialect="claude") as engine:
+        await engine.connect()
+        section = engine.section()
+        assert "END" not in section
+        assert "ReadMcpResourceTool" in names(engine)
+        address = {"server": "one", "uri": "ferrule://instructions/one"}
+        assert f"ReadMcpResourceTool {json.dumps(address)} reads all of it" in section
+        assert "ListMcpResourcesTool" not in names(engine)
+        assert "END" in (await engine.call("ReadMcpResourceTool", **address)).text
+    assert [one.kind for one in world.questions] == []
+
+
+async def test_the_model_is_told_once_of_instructions_that_come_later(world: World) -> None:
+    tools = [listed("die"), listed("say", word={})]
+    servers = {"one": world.server("one", kinds={"instructions": "Call say first.", "tools": tools})}
+    async with world.session(servers=servers) as engine:
+        news = InstructionNews(engine.instructions)
+        assert news.news() == ()
+        await engine.connect()
+        (told,) = news.news()
+        assert "Call say first." in told
+        assert news.news() == ()
+        world.offer("one", instructions="Call it last.", tools=tools)
+        await engine.call("mcp__one__die")
+        await engine.call("mcp__one__say", word="x")
+        (told,) = news.news()
+        assert "Call it last." in told
+
+
+@pytest.mark.parametrize("layer", ["project", "user"])
+@pytest.mark.parametrize(
+    ("command", "args", "why"),
+    [
+        pytest.param("my-server", [], "No such file or directory", id="program"),
+        pytest.param("sh", ["-c", "echo no module >&2; exit 1"], "ended with exit code 1", id="interpreter"),
+    ],
+)
+async def test_a_program_of_an_activated_environment_is_named_as_it_is_to_be_written(
+    world: World, monkeypatch: pytest.MonkeyPatch, command: str, args: list[str], why: str, layer: str
+) -> None:
+    folder = world.workspace / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    (folder / command).write_text("#!/bin/sh\n")
+    (folder / command).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    if layer == "project":
+        world.project_servers(one={"command": command, "args": args})
+    servers = {} if layer == "project" else {"one": McpServer(command=command, args=tuple(args))}
+
+    async with world.session(servers=servers) as engine:
+        await engine.connect()
+        (warning,) = [one for one in engine.warnings if "MCP server" in one]
+
+    written = f".venv/bin/{command}" if layer == "project" else f"${{WORKSPACE}}/.venv/bin/{command}"
+    assert why in warning
+    assert f"write '{written}' as the command in" in warning

@@ -157,6 +157,7 @@ TOOLS = (
         ),
     ),
     Answering("test_logging_tool", "Nothing was logged."),
+    Answering("test_reconnection", "The result, after all."),
     Answering(
         "with_a_header",
         "Done.",

@@ -96,6 +96,23 @@ async def test_a_reason_reaches_the_model(tmp_path, era):
 
 
 @pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        pytest.param("decline", "The MCP client declined the question, by its user's choice or without", id="declined"),
+        pytest.param("cancel", "The MCP client declined the question, by its user's choice or without", id="cancelled"),
+        pytest.param(DENY, "The user did not allow this: ", id="denied"),
+    ],
+)
+async def test_a_client_that_declines_is_not_taken_for_its_user(tmp_path, era, answer, said):
+    async with connected(tmp_path, era, ask=User(answer)) as (_, _, client):
+        done = await client.call_tool("create_file", WRITE)
+
+    assert done.content[0].text.startswith(said)
+    assert "write b.txt" in done.content[0].text
+
+
+@pytest.mark.parametrize("era", ERAS)
 async def test_a_folder_outside_is_asked_for_and_then_the_call(tmp_path, era):
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     for folder in (inside, outside):

@@ -18,7 +18,7 @@ WHICH = {"question": "Which?", "header": "Colour", "options": OPTIONS}
     [
         pytest.param({"Which?": "Blue"}, '"Which?": Blue', id="label"),
         pytest.param({"Which? (in your own words)": "green\x1b[2J"}, '"Which?": green', id="own-words"),
-        pytest.param("decline", "The user did not answer.", id="declined"),
+        pytest.param("decline", "The MCP client declined the question", id="declined"),
         pytest.param({}, "The user did not answer.", id="nothing"),
     ],
 )

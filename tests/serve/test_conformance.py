@@ -116,6 +116,9 @@ WHOLE = {
 }
 """Version → the scenarios that pass whole. Of `server-stateless` and `caching`, all that is not named above passes."""
 
+POLLED = ("server-sse-priming-event", "server-sse-retry-field", "server-sse-disconnect-resume")
+"""What `server-sse-polling` checks: the relay breaks the connection of that call, and the result comes on another."""
+
 
 async def checks(node: Node, version: str, port: int, folder: Path) -> dict[str, list[tuple[str, str]]]:
     """Scenario → its checks, each with what came of it."""
@@ -153,7 +156,7 @@ async def test_what_applies_to_a_server_of_tools_passes(tmp_path, request):
     async with program(*OFFERED, "127.0.0.1:0", TOKEN, folder=home) as server:
         first = (await asyncio.wait_for(server.process.stderr.readline(), LIMIT_SECONDS)).decode()
         port = int(first.partition("/mcp")[0].rpartition(":")[2])
-        async with relay(port, TOKEN) as relayed:
+        async with relay(port, TOKEN, breaks=b"test_reconnection") as relayed:
             for version in NOT_OURS:
                 found[version] = await checks(node, version, relayed, tmp_path / version)
 
@@ -170,5 +173,14 @@ async def test_what_applies_to_a_server_of_tools_passes(tmp_path, request):
         version: {name for name, some in scenarios.items() if all(status != "FAILURE" for _, status in some)}
         for version, scenarios in found.items()
     }
+    empty = [
+        (version, name)
+        for version, names in WHOLE.items()
+        for name in names
+        if all(status != "SUCCESS" for _, status in found[version][name])
+    ]
+    polled = [(check, status) for check, status in found["2025-11-25"]["server-sse-polling"] if status != "INFO"]
+    assert polled == [(check, "SUCCESS") for check in POLLED]
+    assert empty == []
     assert failed == {version: set(named) for version, named in NOT_OURS.items()}
     assert {version: names - {"tasks-status-notifications"} for version, names in whole.items()} == WHOLE

@@ -19,6 +19,7 @@ from ferrule.serve.http import check_token, listen, serve_http
 from ferrule.serve.server import Serving
 from tests.serve.offered import TOOLS
 from tests.serve.program import FERRULE, HELLO, LIMIT_SECONDS, program
+from tests.serve.relay import relay
 
 TOKEN = "a-token-that-nobody-guesses"
 
@@ -259,6 +260,101 @@ async def test_the_end_cancels_calls_and_closes_streams(tmp_path):
         await asyncio.gather(calling, return_exceptions=True)
 
     assert (tmp_path / "x").read_text() == "cancelled"
+
+
+def event(lines):
+    """A server-sent event as its fields."""
+    return dict(line.split(": ", 1) for line in lines if ": " in line)
+
+
+async def events(response):
+    lines = []
+    async for line in response.aiter_lines():
+        if line:
+            lines.append(line)
+        elif lines:
+            yield event(lines)
+            lines = []
+
+
+class ByHand:
+    """A session over HTTP that is spoken to request by request."""
+
+    def __init__(self, http, url):
+        self.http, self.url = http, url
+        self.headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {TOKEN}"}
+
+    async def greet(self):
+        greeting = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": HELLO}
+        greeted = await self.http.post(self.url, json=greeting, headers=self.headers)
+        self.headers["Mcp-Session-Id"] = greeted.headers["mcp-session-id"]
+        self.headers["Mcp-Protocol-Version"] = "2025-11-25"
+        joined = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        await self.http.post(self.url, json=joined, headers=self.headers)
+        return self
+
+    async def begin(self, tool, **arguments):
+        """Make a call, and break the connection behind its first event, which is returned."""
+        params = {"name": tool, "arguments": arguments, "_meta": {"progressToken": "t"}}
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        async with self.http.stream("POST", self.url, json=call, headers=self.headers) as response:
+            return await anext(events(response))
+
+    def resume(self, event_id):
+        return self.http.stream("GET", self.url, headers={**self.headers, "Last-Event-ID": event_id})
+
+
+async def test_the_result_of_a_call_whose_connection_broke_is_fetched_with_the_last_event(tmp_path):
+    async with asyncio.timeout(LIMIT_SECONDS), serving(tmp_path) as url, httpx2.AsyncClient(timeout=None) as http:
+        one, other = await ByHand(http, url).greet(), await ByHand(http, url).greet()
+        began, foreign = await one.begin("test_simple_text"), await other.begin("weather")
+        again = []
+        for _ in range(2):  # the second connection may break as well
+            async with one.resume(began["id"]) as response:
+                again.append([json.loads(one["data"]) async for one in events(response)])
+        async with other.resume(foreign["id"]) as response:
+            theirs = [json.loads(one["data"]) async for one in events(response)]
+        async with one.resume("999") as response:
+            unknown = [one async for one in events(response)]
+
+    assert (began.get("data", ""), began["retry"]) == ("", "1000")
+    assert [message["result"]["content"][0]["text"] for message in again[0]] == [
+        "This is a simple text response for testing."
+    ]
+    assert again[0] == again[1]
+    assert [message["result"]["structuredContent"] for message in theirs] == [{"degrees": 12}]
+    assert unknown == []
+
+
+async def test_a_call_that_still_runs_is_heard_to_its_end_on_the_new_connection(tmp_path):
+    async with asyncio.timeout(LIMIT_SECONDS), serving(tmp_path) as url, httpx2.AsyncClient(timeout=None) as http:
+        one = await ByHand(http, url).greet()
+        began = await one.begin("wait_here", path="left.txt")
+        heard = []
+        async with one.resume(began["id"]) as response:
+            async for came in events(response):
+                message = json.loads(came["data"])
+                heard.append(message.get("method", message.get("id")))
+                if len(heard) == 1:
+                    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+                    assert not (tmp_path / "left.txt").exists()  # the break has cancelled nothing
+                    await http.post(url, json=cancel, headers=one.headers)
+                    break
+
+    assert heard == ["notifications/progress"]
+    assert (tmp_path / "left.txt").read_text() == "cancelled"
+
+
+async def test_a_client_of_the_package_gets_its_result_through_a_proxy_that_breaks_connections(tmp_path):
+    async with asyncio.timeout(LIMIT_SECONDS), serving(tmp_path) as url:
+        port = int(url.rpartition(":")[2].removesuffix("/mcp"))
+        async with (
+            relay(port, TOKEN, breaks=b"weather") as relayed,
+            Client(f"http://127.0.0.1:{relayed}/mcp", mode="legacy", cache=None) as one,
+        ):
+            result = await one.call_tool("weather", {})
+
+    assert result.structured_content == {"degrees": 12}
 
 
 async def configuration(server):

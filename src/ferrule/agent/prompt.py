@@ -4,7 +4,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ferrule.support.beneath import is_regular
@@ -36,6 +36,33 @@ def summary_prompt(focus: str = "") -> str:
     """What a model is asked for when its conversation is summed up."""
     wish = f"\n\nThe user wants this kept in mind above all: {focus.strip()}" if focus.strip() else ""
     return words("summary.md") + wish
+
+
+class InstructionNews:
+    """What MCP servers say of their tools since the system prompt was written.
+
+    The prompt itself stays: a host that has it cached would read all of the conversation anew.
+    """
+
+    def __init__(self, instructions: Callable[[], Mapping[str, str]]) -> None:
+        """`instructions` gives those that hold now, by server; those of this moment stand in the prompt."""
+        self._instructions = instructions
+        self._told = dict(instructions())
+
+    def news(self) -> tuple[str, ...]:
+        """What the model has not been told yet, each once."""
+        now = dict(self._instructions())
+        if now == self._told:
+            return ()
+        before, self._told = self._told, now
+        changed = {name: words for name, words in now.items() if before.get(name) != words}
+        gone = [name for name in before if name not in now]
+        news = [f"The instructions of the MCP server {name} do not hold any more." for name in gone]
+        if changed:
+            from ferrule.registry.section import servers_section  # for servers that say something new
+
+            news.append(f"From now on these hold. {servers_section(changed)}")
+        return tuple(news)
 
 
 def facts(workspace: str) -> str:

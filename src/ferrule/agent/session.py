@@ -17,7 +17,7 @@ from ferrule.agent.events import AgentEvent, Warned
 from ferrule.agent.keeping import Keeping
 from ferrule.agent.past import WRITTEN
 from ferrule.agent.planned import PlanKept
-from ferrule.agent.prompt import repository, system_prompt
+from ferrule.agent.prompt import InstructionNews, repository, system_prompt
 from ferrule.agent.reads import Reads
 from ferrule.agent.recall import OwnThread, Recall
 from ferrule.core.errors import ConfigError
@@ -191,6 +191,7 @@ class Session:
         engine.give("OwnThread", lambda: OwnThread(engine.session_id, self._keeping))
         if hasattr(self.model, "conversation"):
             self.model.conversation = engine.session_id
+        self._instructions = InstructionNews(engine.instructions)
         planning = PlanKept(engine, self._keeping, earlier, self._engine.get("permission_mode"), self._warn)
         setup = Setup(
             thread=engine.session_id,
@@ -207,7 +208,7 @@ class Session:
             thinking_tokens=settings.models.thinking_tokens,
             permission_mode=lambda: mode_name(engine.policy),
             reminder=planning.reminder,
-            news=children.news,
+            news=lambda: (*children.news(), *self._instructions.news()),
             heard=self._heard,
             tell_hooks=engine.tell,
             on_prompt=engine.begin_prompt,

@@ -45,8 +45,9 @@ def serve(*, address: str | None, token: str | None, names: tuple[str, ...], **s
 
     \b
     Without --http one client is served over standard input and output, until it closes them: clients start the
-    command themselves. Calls that need a question ask the client's user, where the client can (elicitation), and
-    are refused otherwise; --yes and --permission-mode let more pass.
+    command themselves. Started in / or in the home folder, it works in the first folder that its client names as a
+    root; --workspace chooses one. Calls that need a question ask the client's user, where the client can
+    (elicitation), and are refused otherwise; --yes and --permission-mode let more pass.
     With --http every client that has the token is served at /mcp. Other machines reach it only where HOST says so.
     Prefer FERRULE_MCP_TOKEN to --token: other users of the machine can see command lines.
 
@@ -60,7 +61,9 @@ def serve(*, address: str | None, token: str | None, names: tuple[str, ...], **s
         raise click.UsageError("--name goes with --http.")
     from ferrule.cli.serving import served  # loads an engine
 
-    finish(served(session, address=address, token=token, names=names))
+    source = click.get_current_context().get_parameter_source("workspace")
+    is_chosen = source is not click.core.ParameterSource.DEFAULT
+    finish(served(session, address=address, token=token, names=names, is_chosen=is_chosen))
     return DONE
 
 

@@ -21,7 +21,7 @@ from ferrule.sources.mcp.places import USER_FILE
 from ferrule.sources.mcp.servers import Servers
 from ferrule.sources.mcp.state import ServerState
 from ferrule.support.roster import Roster
-from ferrule.workspace.search_path import apart
+from ferrule.workspace.search_path import apart, left_out
 
 if TYPE_CHECKING:
     from ferrule.sources.mcp.approval import Approval, Approve
@@ -65,6 +65,7 @@ def make_servers(workspace: str, approve: "Approve | None" = None) -> Servers:
     opening = Opening(
         # As in a session: what lies in the workspace is no program that a server may be started with.
         environment=apart(os.environ, (folder,)),
+        unsearched=left_out(os.environ.get("PATH", ""), (folder,)),
         roots=(folder,),
         # A server may offer other tools to whoever cannot be asked; here nobody is asked, but it is told the same.
         elicit=_declined,
@@ -121,7 +122,15 @@ def _row(state: ServerState) -> dict[str, Any]:
         "tools": state.tools,
         "withheld": list(state.withheld),
         "quarantined": [{"name": name, "why": why} for name, why in state.quarantined],
+        "instructions": _instructed(state),
     }
+
+
+def _instructed(state: ServerState) -> str:
+    """What becomes of a server's instructions."""
+    if state.is_guidance_withheld:
+        return "withheld"
+    return "shown" if state.guidance_chars else "none"
 
 
 async def tried(workspace: str, name: str) -> tuple[int, dict[str, Any]]:
@@ -181,7 +190,11 @@ def show_tried(found: dict[str, Any]) -> None:
         click.echo(f"  {tool['name']:<{width}}  {tool['description'][:_WORDS_CHARS]}{paint(reads, 'dim')}")
     for name in found["withheld"]:
         click.echo(paint(f"  withheld: {name} is new or has changed since you approved the server.", "yellow"))
-    if found["withheld"]:
+    if found["instructions"] == "shown":
+        click.echo("  Its instructions stand in the system prompt.")
+    elif found["instructions"] == "withheld":
+        click.echo(paint("  withheld: its instructions, which were not approved as they are.", "yellow"))
+    if found["withheld"] or found["instructions"] == "withheld":
         click.echo(f"Look at these with `ferrule mcp approve {found['name']}`.")
     for one in found["quarantined"]:
         click.echo(paint(f"  not usable: {one['name']}: {one['why']}.", "red"))

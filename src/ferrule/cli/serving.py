@@ -13,6 +13,7 @@ from ferrule.cli.options import open_engine
 from ferrule.core.errors import ConfigError
 from ferrule.engine import Engine
 from ferrule.serve.asking import Clients
+from ferrule.serve.roots import Roots, is_nowhere, refuse_everything
 from ferrule.serve.server import Serving
 
 if TYPE_CHECKING:
@@ -22,8 +23,18 @@ _DEPTH = "FERRULE_MCP_DEPTH"
 _MOST_DEPTH = 3
 
 
-async def served(session: dict[str, Any], *, address: str | None, token: str | None, names: tuple[str, ...]) -> None:
-    """Serve until the client goes or a signal comes; standard output is the client's alone."""
+async def served(
+    session: dict[str, Any],
+    *,
+    address: str | None,
+    token: str | None,
+    names: tuple[str, ...],
+    is_chosen: bool = False,
+) -> None:
+    """Serve until the client goes or a signal comes; standard output is the client's alone.
+
+    `is_chosen` means that the user named the workspace: otherwise the client may, where it was started nowhere.
+    """
     if importlib.util.find_spec("mcp") is None:
         raise ConfigError("MCP needs the package `mcp`: pip install 'ferrule[mcp]'.")
     if address is not None and importlib.util.find_spec("uvicorn") is None:
@@ -32,6 +43,12 @@ async def served(session: dict[str, Any], *, address: str | None, token: str | N
     _count_depth()
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="ferrule: %(message)s")
     clients = Clients()
+    if not is_chosen and is_nowhere(session["workspace"]):
+        if address is None:
+            await _in_a_root(session, clients)
+            return
+        refuse_everything(session["workspace"])  # many clients, and none of them is asked for a folder
+        click.echo("warning: The workspace is the home folder: --workspace chooses a smaller one.", err=True)
     at = None if address is None else _place(address, token)
     async with open_engine(**session, ask=clients) as engine:
         for warning in engine.warnings:
@@ -44,6 +61,27 @@ async def served(session: dict[str, Any], *, address: str | None, token: str | N
                 await serve_stdio(serving)
             else:
                 await _over_http(serving, at, names)
+
+
+async def _in_a_root(session: dict[str, Any], clients: Clients) -> None:
+    """Serve one client in the workspace that it names."""
+    from ferrule.serve.stdio import serve_stdio  # one of the two ways
+
+    def warn(sentence: str) -> None:
+        click.echo(f"warning: {sentence}", err=True)
+
+    start = os.path.realpath(session["workspace"])
+    warn(
+        f"Started in {start}, which is no project: the workspace is the first folder among the client's roots. "
+        "--workspace DIR chooses one."
+    )
+
+    roots = Roots(start, lambda folder: open_engine(**{**session, "workspace": folder}, ask=clients), warn)
+    try:
+        async with Serving(None, clients, roots=roots) as serving:
+            await serve_stdio(serving)
+    finally:
+        await roots.close()
 
 
 def _count_depth() -> None:

@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ferrule.core.elsewhere import Mixed, ServerResources  # a session that only knows its servers has none of them
 
+INSTRUCTIONS = "ferrule://instructions/"
+"""Before a server's name, the address of its instructions: a prompt shows only their beginning where they are long."""
+
 
 class Offered:
     """The session's servers: `ctx.need(Offered)`. The engine gives its own subclass."""

@@ -23,7 +23,7 @@ from ferrule.core.tasks import Left
 
 if TYPE_CHECKING:
     from ferrule.core.code import Hovered, InText, Occurrences, Outline
-    from ferrule.core.elsewhere import Mixed, SkillLoaded, ToolsFound
+    from ferrule.core.elsewhere import Mixed, ServerResources, SkillLoaded, ToolsFound
     from ferrule.dialects.agent_says import Outcome
 
 Said = Any
@@ -222,6 +222,20 @@ def tree(outcome: Tree) -> str:
         "  " * entry.path.count("/") + entry.path.rpartition("/")[2] + marks[entry.kind] for entry in outcome.entries
     )
     return "\n".join(lines)
+
+
+def resources(outcome: "ServerResources") -> dict[str, Any]:
+    """Each with its server, as MCP writes them, and the servers that could not be asked."""
+    uri, kind = ("uriTemplate", "resourceTemplates") if outcome.templates else ("uri", "resources")
+    rows = []
+    for one in outcome.resources:
+        more = {"description": one.words, "mimeType": one.media_type}
+        rows.append({"server": one.server, uri: one.uri, "name": one.name, **{k: v for k, v in more.items() if v}})
+    return {
+        kind: rows,
+        **({"nextCursor": outcome.next_cursor} if outcome.next_cursor else {}),
+        **({"unavailable": dict(outcome.silent)} if outcome.silent else {}),
+    }
 
 
 def mixed(outcome: "Mixed") -> Said:

@@ -6,12 +6,13 @@ before one of its tools is called, but for servers whose tools nobody has listed
 
 import asyncio
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ferrule.gathering.around import Around
 from ferrule.permissions.code import TOOLBOXES, TOOLS, code_files, is_any
+from ferrule.registry.section import SERVER_CHARS
 from ferrule.settings import settings_path
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from ferrule.sources.toolbox.toolbox import Entry
     from ferrule.workspace.skills import Skills
 
-_RESOURCE_TOOLS = ("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")
+_RESOURCE_READER = "read_mcp_resource"
+_RESOURCE_TOOLS = ("list_mcp_resources", "list_mcp_resource_templates", _RESOURCE_READER)
 
 
 class Gathering:
@@ -36,6 +38,10 @@ class Gathering:
         """By source, each as a sentence."""
         self._servers: Servers | None = None
         self._counts_prompts = True
+        self._guidance: dict[str, str] = {}
+        """What servers say about the use of their tools."""
+        self._served: dict[str, list[str]] = {}
+        """Server → the names of its tools."""
         self.toolbox: list[Entry] = []
         """The files of toolboxes that were looked at, and what has become of each."""
 
@@ -110,6 +116,11 @@ class Gathering:
     def states(self) -> "list[ServerState]":
         """The MCP servers that are configured, and how each is."""
         return [] if self.servers is None else self.servers.states()
+
+    def guidance(self, permits: Callable[[str], bool]) -> dict[str, str]:
+        """Server → its instructions, of those that have a tool which `permits` lets pass, deferred or not."""
+        self.around.registry.settle()
+        return {name: words for name, words in self._guidance.items() if any(map(permits, self._served.get(name, ())))}
 
     async def close(self) -> None:
         if self._servers is not None:
@@ -272,8 +283,13 @@ class Gathering:
 
     def _take_servers(self, brought: "Brought") -> None:
         has_resources = self._servers is not None and self._servers.has_resources()
+        self._guidance = {} if self._servers is None else self._servers.guidance()
+        self._served = {}
+        for one in brought.tools:
+            self._served.setdefault(one.origin, []).append(one.name)
+        is_cut = any(len(words) > SERVER_CHARS for words in self._guidance.values())
         for tool in _RESOURCE_TOOLS:
-            self.around.registry.offer(tool, has_resources)
+            self.around.registry.offer(tool, has_resources or (is_cut and tool == _RESOURCE_READER))
         self._take("mcp", brought)
 
     def _changed(self) -> None:

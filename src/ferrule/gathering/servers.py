@@ -10,7 +10,7 @@ from ferrule.permissions.asker import NO, Question, visible
 from ferrule.sources.mcp.config import Configured, configured
 from ferrule.sources.mcp.opening import Opening
 from ferrule.sources.mcp.servers import Servers
-from ferrule.workspace.search_path import apart
+from ferrule.workspace.search_path import apart, left_out
 
 if TYPE_CHECKING:
     from ferrule.sources.mcp.approval import Approval
@@ -64,6 +64,7 @@ def make(around: Around, found: Configured, on_changed: Callable[[], None]) -> S
         opening=Opening(
             # What a command has left in the workspace is no program that a server may be started with.
             environment=apart(os.environ, roots),
+            unsearched=left_out(os.environ.get("PATH", ""), roots),
             roots=roots,
             elicit=elicit,
             roster=around.services[Roster],

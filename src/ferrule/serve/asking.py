@@ -33,6 +33,8 @@ _ASK_SECONDS = 600.0
 """A client that never answers must not keep the questions of others waiting for ever."""
 _FORMS = ("values", "choose")
 """Questions that bring a form of their own."""
+_SILENT = frozenset({"outside", "host", "planted", "values", "secret"})
+"""Questions that come up in the middle of a call, which says itself what a no has meant."""
 
 
 class _Rounds(msgspec.Struct, frozen=True):
@@ -134,8 +136,24 @@ class Clients:
         return running[-1]
 
 
+def _declined(question: Question) -> Answer:
+    """No, in the name of a client: some decline by themselves, and so nobody knows whether its user has seen it."""
+    if question.kind in _SILENT - {"outside"}:
+        return NO
+    said = "The MCP client declined the question, by its user's choice or without asking anybody"
+    if question.kind == "choose":
+        return Answer(allow=False, message=f"{said}.")
+    if question.kind == "plan":
+        return Answer(allow=False, message=f"{said}, so the plan is not approved.")
+    more = ""
+    if not KINDS[question.kind].only_persons:
+        more = "Where nobody is ever asked, a rule or --permission-mode of `ferrule mcp serve` lets it pass."
+    left = "let out of the sandbox" if question.kind == "outside" else "allowed"
+    return Answer(allow=False, message=f"{said}, so this was not {left}: {stated(question.summary)}{more}".rstrip())
+
+
 def _cannot(question: Question, why: str) -> Answer:
-    if question.kind in {"outside", "host", "planted", "values", "secret"}:
+    if question.kind in _SILENT:
         return NO
     if question.kind in {"choose", "plan"}:
         return Answer(allow=False, message=f"Nobody can be asked, because {why}.")
@@ -155,15 +173,17 @@ def _cannot(question: Question, why: str) -> Answer:
 
 def _answer(question: Question, action: str, content: Mapping[str, Any]) -> Answer:
     """What the user said. Whatever is not plainly a yes is a no."""
+    if action != "accept":
+        return _declined(question)
     if question.kind in _FORMS:
-        return Answer(allow=True, values=clean_value(dict(content))) if action == "accept" else NO
-    if action == "accept" and question.kind == "host" and content.get("decision") == OUTSIDE:
+        return Answer(allow=True, values=clean_value(dict(content)))
+    if question.kind == "host" and content.get("decision") == OUTSIDE:
         return Answer(allow=False, values={"run": "outside"})
     said = content.get("message")
-    if action == "accept" and content.get("decision") in _decisions(question)[:-1]:
+    if content.get("decision") in _decisions(question)[:-1]:
         values = {"mode": "acceptEdits"} if content["decision"] == APPROVE_EDITS else None
         return Answer(allow=True, always=content["decision"] == ALWAYS, values=values)
-    if action == "accept" and isinstance(said, str) and said.strip():
+    if isinstance(said, str) and said.strip():
         told = visible(clean(said.strip())[:_MOST_SAID_CHARS])
         left = "approve the plan" if question.kind == "plan" else "allow this"
         return Answer(allow=False, message=f"The user did not {left} and says: {told}")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ferrule.core.errors import ConfigError
+from ferrule.serve.event_log import EventLog
 from ferrule.serve.guard import Guard
 from ferrule.serve.server import Serving
 
@@ -17,6 +18,8 @@ _BODY_BYTES = 32 << 20
 _REPLY_SECONDS = 0.3
 """So long the replies of calls that were cancelled may take on their way."""
 _LAST_SECONDS = 2
+_RETRY_MILLISECONDS = 1_000
+"""After which a client whose connection broke may come back for the rest."""
 
 
 def check_token(token: str) -> str:
@@ -56,7 +59,6 @@ async def serve_http(
 ) -> None:
     """Serve every client that has the token until this task is cancelled. `ready` is called when it listens."""
     import uvicorn  # only servers over HTTP pay for it
-    from mcp.server.transport_security import TransportSecuritySettings
 
     class Quiet(uvicorn.Server):
         """Leaves signals to the program, which ends its calls first."""
@@ -69,11 +71,7 @@ async def serve_http(
             await super().startup(sockets)
             ready()
 
-    checked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the guard has looked already
-    app: Any = serving.server.streamable_http_app(
-        streamable_http_path=PATH, host=host, transport_security=checked, max_request_body_size=_BODY_BYTES
-    )
-    guard = Guard(app, token=token, host=host, names=names)
+    guard = Guard(_app(serving), token=token, host=host, names=names)
     config = uvicorn.Config(
         guard,
         log_config=None,
@@ -89,13 +87,40 @@ async def serve_http(
     finally:
         server.should_exit = True
         if not running.done():
-            serving.engine.cancel()
+            if serving.engine is not None:
+                serving.engine.cancel()
             await _done(running, seconds=_REPLY_SECONDS)
         guard.close()
         await _done(running)
         listening.close()
     if running.exception() is not None:
         raise ConfigError(f"The server has ended: {running.exception()}.")
+
+
+def _app(serving: Serving) -> Any:
+    """The package's application, in which every session keeps its own events for a client that comes back."""
+    from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+    from mcp.server.transport_security import TransportSecuritySettings
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    class Resumable(StreamableHTTPSessionManager):
+        @property
+        def event_store(self) -> Any:
+            """Asked for once for each session."""
+            return EventLog()
+
+        @event_store.setter
+        def event_store(self, _: Any) -> None:
+            """The package has none to give."""
+
+    manager = Resumable(
+        app=serving.server,
+        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the guard has looked
+        retry_interval=_RETRY_MILLISECONDS,
+        max_request_body_size=_BODY_BYTES,
+    )
+    return Starlette(routes=[Route(PATH, endpoint=StreamableHTTPASGIApp(manager))], lifespan=lambda _: manager.run())
 
 
 async def _done(running: "asyncio.Task[None]", seconds: float | None = None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Self
 
 from ferrule.core.call import Call
-from ferrule.core.errors import UnknownTool
+from ferrule.core.errors import ConfigError, UnknownTool
 from ferrule.core.events import Done, EventStream, Progress, ToolsChanged
 from ferrule.core.reply import Reply
 from ferrule.engine import Engine
@@ -15,7 +15,8 @@ from ferrule.permissions.asker import visible
 from ferrule.serve.asking import Asked, Clients
 from ferrule.serve.listing import Listing
 from ferrule.serve.outputs import Outputs
-from ferrule.serve.results import result
+from ferrule.serve.results import COMPLETE, result
+from ferrule.serve.roots import Roots
 
 if TYPE_CHECKING:
     import mcp_types as types
@@ -31,14 +32,17 @@ _MOST_PROGRESS_CHARS = 2_000
 class Serving:
     """An open engine behind a server of the package, as `async with`; `server` is what transports run.
 
-    `clients` is the asker that the engine was made with, where questions are to go to the clients.
+    `clients` is the asker that the engine was made with, where questions are to go to the clients. With `roots` there
+    is no engine until a client has named its folders.
     """
 
-    def __init__(self, engine: Engine, clients: Clients | None = None) -> None:
+    def __init__(self, engine: Engine | None, clients: Clients | None = None, *, roots: Roots | None = None) -> None:
         self.engine = engine
         self._clients = clients or Clients()
-        self._listing = Listing(engine)
-        self._outputs = Outputs(engine)
+        self._roots = roots
+        self._heard: EventStream | None = None
+        if engine is not None:
+            self._place(engine)
         self._sessions: dict[int, ServerSession] = {}
         self._telling: set[asyncio.Task[None]] = set()
         self._calls = 0
@@ -67,7 +71,7 @@ class Serving:
             version=__version__,
             title="Ferrule",
             instructions=self._instructions(),
-            get_tool_input_schema=self._listing.schema,
+            get_tool_input_schema=lambda name: None if self.engine is None else self._listing.schema(name),
             on_list_tools=self._list_tools,  # type: ignore[arg-type]  # a dictionary is taken as it is
             on_call_tool=self._call_tool,  # type: ignore[arg-type]  # the same
             on_list_resources=self._list_resources,  # type: ignore[arg-type]  # the same
@@ -76,10 +80,41 @@ class Serving:
             on_subscriptions_listen=ListenHandler(self._bus),
         )
         server.add_notification_handler("notifications/initialized", types.NotificationParams, self._joined)
+        server.add_notification_handler("notifications/roots/list_changed", types.NotificationParams, self._moved)
         server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="ferrule"))
         return server
 
+    def _place(self, engine: Engine) -> None:
+        """Have this engine answer from now on."""
+        self.engine = engine
+        self._listing = Listing(engine)
+        self._outputs = Outputs(engine)
+
+    async def _engine(self, ctx: "Ctx", *, anew: bool = False) -> Engine:
+        """The engine that answers this client. Raises `ConfigError` where there is no workspace for one."""
+        if self._roots is not None:
+            engine = await self._roots.engine(ctx.session, anew=anew)
+            if engine is not self.engine:
+                is_first = self.engine is None
+                self._place(engine)
+                self._listen(engine)
+                if not is_first:
+                    self.changed()
+        assert self.engine is not None
+        return self.engine
+
+    async def _ready(self, ctx: "Ctx") -> None:
+        """Have an engine, or answer with an error that says what to do."""
+        try:
+            await self._engine(ctx)
+        except ConfigError as error:
+            from mcp.shared.exceptions import MCPError  # loaded already
+
+            raise MCPError(-32600, str(error)) from error
+
     def _instructions(self) -> str:
+        if self.engine is None:
+            return "" if self._roots is None else self._roots.welcome()
         folder = visible(self.engine.jail.folder)
         return (
             f"Tools over the folder {folder}. Relative paths start there; what lies outside is refused or asked about."
@@ -101,27 +136,36 @@ class Serving:
         task.add_done_callback(self._telling.discard)
 
     async def __aenter__(self) -> Self:
-        self._load_deferred()
-        self._heard = self.engine.events()
-        self._tell(self._watch, self._heard)
+        if self.engine is not None:
+            self._listen(self.engine)
         return self
 
+    def _listen(self, engine: Engine) -> None:
+        """Hear what becomes of the engine's tools, and of no other's."""
+        if self._heard is not None:
+            self._heard.close()
+        self._load_deferred(engine)
+        self._heard = engine.events()
+        self._tell(self._watch, engine, self._heard)
+
     async def __aexit__(self, *_: object) -> None:
-        self._heard.close()
+        if self._heard is not None:
+            self._heard.close()
         for task in tuple(self._telling):
             task.cancel()
         await asyncio.gather(*self._telling, return_exceptions=True)
 
-    async def _watch(self, events: EventStream) -> None:
+    async def _watch(self, engine: Engine, events: EventStream) -> None:
         """Pass on that the engine has other tools, as often as it says so."""
         async for event in events:
             # What is loaded now is told of once more, in an event of its own.
-            if isinstance(event, ToolsChanged) and not self._load_deferred():
+            if isinstance(event, ToolsChanged) and not self._load_deferred(engine):
                 self.changed()
 
-    def _load_deferred(self) -> bool:
+    @staticmethod
+    def _load_deferred(engine: Engine) -> bool:
         """Offer the deferred tools too: clients of MCP have their own ways to keep schemas from their models."""
-        registry = self.engine.registry
+        registry = engine.registry
         before = len(registry.shown())
         registry.load(tuple(registry.deferred))
         return len(registry.shown()) > before
@@ -132,19 +176,28 @@ class Serving:
         if self._sessions.setdefault(id(connection), ctx.session) is ctx.session:
             connection.exit_stack.callback(self._sessions.pop, id(connection), None)
 
+    async def _moved(self, ctx: "Ctx", params: Any) -> None:  # noqa: ARG002 - the package's signature
+        """The client has other roots now."""
+        if self._roots is not None:
+            with contextlib.suppress(ConfigError):  # whoever calls next is told
+                await self._engine(ctx, anew=True)
+
     async def _list_tools(self, ctx: "Ctx", params: "types.PaginatedRequestParams | None") -> dict[str, Any]:
         _refuse_cursor(params)
+        await self._ready(ctx)
         return self._listing.result(ctx.protocol_version)
 
-    async def _list_resources(self, ctx: "Ctx", params: "types.PaginatedRequestParams | None") -> dict[str, Any]:  # noqa: ARG002 - the package's signature
+    async def _list_resources(self, ctx: "Ctx", params: "types.PaginatedRequestParams | None") -> dict[str, Any]:
         _refuse_cursor(params)
+        await self._ready(ctx)
         return self._outputs.listed()
 
     async def _list_templates(self, ctx: "Ctx", params: "types.PaginatedRequestParams | None") -> dict[str, Any]:  # noqa: ARG002 - the package's signature
         _refuse_cursor(params)
-        return self._outputs.templates()
+        return Outputs.templates()
 
     async def _read_resource(self, ctx: "Ctx", params: "types.ReadResourceRequestParams") -> dict[str, Any]:
+        await self._ready(ctx)
         found = await self._outputs.read(params.uri)
         if found is None:
             from mcp.shared.exceptions import MCPError  # loaded already
@@ -155,12 +208,16 @@ class Serving:
         return found
 
     async def _call_tool(self, ctx: "Ctx", params: "types.CallToolRequestParams") -> dict[str, Any]:
+        try:
+            engine = await self._engine(ctx)
+        except ConfigError as error:  # in words that the model can pass on
+            return {**COMPLETE, "content": [{"type": "text", "text": str(error)}], "isError": True}
         self._calls += 1
         call = Call(params.name, params.arguments or {}, f"mcp_{self._calls}")
         asked = Asked(ctx, params)
         self._clients.add(call.id, asked)
         try:
-            reply = await self._run(call, ctx)
+            reply = await self._run(engine, call, ctx)
         finally:
             self._clients.remove(call.id)
         if asked.pending is not None and reply.status == "cancelled":
@@ -172,11 +229,11 @@ class Serving:
             self._tell(self._bus.publish, ResourcesListChanged())
         return result(reply, ctx.protocol_version)
 
-    async def _run(self, call: Call, ctx: "Ctx") -> Reply:
+    async def _run(self, engine: Engine, call: Call, ctx: "Ctx") -> Reply:
         """The reply; whoever gives up the request gives up this call, and waits until it has cleaned up."""
         wants_progress = ctx.meta is not None and ctx.meta.get("progress_token") is not None
-        stream = self.engine.events() if wants_progress else None
-        running = asyncio.create_task(self.engine.run([call]))
+        stream = engine.events() if wants_progress else None
+        running = asyncio.create_task(engine.run([call]))
         telling = (
             None if stream is None else asyncio.create_task(_quietly(_tell_progress, stream, call.id, ctx.session))
         )

@@ -31,6 +31,12 @@ def outside(path: str, roots: Iterable[str]) -> str:
     return os.pathsep.join(_kept(path or os.defpath, tuple(roots))) or os.defpath
 
 
+def left_out(path: str, roots: Iterable[str]) -> tuple[str, ...]:
+    """The folders of a PATH that `outside` leaves out, but for those that are relative."""
+    roots = tuple(roots)
+    return tuple(folder for folder in path.split(os.pathsep) if os.path.isabs(folder) and lies_in(folder, roots))
+
+
 def lies_in(path: str, roots: Sequence[str]) -> bool:
     """Is the path in one of the folders, or linked into or out of one, in any letter case?"""
     folders = [folder.casefold() for root in roots for folder in (os.path.abspath(root), os.path.realpath(root))]

@@ -96,6 +96,7 @@ class Pretend(Connection):
         *,
         progress: Callable[[str], None],
         output_schema: Mapping[str, Any] | None = None,
+        is_task: bool = False,
     ) -> Mixed:
         script = await self._up()
         script.calls.append((tool, arguments))

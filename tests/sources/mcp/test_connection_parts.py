@@ -1,14 +1,18 @@
 """The parts of a connection: frames out of bytes, entries of lists, questions, and the rest of a server."""
 
 import asyncio
+import base64
 import contextlib
 import json
 from typing import Any
 
+import mcp_types as types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferrule.core.elsewhere import Part
+from ferrule.sources.mcp.answers import contents
 from ferrule.sources.mcp.elicited import filled
 from ferrule.sources.mcp.frames import Frames, TooLong
 from ferrule.sources.mcp.listed import fault, pages
@@ -130,3 +134,34 @@ async def test_a_server_rests_longer_the_more_often_it_ends() -> None:
     assert float(rest.words().split()[-2]) > 10
     rest.count(now - 1000)
     assert rest.words() == ""  # it had run for long
+
+
+@pytest.mark.parametrize(
+    ("media_type", "data", "words"),
+    [
+        pytest.param("text/plain", "grüße".encode(), "grüße", id="plain"),
+        pytest.param("text/csv; charset=latin-1", "grüße".encode("latin-1"), "grüße", id="charset"),
+        pytest.param('TEXT/html;charset="UTF-16"', "grüße".encode("utf-16"), "grüße", id="quoted-charset"),
+        pytest.param("text/plain; charset=utf-8", b"\xef\xbb\xbfmarked", "marked", id="byte-order-mark"),
+        pytest.param("application/json", b'{"a": 1}', '{"a": 1}', id="json"),
+        pytest.param("application/ld+json", b"{}", "{}", id="kind-of-json"),
+        pytest.param("image/svg+xml", b"<svg/>", "<svg/>", id="drawing"),
+        pytest.param("application/x-yaml", b"a: 1", "a: 1", id="yaml"),
+        pytest.param("text/plain", b"\xff\xfe\xfa", None, id="no-text-though-it-says-so"),
+        pytest.param("text/plain", b"a\0b", None, id="with-a-zero"),
+        pytest.param("text/plain; charset=base64", b"YQ==", None, id="no-charset"),
+        pytest.param("application/gzip", b"plain", None, id="packed"),
+        pytest.param("application/octet-stream", b"plain", None, id="anything"),
+    ],
+)
+async def test_a_blob_that_is_text_can_be_read_and_others_are_named(
+    media_type: str, data: bytes, words: str | None
+) -> None:
+    blob = types.BlobResourceContents(uri="mem://x", mime_type=media_type, blob=base64.b64encode(data).decode())
+
+    (part,) = (await contents(types.ReadResourceResult(contents=[blob]))).parts
+
+    assert isinstance(part, Part)
+    named = f"[The resource mem://x of the type {media_type}, {len(data)} bytes.]"
+    assert part.words == (named if words is None else words)
+    assert part.block["resource"]["blob"] == blob.blob

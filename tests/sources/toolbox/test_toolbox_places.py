@@ -99,6 +99,15 @@ def test_what_nobody_may_name_is_left_out_and_said(home, named, said, monkeypatc
     assert "AMP_TOOLBOX" in warnings[0]
 
 
+def test_a_folder_that_nobody_named_is_said_to_be_nobodys(home):
+    (home / "conf" / "toolbox").rmdir()
+    (home / "conf" / "toolbox").symlink_to(home / "work" / "mine")
+
+    _, (warning,) = found(home)
+
+    assert warning.startswith(f"The toolbox folder {home}/conf/toolbox is not used: it lies in the workspace.")
+
+
 def test_who_works_at_home_keeps_their_own_toolboxes(home):
     assert found(home, workspace="home") == (DEFAULT, ())
 

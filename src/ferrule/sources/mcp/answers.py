@@ -1,6 +1,7 @@
 """A server's answers as outcomes: texts, pictures, and words in place of what cannot be shown."""
 
 import binascii
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,25 @@ if TYPE_CHECKING:
 
 _PARTS = 1_000
 _SHOWN_CHARS = 200
+_TEXT_ENDS = ("+json", "+xml", "+yaml")
+_TEXTS = frozenset(
+    f"application/{kind}"
+    for kind in (
+        *("json", "x-ndjson", "jsonl", "json5", "xml", "yaml", "x-yaml", "toml", "x-toml", "csv", "sql", "graphql"),
+        *(
+            "javascript",
+            "x-javascript",
+            "ecmascript",
+            "typescript",
+            "x-typescript",
+            "x-python",
+            "x-sh",
+            "x-shellscript",
+        ),
+        *("x-httpd-php", "x-tex", "x-latex", "rtf", "x-www-form-urlencoded", "x-sql", "x-ruby", "x-perl"),
+    )
+)
+"""Media types that are text though their names do not begin so."""
 
 
 class Answers:
@@ -103,13 +123,29 @@ async def _resource(resource: Any, block: dict[str, Any]) -> str | Picture | Par
     if text is not None:
         return Part("resource", block, text)
     media_type = resource.mime_type or "application/octet-stream"
-    if media_type.startswith("image/"):
-        return await _picture(resource.blob, media_type, "resource", block)
     data = _decoded(resource.blob)
+    words = None if data is None else _text(data, media_type)
+    if words is None and media_type.startswith("image/"):
+        return await _picture(resource.blob, media_type, "resource", block)
     if data is None:
         return Part("resource", block, f"[The resource {resource.uri}, which is not valid base64.]")
-    words = f"[The resource {resource.uri} of the type {media_type[:_SHOWN_CHARS]}, {len(data):,} bytes.]"
+    if words is None:
+        words = f"[The resource {resource.uri} of the type {media_type[:_SHOWN_CHARS]}, {len(data):,} bytes.]"
     return Part("resource", block, words)
+
+
+def _text(data: bytes, media_type: str) -> str | None:
+    """Bytes as the text that their media type says that they are; None where it does not say so, or they are none."""
+    kind, _, parameters = media_type.lower().partition(";")
+    kind = kind.strip()
+    if not kind.startswith("text/") and not kind.endswith(_TEXT_ENDS) and kind not in _TEXTS:
+        return None
+    charset = re.search(r'(?:^|[;\s])charset\s*=\s*"?([\w.:-]+)', parameters)
+    try:
+        text = data.decode("utf-8-sig" if charset is None or charset[1] in {"utf-8", "utf8"} else charset[1])
+    except (LookupError, ValueError):
+        return None
+    return None if "\0" in text else text
 
 
 async def _picture(data: str, media_type: str, kind: str, block: dict[str, Any]) -> Picture | Part:

@@ -22,10 +22,11 @@ Approve = Callable[[Approval], Awaitable[bool]]
 
 
 class Difference(NamedTuple):
-    """A tool or prompt that is new, or that reads otherwise than it did."""
+    """A tool, a prompt or the instructions: new, or reading otherwise than they did."""
 
-    kind: Literal["tool", "prompt"]
+    kind: Literal["tool", "prompt", "instructions"]
     name: str
+    """Empty for a server's instructions: it has but one text of them."""
     old: str | None
     """Its definition as it was approved; None where it is new, and empty where only its hash is left."""
     new: str
@@ -50,16 +51,22 @@ def start_question(server: Server, folder: str, *, is_changed: bool) -> Approval
     return Approval(server.name, server.layer, "start", clean("\n".join(map(_one_line, lines))))
 
 
-def tools_question(server: Server, differences: Sequence[Difference]) -> Approval:
-    """May tools and prompts be used that are new, or that changed?"""
+def tools_question(server: Server, differences: Sequence[Difference], *, is_first: bool = False) -> Approval:
+    """May tools, prompts and instructions be used that are new, or that changed?
+
+    What a server lists first is pinned as it is, but for the instructions of a server that others wrote.
+    """
     lines = [f"The MCP server {server.name} offers something else than you approved."]
+    if is_first:
+        lines = [f"The MCP server {server.name} has instructions, which the model would read in every session."]
     for one in differences:
+        what, has = f"{one.kind} {one.name}".rstrip(), "have" if one.kind == "instructions" else "has"
         if one.old is None:
-            lines += [f"New {one.kind} {one.name}:", _indented(one.new)]
+            lines += [f"New {what}:", _indented(one.new)]
         elif not one.old:
-            lines += [f"The {one.kind} {one.name} has CHANGED; what it was is not known any more:", _indented(one.new)]
+            lines += [f"The {what} {has} CHANGED; what was approved is not known any more:", _indented(one.new)]
         else:
-            lines += [f"The {one.kind} {one.name} has CHANGED:", _indented(_difference(one.old, one.new))]
+            lines += [f"The {what} {has} CHANGED:", _indented(_difference(one.old, one.new))]
     return Approval(server.name, server.layer, "tools", clean("\n".join(lines)))
 
 

@@ -1,24 +1,30 @@
 """A connection to one MCP server: started when it is needed, started again when it died, harmful to nobody else."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import os
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ferrule.core.access import within
 from ferrule.core.elsewhere import Mixed, ServerResource
 from ferrule.core.errors import ToolFailure
 from ferrule.output.clean import clean
-from ferrule.sources.mcp import listed
+from ferrule.sources.mcp import listed, tasks
 from ferrule.sources.mcp.answers import Answers, contents, prompt_text
 from ferrule.sources.mcp.elicited import Elicit, Elicited, answering_roots
 from ferrule.sources.mcp.keeper import Keeper, Wants
+from ferrule.sources.mcp.places import start_folder
 from ferrule.sources.mcp.rest import PAUSES_SECONDS, Rest
 from ferrule.sources.mcp.server import Listing, Server
 from ferrule.sources.mcp.sieve import said
+from ferrule.sources.mcp.streams import SENT
 from ferrule.support.roster import Roster
 
 if TYPE_CHECKING:
     from mcp import Client
+    from mcp.shared.exceptions import MCPError
 
 __all__ = ["Connection", "Elicit"]
 
@@ -27,6 +33,9 @@ _CHANGED_SECONDS = 0.1
 """Changes that come so close are one."""
 _GONE, _GONE_SECONDS = "Connection closed", 2.0
 """What the package says to a call whose server is gone, and how long the keeper may take to learn why."""
+_BROKEN = "SSE stream ended"
+"""What it says to a call whose answer broke off and could not be fetched either; servers use the same code."""
+_UNKNOWN = "; what the call had done by then is not known, and it was not repeated"
 _MESSAGE_CHARS = 2_000
 _PROGRESS_CHARS = 500
 _GUIDANCE_CHARS = 16_384
@@ -46,11 +55,16 @@ class Connection:
         elicit: Elicit | None = None,
         roster: object | None = None,
         result_bytes: int = 32 << 20,
+        unsearched: tuple[str, ...] = (),
         on_note: Callable[[str], None] = lambda _: None,
         pauses_seconds: tuple[float, ...] = PAUSES_SECONDS,
     ) -> None:
-        """`server` has its variables expanded already; `folder` is the workspace; `on_note` gets warnings."""
+        """`server` has its variables expanded already; `folder` is the workspace; `on_note` gets warnings.
+
+        In the folders `unsearched` programs are not looked for, though they are on the user's PATH.
+        """
         self._server = server
+        self._unsearched = unsearched
         self._on_changed = on_changed
         self._on_note = on_note
         self._rest = Rest(pauses_seconds)
@@ -94,7 +108,7 @@ class Connection:
             prompts: list[Any] = []
             if offered.prompts is not None:
                 prompts, _ = await listed.pages(_pages(client.list_prompts, "prompts"))
-            tools, doubles = listed.tools(found)
+            tools, doubles = listed.tools(found, tasks=tasks.can_run(offered))
             about = client.server_info
             return Listing(
                 title=clean((about and (about.title or about.name)) or self._server.name)[:200],
@@ -113,14 +127,19 @@ class Connection:
         *,
         progress: Callable[[str], None],
         output_schema: Mapping[str, Any] | None = None,
+        is_task: bool = False,
     ) -> Mixed:
-        """Cancelling it cancels the call at the server."""
+        """Cancelling it cancels the call at the server. `is_task`: does the server run it as a task only?"""
 
         async def ask() -> Any:
             pending = _Pending(progress)
             async with self._speaking(f"run {tool}", None) as (_, client):
                 self._pending.add(pending)
                 try:
+                    if is_task:
+                        return await tasks.run(
+                            client, tool, arguments, tell=pending.tell, report=pending.report, failure=self._refusal
+                        )
                     return await client.call_tool(tool, dict(arguments), progress_callback=pending.report)
                 finally:
                     self._pending.discard(pending)
@@ -172,6 +191,8 @@ class Connection:
         keeper = await self._started()
         client = keeper.client
         assert client is not None
+        sent: list[Any] = []
+        before = SENT.set(sent)
         try:
             async with asyncio.timeout(seconds):
                 yield keeper, client
@@ -181,7 +202,9 @@ class Connection:
             within = "in time" if seconds is None else f"within {seconds:g} seconds"
             raise self._failure(f"did not {doing} {within}", code="mcp-timeout") from error
         except Exception as error:  # the package, with whatever a server made of it
-            raise await self._explained(keeper, error) from error
+            raise await self._explained(keeper, error, sent) from error
+        finally:
+            SENT.reset(before)
 
     async def _started(self) -> Keeper:
         while True:
@@ -197,7 +220,23 @@ class Connection:
                     self._keeper = None
             elif keeper.over and not keeper.was_ready:
                 self._bury(keeper)
-                raise self._failure(keeper.why, keeper=keeper)
+                raise self._failure(keeper.why.rstrip(".") + self._passed_over(), keeper=keeper)
+
+    def _passed_over(self) -> str:
+        """What to write where the program that was meant lies in the workspace, as in an activated environment."""
+        server, folder = self._server, os.path.realpath(self._wants.folder)
+        is_searched = server.transport == "stdio" and not os.path.dirname(server.command) and "PATH" not in server.env
+        found = shutil.which(server.command, path=os.pathsep.join(self._unsearched)) if is_searched else None
+        if found is None:
+            return ""
+        if within(found, folder):
+            found = os.path.relpath(found, folder)
+            if os.path.realpath(start_folder(server, folder)) != folder:
+                found = os.path.join("${WORKSPACE}", found)
+        return (
+            f". On PATH there is {found}, but programs are not looked for in folders that a model can write to: if you "
+            f"mean that one, write {found!r} as the command in {server.source}"
+        )
 
     async def _begun(self) -> Keeper:
         """A life of the server that is not about to end."""
@@ -228,9 +267,8 @@ class Connection:
             keeper.buried = True
             self._rest.count(keeper.began)
 
-    async def _explained(self, keeper: Keeper, error: Exception) -> ToolFailure:
+    async def _explained(self, keeper: Keeper, error: Exception, sent: Sequence[Any]) -> ToolFailure:
         from mcp.shared.exceptions import MCPError  # loaded when the server was started
-        from mcp_types import PARSE_ERROR
         from pydantic import ValidationError
 
         while isinstance(error, ExceptionGroup):
@@ -243,21 +281,34 @@ class Connection:
             return _ForgottenError(self._failure(keeper.why, keeper=keeper).message, code="mcp-server")
         if keeper.over:
             self._bury(keeper)
-            tale = "; what the call had done by then is not known, and it was not repeated"
-            return self._failure(keeper.why + tale * (not keeper.closing), keeper=keeper)
+            tale = "" if keeper.closing else _UNKNOWN
+            if keeper.unsent is not None and keeper.unsent in sent:
+                tale = "; the call was not sent"
+            return self._failure(keeper.why.rstrip(".") + tale, keeper=keeper)
         if isinstance(error, MCPError):
-            if reason := keeper.status_reason(error.message):
-                return self._failure(reason)
-            what = "gave an answer that cannot be read" if error.code == PARSE_ERROR else "refused"
-            return self._failure(f"{what}: {_bounded(error.message)}", code="mcp-error")
+            return self._answered(keeper, error)
         if isinstance(error, ValidationError):
             return self._failure(f"answered with something that is not MCP ({said(error)})", code="mcp-answer")
         return self._failure(f"could not be asked: {_bounded(str(error)) or type(error).__name__}")
+
+    def _answered(self, keeper: Keeper, error: "MCPError") -> ToolFailure:
+        """An error that the server answered with, or that the package made in its place."""
+        from mcp_types import CONNECTION_CLOSED, PARSE_ERROR  # loaded when the server was started
+
+        if error.code == CONNECTION_CLOSED and error.message.startswith(_BROKEN):
+            return self._failure(f"broke off the connection before it had answered{_UNKNOWN}")
+        if reason := keeper.status_reason(error.message):
+            return self._failure(reason)
+        what = "gave an answer that cannot be read" if error.code == PARSE_ERROR else "refused"
+        return self._failure(f"{what}: {_bounded(error.message)}", code="mcp-error")
 
     def _failure(self, why: str, *, keeper: Keeper | None = None, code: str = "mcp-server") -> ToolFailure:
         words = "" if keeper is None else keeper.last_words
         tail = f" It said last:\n{words}" if words else ""
         return ToolFailure(clean(f'The MCP server "{self._server.name}" {why.rstrip(".")}.{tail}'), code=code)
+
+    def _refusal(self, why: str) -> ToolFailure:
+        return self._failure(why, code="mcp-error")
 
     def _need(self, client: "Client", what: str) -> None:
         if getattr(client.server_capabilities, what) is None:
@@ -303,6 +354,10 @@ class _Pending:
     def __init__(self, progress: Callable[[str], None]) -> None:
         self.progress = progress
         self.over = False
+
+    def tell(self, words: str) -> None:
+        if not self.over:
+            self.progress(words)
 
     async def report(self, progress: float, total: float | None, message: str | None) -> None:
         if not self.over:

@@ -8,7 +8,7 @@ import msgspec
 
 from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.sources.mcp.kept_listings import KeptListings
-from ferrule.sources.mcp.pins import Pin, PinnedTool, Pins, State, prompt_pin, tool_pin
+from ferrule.sources.mcp.pins import Pin, PinnedTool, Pins, State, guidance_pin, prompt_pin, tool_pin
 from ferrule.sources.mcp.server import ListedPrompt, ListedTool, Listing, Server
 
 if TYPE_CHECKING:
@@ -131,6 +131,15 @@ class Held:
         listing = self.listing()
         return [one for one in listing.prompts if pin.prompts.get(one.name) == prompt_pin(one)] if listing else []
 
+    def guidance(self) -> str:
+        """Its instructions, where the user has approved them as they are."""
+        look = self.look()
+        pin = look.pin if look.state == "approved" else None
+        if pin is None or not pin.guidance or pin.is_guidance_withheld:
+            return ""
+        listing = self.listing()
+        return listing.guidance if listing is not None and guidance_pin(listing.guidance) == pin.guidance else ""
+
     def listing(self) -> Listing | None:
         """What was approved of its last listing."""
         if self._listing is None:
@@ -164,7 +173,9 @@ class Held:
         listed = self._usable.get(tool)
         if listed is None:
             raise ToolFailure(self._not_offered(tool), code=_CODE)
-        return await connection.call(tool, values, progress=progress, output_schema=listed.output_schema)
+        return await connection.call(
+            tool, values, progress=progress, output_schema=listed.output_schema, is_task=listed.is_task
+        )
 
     def _not_offered(self, tool: str) -> str:
         name = self.server.name
@@ -236,12 +247,14 @@ class Held:
         from ferrule.sources.mcp.compare import compared  # whoever starts a server pays for it
 
         self._shared.pins.refresh()  # another session may have asked the user meanwhile
-        found = compared(raw, self.look().pin, self.listing(), self.wants)
+        is_foreign = self._shared.pins.is_foreign(self.server)
+        found = compared(raw, self.look().pin, self.listing(), self.wants, is_foreign=is_foreign)
         is_approved = False
-        if any(found.names()):
+        if not found.is_approved:
             from ferrule.sources.mcp.approval import tools_question  # only a question pays for it
 
-            is_approved = await self._ask(tools_question(self.server, found.differences()), found.fingerprint())
+            question = tools_question(self.server, found.differences(), is_first=found.is_first)
+            is_approved = await self._ask(question, found.fingerprint())
         pin, kept = found.settled(is_approved=is_approved)
         self._shared.pins.put(
             self.server, lambda before: msgspec.structs.replace(pin, start=before.start, folder=before.folder)
@@ -275,7 +288,9 @@ class Held:
         look = self.look()
         if look.pin is None:
             return ()
-        return self.tools(look), look.pin.prompts, look.pin.withheld, look.pin.has_resources
+        pin = look.pin
+        told = (pin.withheld, pin.has_resources, pin.guidance, pin.is_guidance_withheld)
+        return self.tools(look), pin.prompts, *told
 
     def forget(self) -> None:
         """Nothing of it is approved any more."""

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from ferrule.core.errors import ToolFailure
 from ferrule.sources.mcp.http_transport import HttpTransport
 from ferrule.sources.mcp.places import start_folder
@@ -56,6 +58,8 @@ class Keeper:
         self.over = False
         self.why = ""
         """Why it is over, as the end of a sentence about the server."""
+        self.unsent: Any = None
+        """The id of a message that ended it, because nobody was there to take it."""
         self.buried = False
         """Was its end counted?"""
         self.closing = False
@@ -246,6 +250,7 @@ class Keeper:
             if not is_unreachable and (reason := transport.reason()):
                 return reason
             if is_unreachable:
+                self.unsent = _unsent(error)
                 return f"cannot be reached: {str(error) or type(error).__name__}"
         if type(error).__name__ == "ValidationError":
             return f"does not speak MCP as it should: {said(error)}"
@@ -257,6 +262,18 @@ class Keeper:
             return f"cannot be reached: {error}"
         reason = error.strerror or str(error)
         return f"cannot be started with {server.command!r}: {reason}. Look at its entry in {server.source}"
+
+
+def _unsent(error: BaseException) -> Any:
+    """The id of the message that could not be sent, because there was no connection for it; None where there was."""
+    import httpx2  # came with the package
+
+    if not isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout)) or error.request.method != "POST":
+        return None
+    try:
+        return msgspec.json.decode(error.request.content)["id"]
+    except (msgspec.DecodeError, TypeError, KeyError, httpx2.RequestNotRead):
+        return None
 
 
 async def _believed(name: str, result: Any) -> None:

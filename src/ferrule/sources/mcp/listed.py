@@ -107,8 +107,8 @@ async def pages(fetch: Fetch) -> tuple[list[Any], str]:
     return found, f"The server has more than {MOST_PAGES:,} pages of them."
 
 
-def tools(listed: "list[Tool]") -> tuple[tuple[ListedTool, ...], list[tuple[str, str]]]:
-    """The tools of a list, each name once, and those that are left out with the reason."""
+def tools(listed: "list[Tool]", *, tasks: bool = False) -> tuple[tuple[ListedTool, ...], list[tuple[str, str]]]:
+    """The tools of a list, each name once, and those that are left out with the reason. `tasks`: can it run any?"""
     found: dict[str, ListedTool] = {}
     rejected: list[tuple[str, str]] = []
     left_bytes = _TOTAL_BYTES
@@ -121,13 +121,19 @@ def tools(listed: "list[Tool]") -> tuple[tuple[ListedTool, ...], list[tuple[str,
             rejected.append((tool.name, "It is listed twice; the first one is used."))
         elif left_bytes < 0:
             rejected.append((tool.name, f"All that the server lists has more than {_TOTAL_BYTES:,} bytes."))
+        elif (is_task := _is_task(tool)) and not tasks:
+            rejected.append((tool.name, "It runs as a task only, and the server says that it runs none."))
         else:
             hints: dict[str, Any] = {}
             if tool.annotations is not None:
                 hints = clean_value(tool.annotations.model_dump(by_alias=True, exclude_none=True, mode="json"))
             title = clean(tool.title or hints.get("title") or "")[:_NAME_CHARS]
-            found[tool.name] = ListedTool(tool.name, words, schema, output_schema, hints, title)
+            found[tool.name] = ListedTool(tool.name, words, schema, output_schema, hints, title, is_task)
     return tuple(found.values()), rejected
+
+
+def _is_task(tool: "Tool") -> bool:
+    return tool.execution is not None and tool.execution.task_support == "required"
 
 
 def prompts(listed: "list[Prompt]") -> tuple[ListedPrompt, ...]:

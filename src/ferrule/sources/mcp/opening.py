@@ -20,6 +20,8 @@ class Opening(NamedTuple):
     result_bytes: int = 32 << 20
     keep_env: tuple[str, ...] = ()
     """Variables that look secret and are handed to servers all the same."""
+    unsearched: tuple[str, ...] = ()
+    """Folders of the user's PATH that programs are not looked for in, because a model can write there."""
     kind: "type[Connection] | None" = None
     """What makes a connection, where it is not the usual class."""
 
@@ -41,4 +43,5 @@ class Opening(NamedTuple):
             elicit=self.elicit,
             roster=self.roster,
             result_bytes=self.result_bytes,
+            unsearched=self.unsearched,
         )

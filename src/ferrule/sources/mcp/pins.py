@@ -53,6 +53,10 @@ class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     quarantined: tuple[tuple[str, str], ...] = ()
     """Names and reasons."""
     has_resources: bool = False
+    guidance: str | None = None
+    """The hash of its instructions, empty where none are approved; None where it was listed before they were shown."""
+    is_guidance_withheld: bool = False
+    """Did its instructions read otherwise when it was last listed?"""
 
 
 class _Pinned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,7 +85,7 @@ class Pins:
 
     def key(self, server: Server) -> str:
         """What a server is known by: its layer and name, and the workspace where others wrote it."""
-        if not self._is_foreign(server):
+        if not self.is_foreign(server):
             return f"{server.layer}|{server.name}"
         # A path may hold bytes that are no text; JSON holds text only.
         return f"{server.layer}|{server.name}|{os.fsencode(self._workspace).decode('utf-8', 'backslashreplace')}"
@@ -89,7 +93,7 @@ class Pins:
     def look(self, server: Server) -> tuple[State, Pin | None]:
         """May it be started as it is written now, and what is pinned of it as it is now?"""
         pin = self._read().get(self.key(server))
-        is_foreign = self._is_foreign(server)
+        is_foreign = self.is_foreign(server)
         if pin is None or (is_foreign and pin.folder != self._folder()):
             return "new" if is_foreign else "approved", None
         if pin.start == self.start(server):
@@ -103,7 +107,7 @@ class Pins:
         A server that was approved before, for this folder, keeps the pins of its tools: it may not change them in
         passing.
         """
-        folder = self._folder() if self._is_foreign(server) else (0, 0)
+        folder = self._folder() if self.is_foreign(server) else (0, 0)
         before = self._read().get(self.key(server))
         is_same = before is not None and before.folder == folder
         self._put(server, msgspec.structs.replace(before, start=start) if before and is_same else Pin(start, folder))
@@ -116,7 +120,7 @@ class Pins:
         """Keep what `change` makes of a server's pin."""
         _, pin = self.look(server)
         if pin is None:
-            pin = Pin(self.start(server), self._folder() if self._is_foreign(server) else (0, 0))
+            pin = Pin(self.start(server), self._folder() if self.is_foreign(server) else (0, 0))
         after = change(pin)
         if after != self._read().get(self.key(server)):
             self._put(server, after)
@@ -146,7 +150,7 @@ class Pins:
             words.append([(path, _content(path)) for path in scripts])
         return fingerprint(words)
 
-    def _is_foreign(self, server: Server) -> bool:
+    def is_foreign(self, server: Server) -> bool:
         """Does it take more than the user's own settings to start it?"""
         return server.layer in FOREIGN or bool(self._scripts(server))
 
@@ -225,6 +229,8 @@ def _within_limit(servers: Mapping[str, Pin], key: str, pin: Pin) -> dict[str, P
 def tool_pin(tool: ListedTool) -> PinnedTool:
     """The pin of a tool: all that the model or the engine gets to see of it."""
     definition = [tool.name, tool.title, tool.words, tool.schema, tool.output_schema, tool.hints]
+    if tool.is_task:
+        definition.append("task")
     shown = len(tool.name) + len(tool.words) + len(msgspec.json.encode(tool.schema))
     return PinnedTool(fingerprint(definition), shown)
 
@@ -232,6 +238,11 @@ def tool_pin(tool: ListedTool) -> PinnedTool:
 def prompt_pin(prompt: ListedPrompt) -> str:
     """The pin of a prompt."""
     return fingerprint(list(prompt))
+
+
+def guidance_pin(guidance: str) -> str:
+    """The pin of a server's instructions; empty where it has none."""
+    return fingerprint(guidance) if guidance else ""
 
 
 def fingerprint(value: Any) -> str:

@@ -74,6 +74,7 @@ def usable(tool: ListedTool) -> ListedTool:
         output_schema=output,
         hints=_hints(tool.hints),
         title=_words(tool.title[:_NAME_CHARS]),
+        is_task=tool.is_task,
     )
 
 

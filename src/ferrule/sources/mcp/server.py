@@ -47,6 +47,8 @@ class ListedTool(NamedTuple):
     output_schema: Mapping[str, Any] | None = None
     hints: Mapping[str, Any] = {}
     title: str = ""
+    is_task: bool = False
+    """Does the server run it as a task only?"""
 
 
 class ListedPrompt(NamedTuple):

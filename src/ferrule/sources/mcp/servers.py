@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ferrule.core.errors import ConfigError, ToolFailure
-from ferrule.core.offered import Offered
+from ferrule.core.offered import INSTRUCTIONS, Offered
 from ferrule.sources.brought import Brought
 from ferrule.sources.mcp.config import Configured, skill_servers
 from ferrule.sources.mcp.held import Held, Look, Shared
@@ -155,6 +155,11 @@ class Servers(Offered):
                 f"The MCP server {name} offers these tools in another form than was approved, or newly, so they are "
                 f"withheld: {', '.join(withheld[:20])}. Look at them with `ferrule mcp approve {name}`."
             )
+        if pin is not None and pin.is_guidance_withheld:
+            worries.append(
+                f"The MCP server {name} has instructions that were not approved as they are, so the model is not shown "
+                f"any of it. Look at them with `ferrule mcp approve {name}`."
+            )
         if pin is not None:
             worries += [f"The MCP server {name}: the tool {tool} is not used: {why}." for tool, why in pin.quarantined]
         return worries
@@ -200,6 +205,8 @@ class Servers(Offered):
             tools=len(held.tools(look)),
             withheld=held.withheld(look),
             quarantined=() if look.pin is None else look.pin.quarantined,
+            guidance_chars=len(held.guidance()),
+            is_guidance_withheld=look.pin is not None and look.pin.is_guidance_withheld,
             error=held.error,
         )
 
@@ -230,6 +237,11 @@ class Servers(Offered):
             raise ToolFailure(f"The MCP server {server} has no prompt {name} that is approved.", code="mcp-server")
         return await connection.prompt(name, arguments)
 
+    def guidance(self) -> dict[str, str]:
+        """Server → its instructions, of those that have any that are approved; nothing is started."""
+        found = {name: held.guidance() for name, held in self._held.items()}
+        return {name: words for name, words in found.items() if words}
+
     async def resources(self, server: str | None, *, templates: bool = False, cursor: str = "") -> "ServerResources":
         """What one server, or every server that has any, offers to be read."""
         from ferrule.sources.mcp.resources import listed  # for whoever asks for them
@@ -239,10 +251,20 @@ class Servers(Offered):
 
     async def read(self, server: str | None, uri: str) -> "Mixed":
         """One resource, from the server that was named or from the one that offers it."""
+        if uri.startswith(INSTRUCTIONS):
+            return self._instructions(uri.removeprefix(INSTRUCTIONS))
         from ferrule.sources.mcp.resources import holder  # for whoever asks for one
 
         held = self._named(server) if server else await holder(self._with_resources(), uri)
         return await (await held.connection()).read(uri)
+
+    def _instructions(self, server: str) -> "Mixed":
+        from ferrule.core.elsewhere import Mixed  # for whoever asks for them
+
+        words = self._named(server).guidance()
+        if not words:
+            raise ToolFailure(f"The MCP server {server} has no instructions that are approved.", code="mcp-server")
+        return Mixed((words,))
 
     def has_resources(self) -> bool:
         """Does a server, as far as they are known, offer anything to be read?"""

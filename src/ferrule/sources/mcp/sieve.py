@@ -24,6 +24,7 @@ _ASKING = 64
 _EDGE_BYTES = 256
 _REJECTED = 1000
 _BLOCKS = frozenset({"text", "image", "audio", "resource_link", "resource"})
+_CALLS = frozenset({"tools/call", "tasks/result"})
 _DEFAULT_VERSION = "2025-11-25"
 
 
@@ -72,7 +73,7 @@ class Sieve:
         if isinstance(message, types.JSONRPCResponse):
             if method in LISTS:
                 self._sift(method, message.result)
-            elif method == "tools/call":
+            elif method in _CALLS:
                 _mend(message.result)
         return True
 

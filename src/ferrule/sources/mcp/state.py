@@ -28,3 +28,6 @@ class ServerState(msgspec.Struct, frozen=True):
     withheld: tuple[str, ...] = ()
     quarantined: tuple[tuple[str, str], ...] = ()
     error: str = ""
+    guidance_chars: int = 0
+    """How long its instructions are, where the model is shown them."""
+    is_guidance_withheld: bool = False

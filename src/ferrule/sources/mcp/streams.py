@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
     from ferrule.sources.mcp.sieve import Sieve
 
 _FULL_MESSAGES = 256
+
+SENT: ContextVar[list[Any] | None] = ContextVar("ferrule mcp requests", default=None)
+"""The ids of the messages that a call has given to the package so far: it numbers them by itself."""
 
 
 class _Entered:
@@ -148,6 +152,8 @@ class SiftedOutgoing(_Entered):
 
     async def send(self, item: "SessionMessage", /) -> None:
         self._sieve.let_out(item.message)
+        if (ids := SENT.get()) is not None:
+            ids.append(getattr(item.message, "id", None))
         await self._inner.send(item)
 
     async def aclose(self) -> None:

@@ -44,6 +44,7 @@ def folders(
     `roots` are the folders of the workspace: what lies in there is the project's, whoever names it.
     """
     named, whose = _named(tools, environment)
+    of = f" of {whose}" if whose else ""
     warnings: list[str] = []
     boxes: list[Box] = []
     if named is None:
@@ -54,10 +55,10 @@ def folders(
         path = os.path.expanduser(entry)
         if not os.path.isabs(path):
             # What it means would depend on the folder that a session is started in, and that may be anybody's.
-            warnings.append(f"The toolbox folder {entry!r} of {whose} is not used: write it as an absolute path.")
+            warnings.append(f"The toolbox folder {entry!r}{of} is not used: write it as an absolute path.")
         elif _is_the_projects(path, roots):
             warnings.append(
-                f"The toolbox folder {path} of {whose} is not used: it lies in the workspace. A project's own tools "
+                f"The toolbox folder {path}{of} is not used: it lies in the workspace. A project's own tools "
                 f"are in {' or '.join(PROJECT)}, and need trust."
             )
         elif os.path.isdir(path):

@@ -4,7 +4,7 @@ from ferrule.core.access import Access
 from ferrule.core.args import Args
 from ferrule.core.elsewhere import Mixed
 from ferrule.core.errors import BadArguments
-from ferrule.core.offered import Offered
+from ferrule.core.offered import INSTRUCTIONS, Offered
 from ferrule.core.tool import Context, Tool
 
 
@@ -20,6 +20,8 @@ class ReadResource(Tool[ReadResourceArgs, Mixed]):
     args = ReadResourceArgs
 
     def access(self, args: ReadResourceArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - no path is meant
+        if args.uri.startswith(INSTRUCTIONS):
+            return ()  # they are kept here, and the user has approved them
         return (Access.server(args.server or "*", mode="read"),)
 
     async def run(self, args: ReadResourceArgs, ctx: Context) -> Mixed:

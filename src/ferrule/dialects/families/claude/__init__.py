@@ -1,4 +1,4 @@
-"""Claude Code's tools: twenty-two, of which those are advertised whose tools are here, and four older ones."""
+"""Claude Code's tools: those of the seed, advertised where their tools are here, some older and some newer ones."""
 
 import os
 from typing import Any
@@ -10,7 +10,7 @@ from ferrule.dialects.families.claude import arrange, plan_said, says, todos_sai
 from ferrule.dialects.link_says import linked
 from ferrule.dialects.page_says import LIMIT_BYTES, pages
 from ferrule.dialects.plan_says import also_given, entered
-from ferrule.dialects.says import about_code, reading, tools_named, tree, undone
+from ferrule.dialects.says import about_code, mixed, reading, resources, tools_named, tree, undone
 from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
@@ -267,6 +267,8 @@ def dialect() -> Dialect:
             limit_bytes=LIMIT_BYTES,
         ),
         face("web_search", "WebSearch", says=linked),
+        face("list_mcp_resources", "ListMcpResourcesTool", says=resources),
+        face("read_mcp_resource", "ReadMcpResourceTool", says=mixed),
         face("lsp", "LSP", params={"filePath": "path"}, says=about_code, errors=_MISSING),
     )
     return Dialect(name="claude", faces=faces, aliases=ALIASES)

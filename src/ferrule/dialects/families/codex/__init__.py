@@ -7,7 +7,7 @@ from ferrule.core.bound import Middle
 from ferrule.dialects.asking import answers_by_id, asking
 from ferrule.dialects.dialect import Dialect
 from ferrule.dialects.families.codex import agents_said, arrange, says
-from ferrule.dialects.says import mixed, patched, reading, tools_named, undone
+from ferrule.dialects.says import mixed, patched, reading, resources, tools_named, undone
 from ferrule.dialects.words import rows
 
 _HERE = os.path.dirname(__file__)
@@ -133,8 +133,8 @@ def dialect() -> Dialect:
         ),
         face("ask_user", "request_user_input", **asking(id="id"), says=answers_by_id),
         face("tool_search", "tool_search", usual={"limit": 8}, fill={"how": "ranked"}, says=tools_named),
-        face("list_mcp_resources", "list_mcp_resources", says=says.resources),
-        face("list_mcp_resource_templates", "list_mcp_resource_templates", says=says.resources),
+        face("list_mcp_resources", "list_mcp_resources", says=resources),
+        face("list_mcp_resource_templates", "list_mcp_resource_templates", says=resources),
         face("read_mcp_resource", "read_mcp_resource", says=mixed),
         face(
             "delegate",

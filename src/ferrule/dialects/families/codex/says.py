@@ -1,13 +1,10 @@
 """How codex reads what came back."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ferrule.core.outcomes import Matching, Picture, Planned, Ran, Tree
 from ferrule.core.tasks import Left, Permitted, TaskRead
 from ferrule.dialects.says import matching, picture, stopped, tree
-
-if TYPE_CHECKING:
-    from ferrule.core.elsewhere import ServerResources
 
 CHARS_A_TOKEN = 4
 """About as many; it is what codex counts by."""
@@ -63,17 +60,3 @@ def permitted(outcome: Permitted) -> dict[str, Any]:
         **({"file_system": {key: paths for key, paths in files.items() if paths}} if any(files.values()) else {}),
     }
     return {"permissions": granted, "scope": "session"}
-
-
-def resources(outcome: "ServerResources") -> dict[str, Any]:
-    """Each with its server, as MCP writes them, and the servers that could not be asked."""
-    uri, kind = ("uriTemplate", "resourceTemplates") if outcome.templates else ("uri", "resources")
-    rows = []
-    for one in outcome.resources:
-        more = {"description": one.words, "mimeType": one.media_type}
-        rows.append({"server": one.server, uri: one.uri, "name": one.name, **{k: v for k, v in more.items() if v}})
-    return {
-        kind: rows,
-        **({"nextCursor": outcome.next_cursor} if outcome.next_cursor else {}),
-        **({"unavailable": dict(outcome.silent)} if outcome.silent else {}),
-    }
