@@ -50,6 +50,8 @@ _QUIET = {
     "GCM_INTERACTIVE": "never",
     "GH_PROMPT_DISABLED": "1",
     "PIP_NO_INPUT": "1",
+    # Even `pip list` would ask the network whether there is a newer pip.
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     "COREPACK_ENABLE_DOWNLOAD_PROMPT": "0",
     "COMPOSER_NO_INTERACTION": "1",
     "POETRY_NO_INTERACTION": "1",

@@ -16,7 +16,9 @@ _AWK = (
     r"|/inet"
 )
 """Text that a plain awk program has nowhere, not even in its strings: what is a string is a question of its grammar."""
-_JQ = r"(?<![.\w])env\b|\$ENV|\$__|\b(?:import|include|modulemeta|get_search_list|input_filename|halt_error)\b"
+_TOLD = r"\$(?:\s|#[^\n]*\n)*(?:ENV|__)"
+"""Variables that tell the environment; between the dollar and the name there may be blanks, and even a comment."""
+_JQ = _TOLD + r"|(?<![.\w])env\b|\b(?:import|include|modulemeta|get_search_list|input_filename|halt_error)\b"
 _ENDINGS = (
     "py:py* rust:rs js:*js* ts:*ts* go:go c:[chH]* cpp:[chHit]* java:j* md:m* markdown:m* html:*htm* css:*css ruby:r*"
     " php:ph* swift:swift kotlin:kt* scala:s* lua:lua sql:*sql json:*json yaml:y*ml toml:toml csv:csv txt:txt vue:vue"
@@ -25,7 +27,7 @@ _ENDINGS = (
 """The types of ripgrep that are told by endings alone, as globs of these."""
 _COMMON = frozenset({"", ".", *(f".{one}" for one in ("json", "yaml", "yml", "toml", "ini", "old", "orig", "bak"))})
 """What is left of a glob that fits far more than secret files."""
-_YQ = r"(?i)\$ENV|\$__|\b(?:load\w*|env|strenv|envsubst|eval|import|include|input_filename|split_doc|system)\b"
+_YQ = rf"(?i){_TOLD}|\b(?:load\w*|env|strenv|envsubst|eval|import|include|input_filename|split_doc|system)\b"
 
 
 def sed(given: Given) -> Judged:

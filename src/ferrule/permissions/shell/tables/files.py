@@ -130,11 +130,11 @@ ROWS: Mapping[str, Form] = {
         globs=True, tame=True, names_only=True,
     ),
     "file": Form(
-        "-bikLhNnr0p -e:x -F:x --brief --mime --mime-type --mime-encoding --keep-going --dereference"
+        "-bikLhNnr0 -e:x -F:x --brief --mime --mime-type --mime-encoding --keep-going --dereference"
         " --no-dereference --extension --separator:x",
         "read*", harmless=True, globs=True,
-        dangers="-m --magic-file= loads a file; -C --compile= writes a file; -f --files-from= takes its files from"
-        " a file",
+        dangers="-p --preserve-date= sets the dates of the file; -m --magic-file= loads a file; -C --compile= writes"
+        " a file; -f --files-from= takes its files from a file",
     ),
     "du": Form(
         "-sahkmcbxlLDHPS0g -d:n -t:x -B:x --max-depth:n --summarize --human-readable --all --total --apparent-size"

@@ -40,7 +40,7 @@ ROWS: Mapping[str, Form] = {
         "text*", harmless=True, shape=r"[acfjlruxvwTmhkNS]+|\d+(,\d+)*",
     ),
     "pgrep": Form(
-        "-lafnoxvcid -u:x -U:x -P:x -g:x -t:x --list-name --list-full --full --count --newest --oldest --exact"
+        "-lafnoxvci -d:x -u:x -U:x -P:x -g:x -t:x --list-name --list-full --full --count --newest --oldest --exact"
         " --ignore-case",
         "text?", harmless=True,
     ),

@@ -133,6 +133,7 @@ ROWS: Mapping[str, Form] = {
     "base64, base32": Form("-dD -w:n -b:n --decode --wrap:n", "read?", harmless=True),
     "xxd": Form(
         "-a -b -e -i -u -E -p -ps -plain -c:n -g:n -l:n -s:x -o:n -n:x", "read?", harmless=True, whole=True,
+        ends=True,  # a second file is written, whatever its name looks like
         also=r"-[cglos]\d+", dangers="-r -revert= turns a dump into a file",
     ),
     "od": Form(
