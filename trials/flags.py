@@ -10,7 +10,6 @@ from pathlib import Path
 from tests.permissions.shell.flags import Ground, lines, programs
 
 from ferrule.permissions.shell.programs import table
-
 from trials.trial import Place, Row, Trial
 
 _LINES = 250
@@ -20,7 +19,7 @@ _SECONDS = 12.0
 _SEED = 20
 
 
-def _rows(place: Place) -> Iterator[Row]:  # noqa: ARG001 - every trial is given one
+def _rows(place: Place) -> Iterator[Row]:
     missing = [name for name in ("bwrap", "strace") if shutil.which(name) is None]
     if missing:
         yield Row("flags of the programs that only read", "tried", f"there is no {' and no '.join(missing)}", None)
@@ -59,8 +58,9 @@ def _tried(ground: Ground, name: str) -> Row:
 
 TRIAL = Trial(
     "flags",
-    "Lines of every program that counts as only reading, with its flags in every order and spelling, abbreviated, joined, "
-    "twice, behind operands and behind --, and with variables that carry options. Those that pass unasked are run, in a "
-    "namespace of their own: none changes or makes a file, opens a connection or starts a program of the folder.",
+    "Lines of every program that counts as only reading, with its flags in every order and spelling: abbreviated, "
+    "joined, twice, behind operands and behind --, and with variables that carry options. Those that pass unasked are "
+    "run, in a namespace of their own: none changes or makes a file, opens a connection or starts a program of the "
+    "folder.",
     _rows,
 )

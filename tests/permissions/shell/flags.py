@@ -261,7 +261,7 @@ class Ground:
             if ".git/index" in call:
                 continue
             if re.match(r"open(?:at)?\(.*(?:O_WRONLY|O_RDWR|O_CREAT|O_TRUNC)", call):
-                if not re.search(r'"/dev/(?:null|tty)"', call):
+                if not re.search(r'"/dev/(?:null|tty)"|EISDIR', call):
                     yield f"it opened for writing: {call[:160]}"
             elif re.match(r"(?:connect|sendto)\(.*AF_INET|bind\(.*AF_INET.*htons\([1-9]", call):
                 yield f"it opened a connection: {call[:160]}"

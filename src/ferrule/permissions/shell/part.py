@@ -89,6 +89,10 @@ def looser(simple: Simple) -> tuple[str, ...]:
         return ()
     name = os.path.basename(words[0])
     texts = [" ".join(words), " ".join((name, *words[1:]))]
+    if "/" in words[0] and simple.cwd is not None:
+        # A link may stand for the program.
+        meant = os.path.basename(os.path.realpath(os.path.join(simple.cwd, words[0])))
+        texts.append(" ".join((meant, *words[1:])))
     form = table().get(name)
     if form is not None and form.subs:
         # The flags before a sub-command, with and without a value each: `git -C sub push` is `git push`.

@@ -153,7 +153,7 @@ ROWS: Mapping[str, Form] = {
     ),
     "golangci-lint": Form("--version", "text*", subs=True),
     "golangci-lint run": Form(
-        "-v --fast --timeout:x --verbose", "text*", project=True, unsure=True,
+        "-v --fast --timeout:x --verbose", "read*", project=True, unsure=True,
         dangers="-c --config= loads settings",
     ),
     "gcc, g++, cc, c++, clang, clang++": Form(
