@@ -87,7 +87,12 @@ def quiet_environment(source: Mapping[str, str], *, keep: Collection[str] = ()) 
     return dict(_last[0][2])
 
 
+def is_telling(name: str) -> bool:
+    """Does the name of a variable look like that of a secret?"""
+    return re.fullmatch(_TELLING, name) is not None
+
+
 def _is_secret(name: str, value: str) -> bool:
     if name in {"HOME", "OLDPWD", "PATH", "PWD", "TMPDIR"}:
         return False  # folders, whatever they are called; without PATH a shell would use one of its own
-    return re.fullmatch(_TELLING, name) is not None or re.search(_SECRETS, value) is not None
+    return is_telling(name) or re.search(_SECRETS, value) is not None

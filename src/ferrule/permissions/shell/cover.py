@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ferrule.permissions.plain import is_development, is_harmless_setting
 from ferrule.permissions.rules.rule import Always, Rule, Subject, Touched
+from ferrule.permissions.shell.effects import may_be_set
 from ferrule.permissions.shell.leads import led
 from ferrule.permissions.shell.line import Simple, Word
 from ferrule.permissions.shell.part import Part, finds_flag
@@ -88,9 +89,10 @@ def _around(part: Part, bound: Bound, scene: Scene, *, development: bool) -> str
     """What stands around a command and keeps every rule from covering it: assignments, redirections, the folder."""
     simple = part.simple
     for name, value in simple.assigns:
-        if not simple.words:
+        # What the value is made of is decided on by itself.
+        if not simple.words and not may_be_set(name):
             return f"it sets {name}, which changes how later commands run"
-        if not harmless_assignment(name, value) and not development:
+        if simple.words and not harmless_assignment(name, value) and not development:
             return f"it runs with {name} set"
     for redirect in simple.redirects:
         if harmless_redirect(redirect):

@@ -132,6 +132,11 @@ def _samples() -> tuple[str, ...]:
     return tuple(name for name in found if name != "credentials.x")
 
 
+def known_words(given: Given) -> Judged:
+    """A calculation; what only the shell knows may be anything."""
+    return Judged(harmless=all(word.known for word in given.operands))
+
+
 def plus(given: Given) -> Judged:
     """A pager takes a word with `+` for a command of its own, which may run a program."""
     return Judged(

@@ -127,7 +127,7 @@ ROWS: Mapping[str, Form] = {
     "rustfmt": Form(
         "-qv --check --edition:x --quiet --verbose", "write*", dangers="--config --config-path= loads settings",
     ),
-    "rustup": Form("-V --version", "text*", subs=True, harmless=True),
+    "rustup": Form("-V --version", "text*", subs=True),  # it makes its settings where there are none
     "rustup show, rustup toolchain": Form("", "text?", shape="list|active-toolchain|home"),
     "go": Form("", "text*", subs=True, ends=True, project=True, dangers=_GO_DANGERS),
     "go test, go build, go vet, go install, go generate": Form(

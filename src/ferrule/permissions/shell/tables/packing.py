@@ -63,10 +63,17 @@ def _gzip(given: Given) -> Judged:
     return Judged(harmless=printed, writes=() if printed or not files else files)
 
 
+def _folder_first(words: Sequence[Word]) -> Sequence[Word]:
+    """Of all flags only `-d` may also stand behind the archive."""
+    archive = next((at for at, word in enumerate(words) if not word.text.startswith("-")), len(words))
+    at = next((at for at in range(archive, len(words) - 1) if words[at].text == "-d" and words[at].known), None)
+    return words if at is None else [*words[at : at + 2], *words[:at], *words[at + 2 :]]
+
+
 def _dashes(given: Given) -> str:
-    """These programs know no end of flags: two dashes turn the next flag round, and `-- -l` undoes `-l`."""
+    """Behind the archive all is the name of a file, and two dashes turn the next flag round: `-- -l` undoes `-l`."""
     dashed = any(word.text.startswith("-") for word in given.operands)
-    return "behind -- its flags are turned round" if dashed else ""
+    return "a flag stands where it counts for none, or is turned round" if dashed else ""
 
 
 def _zipinfo(given: Given) -> Judged:
@@ -74,8 +81,9 @@ def _zipinfo(given: Given) -> Judged:
 
 
 def _unzip(given: Given) -> Judged:
-    looks = given.has("-l", "-t", "-p", "-Z")
     goes = given.has("-d")
+    # `-Z` counts only where it is the first of all flags.
+    looks = given.has("-l", "-t", "-p") or (bool(given.flags) and given.flags[0][0] == "-Z")
     printed = tuple(word.text for word in given.operands[1:] if word.known) if given.has("-p") else ()
     return Judged(_dashes(given), harmless=looks, reads=printed, writes=() if looks or goes else (".",))
 
@@ -105,7 +113,7 @@ ROWS: Mapping[str, Form] = {
     "zstd": _PACKED._replace(flags=_ZSTD),
     "zcat, gzcat, bzcat, xzcat": Form("-fqv", "read*", harmless=True),
     "unzip": Form(
-        "-lptvZqonjuaCLV1 -d:w", "read text*", harmless=True, check=_unzip,
+        "-lptvZqonjuaCLV1 -d:w", "read text*", harmless=True, ends=True, prepare=_folder_first, check=_unzip,
         dangers="-: = leaves its folder; -P= tells a password",
     ),
     "zipinfo": Form("-1slmvhtzT", "read text*", harmless=True, check=_zipinfo),
