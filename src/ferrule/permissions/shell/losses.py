@@ -26,6 +26,7 @@ from ferrule.permissions.shell.lost.unkept import (
     changes_git,
     deletes,
     doubted,
+    in_cache,
     is_pinned,
     overwrites,
     spellings,
@@ -67,7 +68,7 @@ _TOO_MUCH = "The command line deletes or overwrites more than can be looked thro
 
 def loss(command: str, folder: str, scene: Scene, left_out: LeftOut) -> str:
     """Why somebody is to be asked about a command line, as a sentence; empty where it is seen to lose nothing."""
-    unkept = Unkept(left_out, scene.roots, Budget(_MOST_LOOKED_AT))
+    unkept = Unkept(lambda path: left_out(path) and not in_cache(path), scene.roots, Budget(_MOST_LOOKED_AT))
     why = _Look(unkept).line(command, folder)
     return why or ("" if unkept.budget.left else _TOO_MUCH)
 

@@ -83,8 +83,20 @@ def grep(given: Given) -> Judged:
     return Judged(reads=(*reads, *secrets_named(globs)), searches=tuple(globs), only=only)
 
 
+def ag(given: Given) -> Judged:
+    """It is told which files to look into by patterns of their names."""
+    patterns = [value.text if value.known else "" for value in given.values("-G", "--file-search-regex")]
+    try:
+        found = next((name for name in _samples() for one in patterns if re.search(one, name)), "")
+    except re.error:
+        found = _samples()[0]
+    return Judged(reads=(found,) if found else ())
+
+
 def rg(given: Given) -> Judged:
     """Globs and types let it look into hidden files that they match."""
+    if given.has("--files"):
+        return Judged()  # it tells names
     globs = [value for value in given.values("-g", "--glob", "--iglob") if not value.text.startswith("!")]
     endings = dict(pair.split(":") for pair in _ENDINGS.split())
     types = [value.text if value.known else "" for value in given.values("-t", "--type")]

@@ -41,8 +41,9 @@ ROWS: Mapping[str, Form] = {
     "locale": Form("-am", harmless=True),
     "tput": Form("", "text*", shape="cols|lines|colors"),
     "ps": Form(
-        "-AaedfFjlLMmTwxHNcyr -p:x -u:x -U:x -o:x -C:x -t:x -s:x -g:x -G:x -O:x --forest --sort:x --no-headers"
-        " --headers --pid:x --ppid:x --user:x --format:x --cols:n --columns:n --width:n",
+        r"-AaedfFjlLMmTwxHNcyr -p:x -u:x -U:x -o:=(?!.*env)\S+ -C:x -t:x -s:x -g:x -G:x -O:=(?!.*env)\S+ --forest"
+        r" --sort:x --no-headers --headers --pid:x --ppid:x --user:x --format:=(?!.*env)\S+ --cols:n"
+        " --columns:n --width:n",
         "text*", harmless=True, shape=r"[acfjlruxvwTmhkNS]+|\d+(,\d+)*",
     ),
     "pgrep": Form(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from ferrule.permissions.shell.form import Form
-from ferrule.permissions.shell.scripts import awk, brackets, grep, jq, known_words, plus, printf, rg, sed, yq
+from ferrule.permissions.shell.scripts import ag, awk, brackets, grep, jq, known_words, plus, printf, rg, sed, yq
 
 _GREP = (
     "-abcEFGHhiIlLnoPqrsTUvVwxyzZ !-R -A:n -B:n -C:n -m:n -e:x -D:x -d:x -# --extended-regexp --fixed-strings"
@@ -65,7 +65,8 @@ ROWS: Mapping[str, Form] = {
     "ag, ack": Form(
         "-acFHhiLlnoQqSsvwU -A:n -B:n -C:n -G:x -m:n --hidden --nogroup --nocolor --column --count --ignore-case"
         " --literal --files-with-matches --ignore:x --depth:n",
-        "text read*", here=True, deep=True, dangers="--pager= runs a program; -p --path-to-ignore= loads a file",
+        "text read*", here=True, deep=True, check=ag,
+        dangers="--pager= runs a program; -p --path-to-ignore= loads a file",
     ),
     "sort": Form(
         "-bcCdfghiMnrRsuVmz -k:x -t:x --ignore-leading-blanks --dictionary-order --ignore-case"
