@@ -104,6 +104,10 @@ def test_what_no_checkpoint_keeps_is_asked_about(top: str, command: str) -> None
         "echo 'rm -rf node_modules' | sh",
         "set -o pipefail; find . -name node_modules | xargs rm -rf",
         "set -e; git clean -fdx",
+        "cd pkg ) && rm -rf node_modules",
+        'tmp=$(mktemp -d); cd "$tmp"; rm -rf node_modules',
+        'tmp=$(mktemp -d); (cd "$tmp" && ls); rm -rf node_modules',
+        'tmp=$(mktemp -d); cd "$tmp" || rm -rf node_modules',
     ],
 )
 def test_where_it_runs_need_not_be_certain(top: str, command: str) -> None:
@@ -454,6 +458,9 @@ def test_what_is_made_unreadable_for_good_is_asked_about(top: str) -> None:
         "sed -i s/a/b/ src/app.py",
         "go build -o dist/app.js .",
         "find . -name '*.pyc' -delete",
+        'tmp=$(mktemp -d); cd "$tmp" && rm -rf *',
+        'tmp=$(mktemp -d) && cd "$tmp" && rm -rf ./*',
+        'cd "$(mktemp -d)" && rm -rf *',
         "rm -rf src/__pycache__",
         "rm -rf src/__pycache__ plain/__pycache__",
         "rm -f src/__pycache__/*.pyc",
