@@ -35,8 +35,9 @@ _VARIABLE_VALUE = r"[A-Za-z0-9_.,:@*=+-]*"
 _REVISION = r"[A-Za-z0-9_./@][A-Za-z0-9_./:@+,-]*"
 _PACKAGE = r"\.(/[A-Za-z0-9_.-]+)*/?"
 _TASK = (
-    r"(tests?|check|lint|build|all|compile|format|fmt|types|typecheck|type-check|unit|coverage)"
-    r"(:(unit|ci|fix|check|all|types|js|ts|py))?"
+    r"(tests?|check|lint|build|all|compile|format|fmt|types|typecheck|type-check|unit|coverage|verify|validate|help|docs?"
+    r"|ci|unit-?tests?|test[_-](unit|all|integration|fast|cov|coverage)|lint-fix|format-check|check-types)"
+    r"(:(unit|ci|fix|check|all|types|js|ts|py|integration|coverage|cov|fast|e2e|once|run))?"
 )
 
 
@@ -57,6 +58,8 @@ class Form(NamedTuple):
     """The shape of further flags, such as `-j4`."""
     behind: "Form | None" = None
     """What may follow behind `--`, for whatever the program runs; None where nothing may."""
+    needs: str = ""
+    """A flag that has to be there."""
 
 
 def _form(
@@ -66,9 +69,11 @@ def _form(
     values: Mapping[str, str] | None = None,
     words: str = "",
     also: str = "",
+    most: int = _MOST_CHARS,
     behind: Form | None = None,
+    needs: str = "",
 ) -> Form:
-    return Form(frozenset(flags.split()), letters, values or {}, words, also=also, behind=behind)
+    return Form(frozenset(flags.split()), letters, values or {}, words, most, also, behind, needs)
 
 
 _SHOW = _form(
@@ -86,6 +91,7 @@ _PYTEST = _form(
         "-k": _CHOICE,
         "-m": _CHOICE,
         "-p": "no:[a-z_]+",
+        "-W": "[a-z]+(::[A-Za-z]+)?",
         "--cov": _PATH,
         "--cov-report": "term|term-missing|term-missing:skip-covered|",
         "--color": "yes|no|auto",
@@ -128,7 +134,51 @@ _RUNNER = _form(
 )
 """What is handed to a test runner, whichever it is: for none of them do these words load code or write a file."""
 _ONE_TASK = Form(words=_TASK, most=1, behind=_RUNNER)  # a second word would go to the script
-_SCRIPT = Form(behind=_RUNNER)
+_SCRIPT = Form(frozenset({"--silent", "-s"}), behind=_RUNNER)
+_QUIET_TASK = _ONE_TASK._replace(flags=_SCRIPT.flags)
+_JEST = _form(
+    "--ci --runInBand --watch=false --watchAll=false --coverage --verbose --silent --bail --passWithNoTests -i"
+    " --listTests --no-coverage --onlyChanged -o --no-cache --forceExit --detectOpenHandles",
+    values={
+        **dict.fromkeys(("-t", "--testNamePattern"), _PATTERN),
+        **dict.fromkeys(("--testPathPattern", "--testPathPatterns"), _PATH),
+        **dict.fromkeys(("--maxWorkers", "-w"), rf"{_COUNT}%?"),
+    },
+    words=_PATH,
+)
+_VITEST = _form(
+    "--run --coverage --silent --passWithNoTests --no-coverage --watch=false --no-watch",
+    values={
+        **dict.fromkeys(("-t", "--testNamePattern"), _PATTERN),
+        "--reporter": "default|verbose|dot|basic|tap",
+        "--project": _NAME,
+    },
+    words=_PATH,
+)
+_SPECS = _form("--fail-fast --bail -b", values={"--grep": _PATTERN, "-g": _PATTERN}, words=rf"{_PATH}(:\d+)?")
+"""Test runners with few flags in common."""
+_MAVEN = _form(
+    "-q -B -o -e -ntp --quiet --batch-mode --offline --no-transfer-progress -DskipTests",
+    values={"-pl": _NAME},
+    words="clean|validate|compile|test|test-compile|package|verify|dependency:tree|spotless:check",
+    also=r"-Dtest=[A-Za-z0-9_.#*,]+",
+)
+_GRADLE = _form(
+    "-q --quiet --info --stacktrace --no-daemon --parallel --continue --offline --rerun-tasks --build-cache",
+    values={"--tests": r"[A-Za-z0-9_.*]+", "-x": _NAME, "--console": "plain|auto"},
+    words=r"(:?[A-Za-z0-9_-]+:)*(test|check|build|assemble|classes|testClasses|compile(Test)?(Java|Kotlin)|tasks|projects|lint|jar"
+    r"|ktlintCheck|spotlessCheck|dependencies|help)",
+)
+_DOTNET = _form(
+    "--no-restore --no-build --nologo",
+    values={
+        **dict.fromkeys(("-c", "--configuration"), "Debug|Release"),
+        **dict.fromkeys(("-v", "--verbosity"), "[a-z]+"),
+        "--filter": r"[A-Za-z0-9_.~=&|!()]+",
+    },
+    words=_PATH,
+)
+_BELOW = {"-C": _PATH}
 
 TABLE: Mapping[str, Form] = {
     "git status": _form(
@@ -149,17 +199,58 @@ TABLE: Mapping[str, Form] = {
     "git ls-files": _form("--others --modified --deleted --cached --exclude-standard --", letters="omdc", words=_PATH),
     "npm test": _SCRIPT,
     "npm t": _SCRIPT,
-    "npm run": _ONE_TASK,
+    "npm run": _QUIET_TASK,
+    "npm run-script": _QUIET_TASK,
+    "npm --silent run": _ONE_TASK,
+    "npm -s run": _ONE_TASK,
+    "npm --silent test": _SCRIPT,
+    "npm config get": _form(words=r"[a-z][a-z-]*", most=1),
     "npm ls": _form("--all", values={"--depth": _COUNT}),
     "npm list": _form("--all", values={"--depth": _COUNT}),
-    "pnpm test": _SCRIPT,
-    "pnpm run": _ONE_TASK,
-    "yarn test": _SCRIPT,
-    "yarn run": _ONE_TASK,
+    "pnpm test": _RUNNER._replace(behind=_RUNNER),
+    "pnpm run": _QUIET_TASK,
+    "pnpm -r test": _SCRIPT,
+    "pnpm -r run": _ONE_TASK,
+    "pnpm recursive test": _SCRIPT,
+    **{f"{tool} {task}": Form() for tool in ("pnpm", "yarn") for task in ("lint", "build", "typecheck", "check")},
+    "pnpm ls": _form(values={"--depth": _COUNT}),
+    "pnpm list": _form(values={"--depth": _COUNT}),
+    "yarn list": _form(values={"--depth": _COUNT}),
+    "bun test": _form("--coverage --bail", values={"-t": _PATTERN, "--timeout": _COUNT}, words=_PATH),
+    "bun run": _ONE_TASK,
+    "deno test": _form("--parallel --fail-fast --quiet -q --no-run", values={"--filter": _PATTERN}, words=_PATH),
+    "deno lint": _form("--quiet -q --json", words=_PATH),
+    "deno check": _form("--quiet -q", words=_PATH),
+    "deno fmt --check": _form("--quiet -q", words=_PATH),
+    "yarn test": _RUNNER._replace(behind=_RUNNER),
+    "yarn run": _QUIET_TASK,
     "python -V": _form(),
     "pytest": _PYTEST,
     "python -m unittest": _form("--verbose --quiet --failfast", letters="vqf", values={"-s": _PATH}, words=_PATH),
     "python -m py_compile": _form(words=_PATH),
+    "python -m json.tool": _form("--sort-keys --compact", values={"--indent": _COUNT}, words=_PATH, most=1),
+    "python -m pip list": _form(values={"--format": "columns|freeze|json"}),
+    "python -m pip freeze": _form(),
+    "python -m pip check": _form(),
+    "python -m pip show": _form("-f", words=_NAME),
+    "uv pip list": _form(values={"--format": "columns|freeze|json"}),
+    "uv pip freeze": _form(),
+    "uv pip show": _form(words=_NAME),
+    "uv pip check": _form(),
+    # Without it the lock is brought up to date.
+    "uv tree": _form("--frozen --offline --no-dev", values={"--depth": _COUNT}, needs="--frozen"),
+    "poetry show": _form("--tree --top-level -T", words=_NAME),
+    "poetry check": _form(),
+    "poetry env info": _form(),
+    "coverage run -m pytest": _PYTEST,
+    "coverage run -m unittest": _form("discover", letters="vqf", values={"-s": _PATH}),
+    "coverage report": _form(
+        "-m --show-missing --skip-covered --skip-empty", values={"--fail-under": _COUNT, "--sort": "[a-z-]+"}
+    ),
+    "pylint": _form(
+        "--errors-only -E", values={"--disable": r"[A-Za-z0-9_,-]+", "--jobs": _COUNT, "-j": _COUNT}, words=_PATH
+    ),
+    "ty check": _form(words=_PATH),
     "mypy": _form(
         "--strict --pretty --no-error-summary --ignore-missing-imports --show-error-codes --no-incremental"
         " --no-color-output --explicit-package-bases",
@@ -168,39 +259,69 @@ TABLE: Mapping[str, Form] = {
     ),
     "pyright": _form("--warnings", words=_PATH),
     "basedpyright": _form("--warnings", words=_PATH),
-    "ruff check": _form("--fix --no-fix --diff --quiet -q", values=_RUFF_RULES, words=_PATH),
+    "ruff check": _form(
+        "--fix --no-fix --diff --quiet -q --statistics --show-fixes --exit-zero --no-cache",
+        values=_RUFF_RULES,
+        words=_PATH,
+    ),
     "ruff format": _form("--check --diff --quiet -q", words=_PATH),
     "black": _form("--check --diff --quiet -q", words=_PATH),
-    "flake8": _form(words=_PATH),
+    "flake8": _form(
+        "--count --statistics --show-source",
+        values={
+            **dict.fromkeys(("--max-line-length", "--max-complexity"), _COUNT),
+            **dict.fromkeys(("--select", "--ignore", "--extend-ignore"), "[A-Z0-9,]+"),
+        },
+        words=_PATH,
+    ),
     # Without these first words isort writes through links and tsc wherever its settings say.
     "isort --check": _form("--diff --quiet -q", words=_PATH),
     "isort --check-only": _form("--diff --quiet -q", words=_PATH),
     "isort --diff": _form("--check --quiet -q", words=_PATH),
-    "tsc --noEmit": _form("--pretty"),
-    "eslint": _form("--fix --quiet --no-color", values={"--max-warnings": _COUNT, "--ext": r"[a-z.,]+"}, words=_PATH),
+    "tsc --noEmit": _form("--pretty --skipLibCheck --strict --diagnostics --extendedDiagnostics"),
+    "vue-tsc --noEmit": _form("--pretty --skipLibCheck"),
+    "eslint": _form(
+        "--fix --quiet --no-color",
+        values={
+            "--max-warnings": _COUNT,
+            "--ext": r"[a-z.,]+",
+            **dict.fromkeys(("-f", "--format"), "stylish|json|compact|unix"),
+        },
+        words=_PATH,
+    ),
     # Without one of these first words prettier prints whole files.
     "prettier --check": _form(words=_PATH),
     "prettier --list-different": _form(words=_PATH),
     "prettier --write": _form(words=_PATH),
-    "jest": _form(
-        "--ci --runInBand --watch=false --watchAll=false --coverage --verbose --silent --bail --passWithNoTests -i",
-        values={"-t": _PATTERN, "--testNamePattern": _PATTERN, "--testPathPattern": _PATH},
-        words=_PATH,
-    ),
-    "vitest run": _form(
-        "--coverage --silent --passWithNoTests",
-        values={"-t": _PATTERN, "--reporter": "default|verbose|dot|basic|tap"},
+    "prettier -c": _form(words=_PATH),
+    "prettier -l": _form(words=_PATH),
+    "jest": _JEST,
+    "vitest run": _VITEST,
+    "mocha": _SPECS,
+    "playwright test": _form(
+        "--list",
+        values={"-g": _PATTERN, "--grep": _PATTERN, "--project": _NAME, "--reporter": "list|line|dot"},
         words=_PATH,
     ),
     "make": _form(
-        "-j -k -s -n -B --dry-run --keep-going --silent --always-make", words=rf"{_TASK}|\d{{1,3}}", also=r"-j\d{1,3}",
+        "-j -k -s -n -B --dry-run --keep-going --silent --always-make --no-print-directory",
+        values=_BELOW,
+        words=rf"{_TASK}|\d{{1,3}}|(V|VERBOSE)=[01]",
+        also=r"-j\d{1,3}",
     ),
     "cargo build": _CARGO,
     "cargo check": _CARGO,
     "cargo clippy": _CARGO._replace(behind=_LINTS),
     "cargo test": _CARGO._replace(words=_NAME, behind=_RUST_TESTS),
     "cargo fmt": _form("--all --check", behind=_form("--check")),
-    "cargo tree": _form(),
+    "cargo tree": _form(
+        "--no-dedupe -d --duplicates", values={"-p": _NAME, "-i": _NAME, "--depth": _COUNT, "-e": "[a-z,-]+"}
+    ),
+    "cargo metadata": _form("--no-deps --offline --locked", values={"--format-version": "1"}),
+    "cargo doc": _CARGO._replace(flags=_CARGO.flags | {"--no-deps", "--document-private-items"}),
+    "cargo bench": _CARGO._replace(words=_NAME),
+    "cargo nextest run": _CARGO._replace(words=_NAME),
+    "cargo version": _form(),
     # Without an output nothing is written, even where there is only one program to build.
     "go build": _form("-v", values={"-o": os.devnull}, words=_PACKAGE),
     "go test": _form(
@@ -217,8 +338,54 @@ TABLE: Mapping[str, Form] = {
     "go fmt": _form(words=_PACKAGE),
     "go list": _form(words=_PACKAGE),
     "go version": _form(),
+    "go env": _form(words="[A-Z0-9_]+"),
+    "go doc": _form("-all -short -src", words=r"[A-Za-z0-9_./]+"),
+    "go help": _form(words="[a-z]+"),
+    "go mod verify": _form(),
+    "go mod graph": _form(),
+    "go mod why": _form("-m", words=r"[A-Za-z0-9_./-]+"),
+    "golangci-lint run": _form("--fast -v", values={"--timeout": r"\d+[smh]"}, words=_PACKAGE),
+    "staticcheck": _form(words=_PACKAGE),
     "gofmt": _form("-l -d -w", words=_PATH),
     "node -v": _form(),
+    "node --test": _form(words=_PATH),
+    "node --check": _form(words=_PATH, most=1),
+    "bash -n": _form(words=_PATH, most=1),
+    "sh -n": _form(words=_PATH, most=1),
+    "php -l": _form(words=_PATH, most=1),
+    "ruby -c": _form(words=_PATH, most=1),
+    "mvn": _MAVEN,
+    "gradle": _GRADLE,
+    "dotnet build": _DOTNET,
+    "dotnet test": _DOTNET,
+    "swift build": _form("-v", values={"-c": "debug|release"}),
+    "swift test": _form("-v --parallel", values={"--filter": r"[A-Za-z0-9_./]+"}),
+    "rspec": _SPECS,
+    "rubocop": _form(words=_PATH),
+    "rake test": _form(),
+    "rake spec": _form(),
+    "rails test": _SPECS,
+    "mix test": _form("--stale --failed --trace --cover", words=rf"{_PATH}(:\d+)?"),
+    "mix compile": _form("--warnings-as-errors"),
+    "mix format --check-formatted": _form(),
+    "mix credo": _form("--strict"),
+    "phpunit": _form("--stop-on-failure", values={"--filter": r"[A-Za-z0-9_:]+"}, words=_PATH),
+    "phpstan analyse": _form(words=_PATH),
+    "composer test": _form(),
+    "cmake --build": _form(
+        "-j --verbose",
+        values={"--target": _TASK, "--config": "Debug|Release", "-j": _COUNT, "--parallel": _COUNT},
+        words=_PATH,
+        most=1,
+    ),
+    "ctest": _form(
+        "--output-on-failure -V --verbose --progress --rerun-failed",
+        values={"--test-dir": _PATH, "-R": _PATTERN, "-E": _PATTERN, "-j": _COUNT},
+        also=r"-j\d{1,3}",
+    ),
+    "ninja": _form("-v -n", values={**_BELOW, "-j": _COUNT}, words=_TASK),
+    "meson test": _form("-v", values=_BELOW, words=_NAME),
+    "meson compile": _form("-v", values=_BELOW),
     "ls": _form(letters="1aAlhtrSRFd", words=_PATH),
     "pwd": _form(),
     "true": _form(),
@@ -227,8 +394,27 @@ TABLE: Mapping[str, Form] = {
 }  # fmt: skip
 """Program, or program and first words → what may follow."""
 
+_TELLERS = frozenset(
+    {
+        "rustc",
+        "rustup",
+        "pnpm",
+        "yarn",
+        "bun",
+        "deno",
+        "bundle",
+        "composer",
+        "mix",
+        "swift",
+        "dotnet",
+        "poetry",
+        "uv",
+        "pdm",
+    }
+)
+"""Further programs that tell their version, some of them the one that the project chooses."""
 _PYTHONS = ("python", "python3")
-_MODULES = frozenset({"pytest", "mypy", "ruff", "black", "isort", "flake8"})
+_MODULES = frozenset({"pytest", "mypy", "ruff", "black", "isort", "flake8", "pylint", "coverage"})
 """Programs that Python also runs as modules."""
 _MACHINE = frozenset({"git", "ls", "pwd", "true", "which", "uname"})
 """Programs of the machine: a project's environment has no business to bring its own."""
@@ -300,9 +486,11 @@ def _meant(words: Sequence[str]) -> Sequence[str]:
 
 
 def _covered(words: Sequence[str]) -> bool:
-    if words[1:] == ["--version"]:
-        return any(known.split(" ")[0] == words[0] for known in TABLE)
-    for count in (3, 2, 1):
+    if len(words) == 2 and words[1] in {"--version", "--help"}:
+        return words[0] in _TELLERS or any(known.split(" ")[0] == words[0] for known in TABLE)
+    if len(words) == 3 and words[2] == "--help" and words[0] != "git":
+        return " ".join(words[:2]) in TABLE
+    for count in (4, 3, 2, 1):
         # One word with a blank in it is not two.
         whole = len(words) >= count and not any(" " in word for word in words[:count])
         form = TABLE.get(" ".join(words[:count])) if whole else None
@@ -353,6 +541,8 @@ def _fits(words: Sequence[str], form: Form) -> bool:
     if "--" in words and form.behind is not None:
         at = list(words).index("--")
         return _fits(words[:at], form) and _fits(words[at + 1 :], form.behind)
+    if form.needs and form.needs not in words:
+        return False
     rest, others = iter(words), 0
     for word in rest:
         flag, equals, value = word.partition("=")

@@ -8,7 +8,7 @@ from ferrule.core.access import MODE, Access, within
 from ferrule.permissions.case import SPOKEN, Case
 from ferrule.permissions.decision import Decision, formatted, free, reach, strictest, together
 from ferrule.permissions.naming import Bare, Names, is_name
-from ferrule.permissions.rules.rule import Always, Rule, RuleSet, Subject, Touched
+from ferrule.permissions.rules.rule import Always, Layer, Rule, RuleSet, Subject, Touched
 from ferrule.permissions.standing import DEFAULT, Standing
 from ferrule.permissions.unasked import Unasked
 from ferrule.workspace.guarded import Guard
@@ -19,6 +19,8 @@ _SERVER = "mcp__"
 _LOOKS = frozenset({"path", "process", "host"})
 CONFINED = frozenset({"shell", "shell_session", "skill", "check", "format"})
 """The tools whose commands run in the sandbox, where they are ours. A tool of the user's own does not."""
+_RANKS = {"managed": 2, "user": 1, "session": 1, "built-in": 0, "project": 0}
+"""How much a layer counts where rules for single hosts lift one that asks about all of them."""
 
 
 if TYPE_CHECKING:
@@ -86,11 +88,12 @@ class Policy:
         found = self._weighed(subject)
         if self._sets and (kin := self._names.kin(subject.tool)) is not None:
             # What bears a built-in tool's name is bound by what refuses that; what allows that says nothing of it.
-            alike = self._weighed(subject._replace(tool=kin, names=subject.names | self._names.of(kin)))
+            alike = self._weighed(subject._replace(tool=kin, names=subject.names | self._names.of(kin)), lifts=False)
             found += [rule for rule in alike if rule.action != "allow" and rule not in found]
         return found
 
-    def _weighed(self, subject: Subject) -> list[Rule]:
+    def _weighed(self, subject: Subject, *, lifts: bool = True) -> list[Rule]:
+        """`lifts`: do rules that allow single hosts lift those that ask about all of them?"""
         found = []
         for rules in self._sets:
             first = rules.verdict(subject) if rules.ordered else None
@@ -98,9 +101,29 @@ class Policy:
             for rule in matching:
                 if rule is None or (rule.action == "allow" and rules.layer == "project" and not self.trusted):
                     continue
+                if lifts and subject.hosts and not rules.ordered and self._is_lifted(rule, rules.layer, subject):
+                    continue
                 untrusted = rule.action == "delegate" and rules.layer == "project" and not self.trusted
                 found.append(rule._replace(action="ask") if untrusted else rule)
         return found
+
+    def _is_lifted(self, rule: Rule, layer: Layer, subject: Subject) -> bool:
+        """Does it ask about all hosts, and do others allow each host of the call by its name?
+
+        "Ask for all but these" cannot be said otherwise. A file lifts only what it, or one that counts less, has said:
+        a project's rules open nothing that the user wants to be asked about.
+        """
+        from ferrule.permissions.rules.hosts import asks_of_all, names_hosts  # for calls that go to hosts
+
+        if not asks_of_all(rule, subject.tool):
+            return False
+        counting = (
+            one
+            for one in self._sets
+            if not one.ordered and _RANKS[one.layer] >= _RANKS[layer] and (one.layer != "project" or self.trusted)
+        )
+        allowing = [r for one in counting for r in one.rules if r.action == "allow" and names_hosts(r.condition)]
+        return all(any(one.matches(subject._replace(hosts=(host,))) for one in allowing) for host in subject.hosts)
 
     def denies_everything(self, tool: str) -> bool:
         """Is every call of the tool denied? Then a model is not shown it."""

@@ -50,6 +50,8 @@ _QUIET = {
     "GCM_INTERACTIVE": "never",
     "GH_PROMPT_DISABLED": "1",
     "PIP_NO_INPUT": "1",
+    # Even `pip list` would ask the network whether there is a newer pip.
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     "COREPACK_ENABLE_DOWNLOAD_PROMPT": "0",
     "COMPOSER_NO_INTERACTION": "1",
     "POETRY_NO_INTERACTION": "1",
@@ -85,7 +87,12 @@ def quiet_environment(source: Mapping[str, str], *, keep: Collection[str] = ()) 
     return dict(_last[0][2])
 
 
+def is_telling(name: str) -> bool:
+    """Does the name of a variable look like that of a secret?"""
+    return re.fullmatch(_TELLING, name) is not None
+
+
 def _is_secret(name: str, value: str) -> bool:
     if name in {"HOME", "OLDPWD", "PATH", "PWD", "TMPDIR"}:
         return False  # folders, whatever they are called; without PATH a shell would use one of its own
-    return re.fullmatch(_TELLING, name) is not None or re.search(_SECRETS, value) is not None
+    return is_telling(name) or re.search(_SECRETS, value) is not None

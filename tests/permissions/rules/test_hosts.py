@@ -1,11 +1,20 @@
 """Rules about hosts: whole labels, every way to write a name, and the tricks that have fooled others."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferrule.core.access import Access
 from ferrule.core.errors import ConfigError
+from ferrule.permissions.case import Case
+from ferrule.permissions.policy import Policy
+from ferrule.permissions.rules import amp
 from ferrule.permissions.rules.hosts import BadHost, hosts, spellings
+from ferrule.permissions.rules.rule import Layer, Rule, RuleSet
+from ferrule.workspace.guarded import Guard
+from ferrule.workspace.paths import Jail
 
 from .written import command, fetch, rule, subject
 
@@ -175,3 +184,111 @@ def test_below_means_at_a_dot(pattern, host):
 @given(st.text(st.characters(exclude_categories=()), max_size=12), names)
 def test_what_a_rule_allows_its_twin_denies(host, pattern):
     assert not hosts(pattern).covers(host) or hosts(pattern, wide=True).touches(host)
+
+
+def fetched(
+    tmp_path: Path, *sets: RuleSet, hosts: tuple[str, ...], trusted: bool = True, tool: str = "web_fetch"
+) -> str:
+    policy = Policy(Jail(str(tmp_path)), Guard(), sets, trusted=trusted)
+    touches = tuple(Access.host(host) for host in hosts)
+    case = Case("1", "WebFetch" if tool == "web_fetch" else tool, tool, touches, input={"url": f"https://{hosts[0]}/"})
+    return policy.decide(case).verdict
+
+
+def ruled(*rules: Rule, layer: Layer = "user") -> RuleSet:
+    return RuleSet(rules, ordered=False, source="test", layer=layer)
+
+
+EVERY = ("WebFetch", "WebFetch(*)", "WebFetch(domain:*)")
+NAMED = "docs.example"
+
+
+@pytest.mark.parametrize("every", EVERY)
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        pytest.param(NAMED, "allow", id="the-host"),
+        pytest.param("DOCS.Example", "allow", id="any-case"),
+        pytest.param("docs.example.", "allow", id="trailing-dot"),
+        pytest.param("docs.example:443", "allow", id="usual-port"),
+        pytest.param("ｄocs.example", "allow", id="full-width"),
+        pytest.param("docs。example", "allow", id="ideographic-dot"),
+        pytest.param("xn--bcher-kva.example", "allow", id="idna"),
+        pytest.param("a.below.example", "allow", id="below"),
+        pytest.param("below.example", "ask", id="not-itself"),
+        pytest.param("www.docs.example", "ask", id="below-a-named-one"),
+        pytest.param("docs.example.evil.net", "ask", id="begins-like-it"),
+        pytest.param("evil.net", "ask", id="another"),
+        pytest.param("docs.example@evil.net", "deny", id="user-info"),
+        pytest.param("docs.example\\@evil.net", "deny", id="backslash"),
+        pytest.param("denied.below.example", "deny", id="denied"),
+        pytest.param("asked.below.example", "ask", id="asked-by-name"),
+    ],
+)
+def test_a_rule_that_names_a_host_lifts_one_that_asks_about_all(
+    tmp_path: Path, every: str, host: str, expected: str
+) -> None:
+    rules = ruled(
+        rule("ask", every),
+        rule("allow", f"WebFetch(domain:{NAMED})"),
+        rule("allow", "WebFetch(domain:bücher.example)"),
+        rule("allow", "WebFetch(domain:*.below.example)"),
+        rule("deny", "WebFetch(domain:denied.below.example)"),
+        rule("ask", "WebFetch(domain:asked.below.example)"),
+    )
+
+    assert fetched(tmp_path, rules, hosts=(host,)) == expected
+
+
+@pytest.mark.parametrize("every", EVERY)
+def test_all_hosts_of_a_call_have_to_be_named(tmp_path: Path, every: str) -> None:
+    rules = ruled(
+        rule("ask", every), rule("allow", "WebFetch(domain:a.example)"), rule("allow", "WebFetch(domain:b.example)")
+    )
+
+    assert fetched(tmp_path, rules, hosts=("a.example", "b.example")) == "allow"
+    assert fetched(tmp_path, rules, hosts=("a.example", "c.example")) == "ask"
+
+
+@pytest.mark.parametrize("allowing", ["WebFetch", "WebFetch(domain:*.*)"])
+def test_what_allows_all_hosts_lifts_nothing(tmp_path: Path, allowing: str) -> None:
+    rules = ruled(rule("ask", "WebFetch"), rule("allow", allowing))
+
+    assert fetched(tmp_path, rules, hosts=(NAMED,)) == "ask"
+
+
+@pytest.mark.parametrize(
+    ("asks", "allows", "expected"),
+    [
+        ("managed", "managed", "allow"),
+        ("managed", "user", "ask"),
+        ("managed", "session", "ask"),
+        ("user", "managed", "allow"),
+        ("user", "user", "allow"),
+        ("user", "session", "allow"),
+        ("user", "project", "ask"),
+        ("project", "user", "allow"),
+        ("project", "project", "allow"),
+    ],
+)
+def test_a_file_lifts_only_what_counts_no_more_than_it(
+    tmp_path: Path, asks: Layer, allows: Layer, expected: str
+) -> None:
+    sets = (
+        ruled(rule("ask", "WebFetch"), layer=asks),
+        ruled(rule("allow", f"WebFetch(domain:{NAMED})"), layer=allows),
+    )
+
+    assert fetched(tmp_path, *sets, hosts=(NAMED,)) == expected
+
+
+def test_a_project_that_nobody_trusts_lifts_nothing(tmp_path: Path) -> None:
+    rules = ruled(rule("ask", "WebFetch"), rule("allow", f"WebFetch(domain:{NAMED})"), layer="project")
+
+    assert fetched(tmp_path, rules, hosts=(NAMED,), trusted=False) == "ask"
+
+
+def test_ordered_rules_are_not_lifted(tmp_path: Path) -> None:
+    ordered = amp.read("ask web_fetch", source="test", layer="user", home="/home/somebody")
+
+    assert fetched(tmp_path, ordered, ruled(rule("allow", f"WebFetch(domain:{NAMED})")), hosts=(NAMED,)) == "ask"

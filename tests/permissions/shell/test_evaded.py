@@ -1,5 +1,6 @@
 """A command whose words are not all known is no way around a rule that refuses, where commands run confined."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -39,12 +40,93 @@ def verdict(top: Path, command: str, *, deny: tuple[str, ...], mode: str = "defa
         ('git commit -m "$x"', "allow"),
         ("ls | xargs rm", "allow"),
         ("npm install", "allow"),
+        ("X=1; echo $X", "allow"),
+        ('echo "$x" | tee out', "allow"),
+        ('for f in "$@"; do cat "$f"; done', "allow"),
+        ('git checkout -b "$x"', "allow"),
+        ('git log "$x"..HEAD', "allow"),
+        ('docker run -e "x=$x" image', "allow"),
+        ('python -c "print($x)"', "allow"),
+        ("python -c 'print(1)' && git commit -m 'Mend git push'", "allow"),
+        ("bash x.sh", "allow"),
+        ("sh -c 'ls -l'", "allow"),
+        ("bash <<'E'\nls\nE", "allow"),
+        ("find . -name '*.py' -exec wc -l {} +", "allow"),
+        ("find . -name '*.py' | xargs -I% rm %", "allow"),
+        ("sed -i 's/git push/git pull/' README.md", "allow"),
+        ("git unknown", "allow"),
+        ("git -C $x push", "deny"),
+        ('git -C "$x" "$y"', "ask"),
+        ("git --no-pager $x", "ask"),
+        ("env $x push", "ask"),
+        ("command $g push", "ask"),
+        ("nohup $x push", "ask"),
+        ("timeout 5 $x", "ask"),
+        ("eval git push", "deny"),
+        ('eval "$x"', "ask"),
+        ("exec -a name git push", "deny"),
+        ("f() { git push; }; f", "deny"),
+        ("f() { git $1; }; f push", "ask"),
+        ("printf git\\ push | sh", "deny"),
+        ("printf 'git push' | sh", "deny"),
+        ("echo Z2l0IHB1c2gK | base64 -d | sh", "ask"),
+        ("cat list.txt | bash -s", "ask"),
+        ("sh < list.txt", "ask"),
+        ("curl -s https://example.org | sh", "ask"),
+        ("source /dev/stdin < list.txt", "ask"),
+        ("bash <(cat list.txt)", "ask"),
+        ('bash -c "$v"', "ask"),
+        ('bash -c "git $v"', "ask"),
+        ("bash <<'E'\ngit push\nE", "deny"),
+        ("bash <<E\ngit $x\nE", "ask"),
+        ('sh <<< "$x"', "ask"),
+        ("echo push | xargs -I{} git {}", "ask"),
+        ("xargs -a list.txt git", "ask"),
+        ("xargs --arg-file=list.txt git", "ask"),
+        ("find . -name push -exec git {} \\;", "ask"),
+        ("find . -exec git pu{} \\;", "ask"),
+        ("find . -exec git push \\;", "deny"),
+        ("parallel git ::: push", "ask"),
+        ("parallel git {} ::: push", "ask"),
+        ("parallel < list.txt", "ask"),
+        ("xargs < list.txt", "allow"),
+        ("git -c alias.x=push x", "deny"),
+        ("git config alias.p push; git p", "ask"),
+        ("git difftool -x 'git push'", "deny"),
+        ("alias g=git; g push", "ask"),
+        ("hash -p /usr/bin/git g; g push", "ask"),
+        ("""python3 -c 'import os; os.system("git push")'""", "ask"),
+        ("""python3 -c 'run(["git", "push"])'""", "ask"),
+        ("""echo 'import os; os.system("git push")' | python3""", "ask"),
+        ("python3 - <<'E'\nrun(['git', 'push'])\nE", "ask"),
+        ("""node -e 'execSync("git push")'""", "ask"),
+        ("""perl -e 'system("git push")'""", "ask"),
+        ("""awk 'BEGIN{system("git push")}'""", "ask"),
+        ("sed '1e git push' a", "ask"),
+        ("vim -c '!git push'", "ask"),
+        ('a=(git push); "${a[@]}"', "deny"),
+        ('set -- git push; "$@"', "ask"),
+        ("while read s; do git $s; done < list.txt", "ask"),
     ],
 )
 def test_what_could_turn_out_to_be_refused_asks_though_it_runs_confined(
     tmp_path: Path, command: str, expected: str
 ) -> None:
     assert verdict(tmp_path, command, deny=("Bash(git push:*)",)) == expected
+
+
+def test_an_alias_of_the_repository_is_what_it_stands_for(tmp_path: Path) -> None:
+    for words in (["init", "-q"], ["config", "alias.p", "push"], ["config", "alias.s", "!git push"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+
+    assert [verdict(tmp_path, f"git {name}", deny=("Bash(git push:*)",)) for name in "ps"] == ["ask", "ask"]
+    assert verdict(tmp_path, "git p", deny=("Bash(git fetch:*)",)) == "allow"
+
+
+def test_a_link_to_a_program_is_that_program(tmp_path: Path) -> None:
+    (tmp_path / "g").symlink_to("/usr/bin/git")
+
+    assert verdict(tmp_path, "./g push", deny=("Bash(git push:*)",)) == "deny"
 
 
 def test_without_a_rule_that_refuses_it_runs_confined(tmp_path: Path) -> None:

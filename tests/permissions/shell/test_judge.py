@@ -109,6 +109,85 @@ def test_file_rules_bind_what_commands_read_and_write(
     assert bench.judge(command, deny=deny).decision.verdict == expected
 
 
+RUNNERS = (
+    *("python -m pytest", "python -m unittest", "pytest", "jest", "mocha", "npm test", "npm run", "make", "cargo test"),
+    *("go test", "tsc", "eslint", "cmake", "node", "python", "uv run", "npx", "bundle exec", "rspec", "coverage run"),
+    *("deno test", "bun test", "dotnet test", "pip install", "npm", "vitest"),
+)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python -m pytest /srv/evil_tests",
+        "python -m pytest ../other/tests",
+        "python -m pytest tests /srv/x.py::test_one",
+        "python -m pytest out",
+        "python -m pytest -c /x/pytest.ini",
+        "python -m pytest --rootdir=/x",
+        "python -m pytest -p plugin",
+        "python -m unittest discover -s /srv",
+        "pytest ~/tests",
+        "jest ../x",
+        "jest --config /x/jest.config.js",
+        "mocha /srv/x",
+        "vitest --root /x",
+        "npm test -- /srv/x",
+        "npm test -- --config=/x/jest.config.js",
+        "npm test --workspace=../x",
+        "npm test -w ../x",
+        "npm run test:unit -- ../x",
+        "npm --prefix /x test",
+        "make -C /x",
+        "make -C ../x test",
+        "make -f /x/Makefile",
+        "cargo test --manifest-path /x/Cargo.toml",
+        "go test -C /x ./...",
+        "go test ../x",
+        "tsc -p /x",
+        "eslint ../x",
+        "cmake -S /x -B build",
+        "node --test /x",
+        "node /srv/x.js",
+        "python ../x.py",
+        "uv run pytest /srv",
+        "npx jest /srv",
+        "bundle exec rspec /x",
+        "coverage run /srv/x.py",
+        "deno test ../x",
+        "bun test /x",
+        "dotnet test /x",
+        "pip install -e ../x",
+        "pip install -r /x/requirements.txt",
+    ],
+)
+def test_a_rule_for_a_runner_covers_no_code_from_outside(bench: Bench, command: str) -> None:
+    assert bench.judge(command, allow=[f"Bash({name}:*)" for name in RUNNERS]).decision.verdict == "ask"
+
+
+@pytest.mark.parametrize(
+    ("command", "rule"),
+    [
+        ("python -m pytest tests", "Bash(python -m pytest:*)"),
+        ("npm test -- src/app.test.ts", "Bash(npm test:*)"),
+        ("npm run start -- /tmp/x", "Bash(npm run:*)"),
+        ("python src/app.py /tmp/x", "Bash(python src/app.py:*)"),
+        ("python /opt/t/x.py", "Bash(python /opt/t/*)"),
+        ("python /opt/t/x.py a", "Bash(python /opt/t/x.py:*)"),
+        ("python -m pytest ../other/tests", "Bash(python -m pytest ../other/tests:*)"),
+        ("python -m pytest ../other/tests/a.py", "Bash(python -m pytest ../other/*)"),
+        ("python -m pytest /srv/x", "Bash(python -m pytest /srv/x)"),
+    ],
+)
+def test_a_rule_that_names_code_outside_covers_it(bench: Bench, command: str, rule: str) -> None:
+    assert bench.judge(command, allow=[rule]).decision.verdict == "allow"
+
+
+@pytest.mark.parametrize("command", ["python /opt/t/../x.py", "python /opt/tx.py", "python /opt/t"])
+def test_what_begins_like_code_that_a_rule_names_is_not_covered(bench: Bench, command: str) -> None:
+    assert bench.judge(command, allow=["Bash(python /opt/t/*)", "Bash(python:*)"]).decision.verdict == "ask"
+
+
 @pytest.mark.parametrize(
     ("command", "expected"),
     [

@@ -40,7 +40,6 @@ def lost(command: str, top: str) -> str:
         "rm -rf ./node_modules/",
         "rm -rf node_modules dist && npm install",
         "rm -rf .venv",
-        "rm -rf src/__pycache__",
         "rm -rf dist/*",
         "rm -rf */node_modules",
         "rm -rf pkg",
@@ -71,7 +70,6 @@ def lost(command: str, top: str) -> str:
         "echo $(rm -rf node_modules)",
         "find . -name node_modules -type d -prune -exec rm -rf '{}' +",
         "find . -name node_modules | xargs rm -rf",
-        "find . -name __pycache__ -exec rm -rf {} +",
         "find . -delete",
         "find node_modules -type f -delete",
         "find . -path './dist/*' -delete",
@@ -106,6 +104,10 @@ def test_what_no_checkpoint_keeps_is_asked_about(top: str, command: str) -> None
         "echo 'rm -rf node_modules' | sh",
         "set -o pipefail; find . -name node_modules | xargs rm -rf",
         "set -e; git clean -fdx",
+        "cd pkg ) && rm -rf node_modules",
+        'tmp=$(mktemp -d); cd "$tmp"; rm -rf node_modules',
+        'tmp=$(mktemp -d); (cd "$tmp" && ls); rm -rf node_modules',
+        'tmp=$(mktemp -d); cd "$tmp" || rm -rf node_modules',
     ],
 )
 def test_where_it_runs_need_not_be_certain(top: str, command: str) -> None:
@@ -456,6 +458,14 @@ def test_what_is_made_unreadable_for_good_is_asked_about(top: str) -> None:
         "sed -i s/a/b/ src/app.py",
         "go build -o dist/app.js .",
         "find . -name '*.pyc' -delete",
+        'tmp=$(mktemp -d); cd "$tmp" && rm -rf *',
+        'tmp=$(mktemp -d) && cd "$tmp" && rm -rf ./*',
+        'cd "$(mktemp -d)" && rm -rf *',
+        "rm -rf src/__pycache__",
+        "rm -rf src/__pycache__ plain/__pycache__",
+        "rm -f src/__pycache__/*.pyc",
+        "find . -name __pycache__ -exec rm -rf {} +",
+        "find . -type d -name __pycache__ | xargs rm -rf",
         "find . -name '*.log' -delete",
         "find . -name '*.js' -not -path './node_modules/*' -not -path './dist/*' -not -path './pkg/*' -delete",
         "find . -name node_modules -prune -o -name '*.log' -delete",
@@ -497,6 +507,28 @@ def test_what_is_made_unreadable_for_good_is_asked_about(top: str) -> None:
 )
 def test_everything_else_is_not(top: str, command: str) -> None:
     assert lost(command, top) == ""
+
+
+@pytest.mark.parametrize(
+    ("files", "command", "asks"),
+    [
+        (("__pycache__/a.cpython-311.pyc",), "rm -rf __pycache__", False),
+        (("__pycache__/notes.txt",), "rm -rf __pycache__", True),
+        (("__pycache__/a.pyc", "__pycache__/own/a.py"), "rm -rf __pycache__", True),
+        ((".pytest_cache/v/cache/lastfailed",), "rm -rf .pytest_cache", False),
+        ((".mypy_cache/3.11/a.json", ".ruff_cache/x"), "rm -rf .mypy_cache .ruff_cache", False),
+        (("__pycache__/a.pyc", "node_modules/a.js"), "rm -rf __pycache__ node_modules", True),
+        ((".venv/lib/a.py",), "rm -rf .venv", True),
+    ],
+)
+def test_a_cache_that_holds_nothing_of_anybody_s_is_no_reason_to_ask(
+    tmp_path: Path, files: tuple[str, ...], command: str, asks: bool
+) -> None:
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+
+    assert bool(lost(command, str(tmp_path.resolve()))) == asks
 
 
 def test_a_file_that_is_too_large_for_a_checkpoint_is_asked_about(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ CHANGES = [
     *("enable -n a", "trap a EXIT", "eval a", "source a", ". a", "exec a", "hash -p a b", "bind a", "complete a"),
     *("ulimit -n 1", "umask 0", "mapfile a", "readarray a", "getopts a b", "let a=1", "fc", "printf -v PATH x"),
     *("command eval a", "builtin export A=b", "time eval a", "'export' A=b", "\\export A=b", "exp''ort A=b"),
-    *("PATH=a", "A=b", "LD_PRELOAD=a", "BASH_ENV=a", "http_proxy=a", "read PATH", "read -a a", "read 'a[$(b)]'"),
+    *("PATH=a", "IFS=b", "LD_PRELOAD=a", "BASH_ENV=a", "http_proxy=a", "read PATH", "read -a a", "read 'a[$(b)]'"),
     *("for PATH in a; do b; done", "IFS=a", "_=a", "wait -p PATH"),
 ]
 

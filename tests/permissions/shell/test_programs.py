@@ -48,7 +48,7 @@ COVERED = (
     "cmake -S . -B build -DCMAKE_BUILD_TYPE=Debug", "docker ps -a", "docker exec -it web sh", "kubectl get pods -n x",
     "curl -s -o /dev/null -w '%{http_code}' https://a.example", "curl -d a=b https://a.example", "cp -r a b",
     "mv a b", "rm -rf a", "mkdir -p a", "chmod u+x a", "chmod 644 a", "tar xzf a.tgz", "tar -czf a.tgz b",
-    "unzip a.zip -d b", "kill -9 123", "env", "printenv HOME", "tail -f a", "rg -L x", "ping -c1 a.example",
+    "unzip a.zip -d b", "kill -9 123", "env", "printenv X", "tail -f a", "rg -L x", "ping -c1 a.example",
     "ssh host uptime", "less a", "wget -qO- https://a.example", "sqlite3 a.db 'select 1'", "terraform plan -no-color",
     "bash run.sh x", "rsync -av a/ b/", "gh pr view 1 --json title", "sha256sum -c a",
 )  # fmt: skip

@@ -369,6 +369,17 @@ async def test_a_redirect_to_a_host_that_a_question_is_needed_for_is_reported_an
         assert f"Redirect address: {pages.at('/', 'two.example')}" in reply.text
 
 
+@pytest.mark.parametrize("every", ["WebFetch", "WebFetch(domain:*)"])
+async def test_where_all_hosts_ask_but_one_that_one_is_fetched_and_no_other_by_a_redirect(tmp_path, every):
+    settings = rules(allow=("WebFetch(domain:one.example)",), ask=(every,))
+    async with opened(tmp_path, site, settings=settings) as (engine, pages):
+        assert (await engine.call("read_web_page", url=pages.at("/"))).ok
+        away = await engine.call("read_web_page", url=pages.at("/away"))
+
+        assert pages.asked == ["one.example/", "one.example/away"]
+        assert f"Redirect address: {pages.at('/', 'two.example')}" in away.text
+
+
 async def test_redirects_in_a_circle_end(tmp_path):
     settings = rules(allow=("WebFetch(domain:*.example)",))
     async with opened(tmp_path, site, settings=settings) as (engine, pages):

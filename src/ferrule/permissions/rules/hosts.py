@@ -7,7 +7,7 @@ allows and by every rule that denies. Numbers are addresses in whichever way the
 
 from typing import NamedTuple
 
-from ferrule.permissions.rules.rule import Subject
+from ferrule.permissions.rules.rule import Always, Rule, Subject
 from ferrule.permissions.rules.wildcard import Wildcard
 
 _ALPHABET = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
@@ -63,6 +63,20 @@ class Hosts(NamedTuple):
         return len(labels) == len(self.labels) and all(
             pattern.matches(label) for pattern, label in zip(self.labels, labels, strict=True)
         )
+
+
+def asks_of_all(rule: Rule, tool: str) -> bool:
+    """Does the rule ask about a fetch from any host: `WebFetch`, `WebFetch(domain:*)`?"""
+    if rule.action != "ask" or tool != "web_fetch":
+        return False
+    return isinstance(rule.condition, Always) or (isinstance(rule.condition, Hosts) and rule.condition.anything)
+
+
+def names_hosts(condition: object) -> bool:
+    """Is it about hosts by their names, or by a part of them that is no `*`?"""
+    if not isinstance(condition, Hosts) or condition.anything:
+        return False
+    return any(label.exact for label in condition.labels)
 
 
 def hosts(pattern: str, *, wide: bool = False) -> Hosts:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ferrule.permissions.plain import is_development, is_harmless_setting
 from ferrule.permissions.rules.rule import Always, Rule, Subject, Touched
+from ferrule.permissions.shell.effects import may_be_set
 from ferrule.permissions.shell.leads import led
 from ferrule.permissions.shell.line import Simple, Word
 from ferrule.permissions.shell.part import Part, finds_flag
@@ -88,9 +89,10 @@ def _around(part: Part, bound: Bound, scene: Scene, *, development: bool) -> str
     """What stands around a command and keeps every rule from covering it: assignments, redirections, the folder."""
     simple = part.simple
     for name, value in simple.assigns:
-        if not simple.words:
+        # What the value is made of is decided on by itself.
+        if not simple.words and not may_be_set(name):
             return f"it sets {name}, which changes how later commands run"
-        if not harmless_assignment(name, value) and not development:
+        if simple.words and not harmless_assignment(name, value) and not development:
             return f"it runs with {name} set"
     for redirect in simple.redirects:
         if harmless_redirect(redirect):
@@ -144,13 +146,32 @@ def _beyond(part: Part, rule: Rule, scene: Scene) -> str:
         return "its program lies inside the workspace"
     if part.program == "git" and not part.is_known_repository:
         return "git would obey settings that anybody may have written there"
+    return _reaches(part, rule, scene)
+
+
+def _reaches(part: Part, rule: Rule, scene: Scene) -> str:
+    """What outside the workspace keeps the rule from covering the command: what it writes there, or takes code from."""
     outside = [path for path in part.paths if not scene.inside(path.real)]
     written = next((path for path in outside if path.mode == "write"), None)
     if written is not None:
         return f"it writes {written.spelled}, outside the workspace"
     if part.program == "git" and outside:
         return f"git reads {outside[0].spelled}, outside the workspace"
+    if part.finding.runs_project_code:
+        foreign = next((path for path in outside if not _is_named(path, rule, part.simple.cwd or "/")), None)
+        if foreign is not None:
+            return f"it takes code or settings from {foreign.spelled}, outside the workspace"
     return ""
+
+
+def _is_named(path: Touched, rule: Rule, cwd: str) -> bool:
+    """Does the rule name this path, or with a star behind it the beginning of it?"""
+    found = re.fullmatch(r"\w+\((?s:(.*?))(?::\*)?\)", rule.text)
+    literal, star, _ = found[1].partition("*") if found else ("", "", "")
+    names = [os.path.normpath(os.path.join(cwd, text)) for text in literal.split() if "/" in text]
+    opened = bool(star) and literal[-1:].strip() == "/"
+    last = names[-1] if opened and names else ""
+    return path.spelled in names or (bool(last) and path.spelled.startswith(f"{last}/"))
 
 
 def _names(rule: Rule, words: str) -> bool:

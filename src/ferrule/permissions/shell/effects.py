@@ -32,9 +32,28 @@ def harmless_name(name: str) -> bool:
     return _own_name().fullmatch(name) is not None and name not in os.environ
 
 
+_OBEYED = (
+    r"(?:BASH|COMP|HIST|READLINE|LC|MAIL|PROMPT|OPT|EPOCH|LD|DYLD|GIT|SSH|GPG|NPM|NODE|PYTHON|PIP|UV|CARGO|RUST|GO|JAVA|JDK"
+    r"|MAKE|SSL|CURL|HTTP|HTTPS|ALL|NO|FTP|XDG|DOCKER|TERM|TMP|TEMP|PERL|RUBY|GEM|BUNDLE|FERRULE|CLAUDE|GCC|ZIP|XZ|TAR|GREP"
+    r"|LESS|RIPGREP|AWK|POSIX)(?:_?[A-Z0-9_]*)"
+    r"|CDPATH|COLUMNS|COPROC|DIRSTACK|ENV|EUID|UID|EXECIGNORE|FCEDIT|FIGNORE|FUNC\w*|GLOB\w*|GROUPS|HOME|HOST\w*|IFS"
+    r"|IGNOREEOF|INPUTRC|INSIDE_EMACS|EMACS|LANG\w*|LINENO|LINES|MACHTYPE|MAPFILE|OLDPWD|OSTYPE|PATH|PIPESTATUS|PPID|PS\d|PWD"
+    r"|RANDOM|SRANDOM|REPLY|SECONDS|SHELL|SHELLOPTS|SHLVL|TIMEFORMAT|TMOUT|CHILD_MAX|USER|LOGNAME|PAGER|EDITOR|VISUAL|CI|TZ"
+)
+"""Names in capitals that bash looks at, or that may be in a command's environment though they are not in ours."""
+
+
+def may_be_set(name: str) -> bool:
+    """Is a variable of this name the line's own business: one that is not handed on, and that bash does not look at?"""
+    if harmless_name(name):
+        return True
+    own = re.fullmatch(r"[A-Z][A-Z0-9_]*", name) and not re.fullmatch(_OBEYED, name)
+    return bool(own) and name not in os.environ
+
+
 def assigned(name: str) -> str:
     """Why an assignment that stays is a doubt, or nothing."""
-    return "" if harmless_name(name) else f"it sets {name}, which later commands may obey"
+    return "" if may_be_set(name) else f"it sets {name}, which later commands may obey"
 
 
 def effect(words: Sequence[Word]) -> str:

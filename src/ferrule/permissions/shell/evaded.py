@@ -1,35 +1,113 @@
-"""Commands that could turn out to be one that a rule refuses, because not all of their words are known.
+"""Commands that could turn out to be one that a rule refuses, because not all that they run is known.
 
-Where commands run confined without a question, such a one would be a way around the rule.
+Where commands run confined without a question, such a one would be a way around the rule. What a script, a build or a
+test runs by itself is not looked at: a rule about commands is about those that the line names.
 """
 
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 from ferrule.permissions.shell.inside import SHELLS
+from ferrule.permissions.shell.line import Word
+from ferrule.permissions.shell.lost.pushes import alias_of, split
 from ferrule.permissions.shell.part import Part
+from ferrule.permissions.shell.programs import table
+from ferrule.permissions.shell.unwrap import GIVEN
 
-_HANDED = SHELLS | {"eval", "source", ".", "xargs", "parallel"}
-"""They run what their words say, or what comes in."""
+_READS = SHELLS | {"eval", "source", "."}
+_ADDS = frozenset({"xargs", "parallel"})
+"""They run a command with more words than are written."""
+_CODE = (
+    r"python[\d.]*|pypy[\d.]*|node|nodejs|deno|bun|perl|ruby|php|lua|Rscript|R|julia|osascript|tclsh|expect|pwsh|groovy"
+    r"|elixir|iex|erl|vi|vim|nvim|view|ex|ed|emacs|less|more|most|man|gdb|lldb|[gmn]?awk|g?sed|sqlite3|psql|mysql"
+    r"|tmux|screen|at|batch|crontab"
+)
+"""Programs that run what they find in the text of their words."""
+_RENAMES = frozenset({"alias", "hash", "enable"})
+"""With these a later word may be another program."""
+_OPERATORS = r"""[\s'",()\[\]{}+;&|]+"""
 
 
-def could_be(part: Part, refused: Iterable[str]) -> str:
-    """The rule that the command could turn out to be about; empty where it can be about none of them."""
-    words = part.simple.stripped or part.simple.words
-    if not words or all(word.known for word in (*words, *part.simple.words)):
-        return ""
-    anything = not words[0].known or words[0].text.rsplit("/", 1)[-1] in _HANDED
-    for rule in refused:
-        named = re.fullmatch(r"\w+\((?s:(.*))\)", rule)
-        if anything or (named and _fits(named[1], part)):
-            return rule
+def could_be(every: Sequence[Part], refused: Sequence[str], command: str, roots: Sequence[str]) -> str:
+    """The rule that one of the commands of a line could turn out to be about; empty where none can be about any."""
+    patterns = {rule: found[1] for rule in refused if (found := re.fullmatch(r"\w+\((?s:(.*))\)", rule))}
+    # An alias holds for the lines behind it, the others at once.
+    renamed = any(part.program in _RENAMES and len(part.simple.words) > 1 for part in every)
+    for part in every:
+        if refused and (renamed or _is_anything(part)):
+            return refused[0]
+        for words in _readings(part, command, roots):
+            for rule, pattern in patterns.items():
+                if _fits(pattern, words):
+                    return rule
+        for rule, pattern in patterns.items():
+            if _mentions(pattern, part, command):
+                return rule
     return ""
 
 
-def _fits(pattern: str, part: Part) -> bool:
-    """Could the words be those of the pattern, as far as they are known?"""
-    wanted: Sequence[str] = pattern.removesuffix(":*").split()
+def _is_anything(part: Part) -> bool:
+    """Does it run a program that is not known, or the text of commands that comes from elsewhere?"""
     words = part.simple.stripped or part.simple.words
+    if not words:
+        return False
+    name = os.path.basename(words[0].text)
+    if not words[0].known:
+        return True
+    certain = all(word.known for word in (*words, *part.simple.words))
+    if name in _ADDS and GIVEN not in words and not certain:
+        return True
+    if name == "parallel" and not part.simple.inside:
+        return True
+    if name not in _READS:
+        return False
+    if not certain or any(word.text.startswith("/dev/") for word in words[1:]):
+        return True
+    # Without a script a shell runs what it reads; text that the line hands over has been looked at.
+    alone = name in SHELLS and all(re.match(r"[-+]", word.text) for word in words[1:])
+    handed = any(one.operator in {"<<", "<<-", "<<<"} for one in part.simple.redirects)
+    return alone and not handed and not any(re.match(r"-\w*c|--(?:version|help)$", word.text) for word in words[1:])
+
+
+def _readings(part: Part, command: str, roots: Sequence[str]) -> Iterator[Sequence[Word]]:
+    """The words of the command, where not all are known: those of a search, an alias of git's, or more to come."""
+    simple = part.simple
+    words = tuple(
+        word._replace(known=False) if "{}" in word.text and word.known else word
+        for word in simple.stripped or simple.words
+    )
+    if not words:
+        return
+    if not all(word.known for word in words):
+        yield words
+    if os.path.basename(words[0].text) in _ADDS:
+        yield from ((*one.words, GIVEN) for one in simple.inside[:1])
+    if os.path.basename(words[0].text) == "git":
+        rest = [word for word in words[1:] if not (word.known and word.text.startswith("-"))]
+        for at, word in enumerate(rest[:2]):
+            if word.known and f"git {word.text}" not in table() and simple.cwd is not None:
+                if re.search(rf"(?i)alias\.{re.escape(word.text)}\b", command):
+                    yield (words[0], GIVEN)
+                alias = alias_of(word.text, (), os.path.join(simple.cwd, part.finding.folder), roots)
+                if alias:
+                    program = () if alias.startswith("!") else words[:1]
+                    yield (*program, *split(alias.removeprefix("!")), *rest[at + 1 :], GIVEN)
+                break
+
+
+def _fits(pattern: str, words: Sequence[Word]) -> bool:
+    """Could the words be those of the pattern, as far as they are known? Flags before a sub-command do not count."""
+    wanted = pattern.removesuffix(":*").split()
+    flags = 1
+    while flags < len(words) and words[flags].known and words[flags].text.startswith("-"):
+        flags += 1
+    # The last of these flags may have a value.
+    starts = {1, flags, flags + 1} if flags > 1 else {1}
+    return any(_begins(wanted, [words[0], *words[start:]]) for start in starts)
+
+
+def _begins(wanted: Sequence[str], words: Sequence[Word]) -> bool:
     for text, word in zip(wanted, words, strict=False):
         if not word.known:
             return True
@@ -38,4 +116,20 @@ def _fits(pattern: str, part: Part) -> bool:
         if text != word.text.rsplit("/", 1)[-1]:
             return False
     # All that is certain fits: more words may come, or what comes is behind what the pattern names.
-    return len(wanted) > len(words)
+    return len(wanted) > len(words) or all(word.known for word in words[: len(wanted)])
+
+
+def _mentions(pattern: str, part: Part, command: str) -> bool:
+    """Is the refused command written in code that a program is given?"""
+    words = part.simple.stripped or part.simple.words
+    name = os.path.basename(words[0].text) if words else ""
+    if not re.fullmatch(_CODE, name) or part.finding.harmless:
+        return False
+    if name in {"sed", "gsed"} and "run" not in part.finding.doubt:
+        return False
+    wanted = [text for text in pattern.removesuffix(":*").split() if "*" not in text]
+    reads = not any(word.known and not word.text.startswith("-") for word in words[1:])
+    texts = [command] if reads else [word.text for word in words[1:]]
+    texts += [one.target.text for one in part.simple.redirects if one.operator.startswith("<<")]
+    sought = rf"(?<![\w.-]){_OPERATORS.join(map(re.escape, wanted))}(?![\w-])"
+    return bool(wanted) and any(re.search(sought, text) for text in texts)

@@ -10,6 +10,8 @@ Folders = frozenset[str] | None
 """Every folder that it could be, as the shell spells them; None where it could be any."""
 
 MOVES = frozenset({"cd", "pushd", "popd"})
+MADE = "made.by.mktemp"
+"""The name that stands for what `mktemp` makes while the line runs."""
 _MOST = 8
 
 
@@ -59,6 +61,8 @@ def moved(here: Folders, words: tuple[Word, ...], *, fresh: bool = False) -> Exi
     if fresh and len(here) == 1 and (coming := _coming(next(iter(here)), target)):
         # It fails, and what is joined to it by `&&` does not run, unless somebody makes the folder until then.
         return Exits(frozenset({coming}), here)
+    if os.path.basename(target) == MADE and os.path.isabs(target):
+        return Exits(frozenset({target}), here)
     ends = {_end(folder, target) for folder in here}
     if not here or None in ends:
         return Exits(None, None)

@@ -149,8 +149,13 @@ class Reader:
         """The words after the program's name."""
         if self.form.plain:
             return Given(
-                operands=tuple(words), certain=all(word.known or word.told or says_numbers(word) for word in words)
+                operands=tuple(words),
+                certain=all(
+                    word.known or word.told or says_numbers(word) or (self.form.prints and word == GIVEN)
+                    for word in words
+                ),
             )
+        words = [self._plainly(word) for word in words]
         rest, skipped, ended = list(words), self.form.skipped.split(), False
         ends = self.form.ends or self.form.subs or self.form.leads
         while rest and not self.doubt:
@@ -180,6 +185,13 @@ class Reader:
             mild=self.mild,
             certain=all(word.known or word.stream or (self.form.prints and word.told) for word in words),
         )
+
+    def _plainly(self, word: Word) -> Word:
+        """`--include=*.py` as it is written: whatever files it finds, each is a word that begins with this flag."""
+        name, equals, _ = word.start.partition("=")
+        flag = self.table.get(name)
+        plain = is_glob(word) and name.startswith("--") and equals and flag is not None and flag.value == "x"
+        return Word(word.text, single=True) if plain else word
 
     def _unknown(self, word: Word) -> None:
         """A word that the shell makes up may be an operand, or the value of a flag that it begins with."""

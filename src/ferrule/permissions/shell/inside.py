@@ -125,6 +125,7 @@ _SCRIPT_FLAGS = {
     "rg": ("--pre",),
     "tar": ("-I", "-F", "--to-command", "--use-compress-program", "--checkpoint-action=exec"),
     "git rebase": ("-x", "--exec"),
+    "git difftool": ("-x", "--extcmd"),
     "sort": ("--compress-program",),
     "man": ("-P", "--pager"),
     "nix-shell": ("--run", "--command"),
@@ -170,8 +171,8 @@ def _git(rest: tuple[Word, ...]) -> Iterator[Argv | Script]:
         yield from _joined(rest[2:])
     elif texts[:2] == ["bisect", "run"] and rest[2:]:
         yield Argv(rest[2:])
-    elif "rebase" in texts:
-        yield from _flagged("git rebase", rest)
+    for name in {"rebase", "difftool"} & set(texts):
+        yield from _flagged(f"git {name}", rest)
     flags = [index for index, text in enumerate(texts) if text.startswith("-c")]
     settings = dict.fromkeys(texts[index][2:] or "".join(texts[index + 1 : index + 2]) for index in flags)
     for name, _, value in (setting.partition("=") for setting in settings):

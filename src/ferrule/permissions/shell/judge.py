@@ -107,11 +107,7 @@ def judge(
         allowing = [rule for rule in whole if rule.action == "allow"]
         decisions.append(_weighed(line, every, covers, exact(allowing, (command,), known=_known(line)), scene))
     decision = strictest(decisions)
-    if (
-        decision.verdict == "ask"
-        and refused
-        and (rule := next(filter(None, (could_be(p, refused) for p in every)), ""))
-    ):
+    if decision.verdict == "ask" and refused and (rule := could_be(every, refused, command, scene.roots)):
         decision = decision._replace(why=f"{decision.why} It could be what {rule} is about.", fixed=True)
     edits = decision.verdict == "ask" and not line.doubts
     edits = edits and all(

@@ -20,15 +20,19 @@ _FLAGS = {
     ("pdm", "run"): r"",
     ("pipenv", "run"): r"",
     ("npx",): r"--no-install|--no|--offline",
+    ("bundle", "exec"): r"",
     ("pnpm", "exec"): r"",
     ("yarn", "run"): r"",
     ("yarn", "exec"): r"",
     ("yarn",): r"",
+    ("pnpm",): r"",
 }
 """What leads to a program of the environment, and its flags that change nothing about which program that is."""
 _LOCAL = frozenset({"npx", "pnpm", "yarn"})
 """These take a program from elsewhere where the project has none of that name."""
 _BINS = os.path.join("node_modules", ".bin")
+_WRAPPERS = {"./gradlew": "gradle", "./mvnw": "mvn"}
+"""Scripts of a project that fetch a build program and run it."""
 
 
 class Led(NamedTuple):
@@ -70,7 +74,8 @@ def _of_environment(program: str, cwd: str, scene: Scene) -> str:
         return ""
     above, last = os.path.split(folder)
     virtual = last == "bin" and os.path.isfile(os.path.join(above, "pyvenv.cfg"))
-    return name if virtual or folder.endswith(os.sep + _BINS) else ""
+    installed = last == "bin" and os.path.isfile(os.path.join(above, "autoload.php"))
+    return name if virtual or installed or folder.endswith(os.sep + _BINS) else _WRAPPERS.get(program, "")
 
 
 def _is_local(name: str, cwd: str, scene: Scene) -> bool:

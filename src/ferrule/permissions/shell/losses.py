@@ -26,12 +26,13 @@ from ferrule.permissions.shell.lost.unkept import (
     changes_git,
     deletes,
     doubted,
+    in_cache,
     is_pinned,
     overwrites,
     spellings,
     too_large,
 )
-from ferrule.permissions.shell.parse import parse
+from ferrule.permissions.shell.parse import BROKEN, parse
 from ferrule.permissions.shell.part import Part, parts, quoted
 from ferrule.permissions.shell.scene import Scene, at, found, harmless_redirect, opens_file
 from ferrule.permissions.shell.unwrap import GIVEN
@@ -67,7 +68,7 @@ _TOO_MUCH = "The command line deletes or overwrites more than can be looked thro
 
 def loss(command: str, folder: str, scene: Scene, left_out: LeftOut) -> str:
     """Why somebody is to be asked about a command line, as a sentence; empty where it is seen to lose nothing."""
-    unkept = Unkept(left_out, scene.roots, Budget(_MOST_LOOKED_AT))
+    unkept = Unkept(lambda path: left_out(path) and not in_cache(path), scene.roots, Budget(_MOST_LOOKED_AT))
     why = _Look(unkept).line(command, folder)
     return why or ("" if unkept.budget.left else _TOO_MUCH)
 
@@ -85,14 +86,15 @@ class _Look:
             self._known = reading.known
             line = parse(reading.command, cwd=folder, roots=self._unkept.roots, known=reading.known)
             every = [part for simple in dict.fromkeys(line.commands) for part in _parts(simple)]
-            is_certain = all(part.simple.cwd is not None for part in every)
-            folders = [] if is_certain else _folders(line, folder, self._unkept)
-            for part in every:
-                for place in folders if part.simple.cwd is None else [part.simple.cwd]:
-                    placed = part if part.simple.cwd is not None else _placed(part, place)
+            # Of a line that does not parse the tree does not tell where it goes.
+            cwds = [None if BROKEN in line.doubts else part.simple.cwd for part in every]
+            folders = [] if None not in cwds else _folders(line, folder, self._unkept)
+            for part, cwd in zip(every, cwds, strict=True):
+                for place in folders if cwd is None else [cwd]:
+                    placed = part if cwd is not None else _placed(part, place)
                     if why := self._lost(placed, place):
                         # Where it runs is not certain: it counts in every folder that it could be.
-                        is_sure = part.simple.cwd is not None or len(folders) == 1
+                        is_sure = cwd is not None or len(folders) == 1
                         return _sentence(placed, command, folder, why if is_sure else doubted(why))
         return ""
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ferrule.permissions.repository import known_repository
 from ferrule.permissions.rules.rule import Touched
+from ferrule.permissions.shell.effects import may_be_set
 from ferrule.permissions.shell.finding import Finding
 from ferrule.permissions.shell.handed import hands_files
 from ferrule.permissions.shell.line import Simple, Word
@@ -89,6 +90,10 @@ def looser(simple: Simple) -> tuple[str, ...]:
         return ()
     name = os.path.basename(words[0])
     texts = [" ".join(words), " ".join((name, *words[1:]))]
+    if "/" in words[0] and simple.cwd is not None:
+        # A link may stand for the program.
+        meant = os.path.basename(os.path.realpath(os.path.join(simple.cwd, words[0])))
+        texts.append(" ".join((meant, *words[1:])))
     form = table().get(name)
     if form is not None and form.subs:
         # The flags before a sub-command, with and without a value each: `git -C sub push` is `git push`.
@@ -105,13 +110,14 @@ def reads_only(part: Part, scene: Scene) -> bool:
     """Is it one of the programs that only read, with nothing but what only reads, inside the workspace?"""
     simple, finding = part.simple, part.finding
     if not simple.words:
-        return bool(simple.redirects) and all(map(harmless_redirect, simple.redirects)) and not simple.assigns
+        sets = all(may_be_set(name) for name, _ in simple.assigns)
+        return bool(simple.redirects or simple.assigns) and all(map(harmless_redirect, simple.redirects)) and sets
     # Of `find` the tables have looked at every program that it runs.
     looked_at = simple.stripped != simple.words or part.program == "find"
     runs_others = bool(simple.inside) and not looked_at
     if not part.program or simple.cwd is None or runs_others or not finding.harmless:
         return False
-    if part.program == "cd":
+    if part.program in {"cd", "pushd"}:
         return len(part.paths) <= 1 and all(scene.inside(path.real) for path in part.paths)
     return (
         not finding.unsure

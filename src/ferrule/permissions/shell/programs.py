@@ -21,9 +21,27 @@ _MODULES = frozenset({"pytest", "mypy", "ruff", "black", "isort", "flake8", "pip
 """Programs that Python also runs as modules."""
 _SAY_VERSION = (
     " git python python3 node npm gcc g++ clang cc ruff black mypy docker kubectl make cmake ninja curl wget tar rsync"
-    " jq rg grep sed find bash uv pip pip3 gh javac rustup sqlite3 psql terraform "
+    " jq rg grep sed find bash uv pip pip3 gh javac sqlite3 psql terraform ls cat head tail wc sort uniq"
+    " cut diff du df tree stat file date cp mv rm mkdir touch ln chmod fd awk gawk xargs tee gzip xz zstd bzip2 unzip"
+    " zip ps java php ruby perl lua ssh nm objdump readelf "
 )
-"""Programs that say their version without a look at the project."""
+"""Programs that say their version and their flags without a look at the project."""
+_SAYS = frozenset({"--version", "--help"})
+_SAY_OTHERWISE = frozenset(
+    {
+        *(("java", "-version"), ("javac", "-version"), ("sqlite3", "-version"), ("ruby", "-v"), ("php", "-v")),
+        *(
+            ("perl", "-v"),
+            ("lua", "-v"),
+            ("npm", "-v"),
+            ("node", "-v"),
+            ("make", "-v"),
+            ("docker", "-v"),
+            ("ssh", "-V"),
+        ),
+        *(("python", "-V"), ("python3", "-V")),
+    }
+)
 
 
 @cache
@@ -46,7 +64,7 @@ def examine(words: Sequence[Word], *, cwd: str | None) -> Finding:
         return found._replace(unlisted=words[0].text if doubt else "")
     rest = words[1:]
     if name in table():
-        if len(rest) == 1 and rest[0].known and rest[0].text == "--version" and f" {name} " in _SAY_VERSION:
+        if len(rest) == 1 and rest[0].known and _is_told(name, rest[0].text):
             return Finding(known=True, harmless=True, doubt="", program=name)
         ran = _module(name, rest, cwd) if name in _PYTHONS else None
         return ran or _known(name, rest, cwd)._replace(program=name)
@@ -55,6 +73,11 @@ def examine(words: Sequence[Word], *, cwd: str | None) -> Finding:
     if name in NEVER:
         return _unknown(f"{name} {NEVER[name]}", name)
     return _unknown(_loose(rest, name), name)
+
+
+def _is_told(name: str, flag: str) -> bool:
+    """Does it only tell its version or its flags?"""
+    return (flag in _SAYS and f" {name} " in _SAY_VERSION) or (name, flag) in _SAY_OTHERWISE
 
 
 def _loose(words: Sequence[Word], name: str) -> str:
@@ -103,7 +126,7 @@ def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> 
     # Bash hands a glob over as it is where it finds nothing.
     globs = [word.text for _, word, _ in placed or () if is_glob(word)]
     reads += globs
-    handed = GIVEN in given.operands
+    handed = GIVEN in given.operands and not form.prints
     judged = form.check(given) if form.check and not doubt else Judged(harmless=not doubt)
     doubt = doubt or judged.doubt
     reads += judged.reads

@@ -16,7 +16,9 @@ _AWK = (
     r"|/inet"
 )
 """Text that a plain awk program has nowhere, not even in its strings: what is a string is a question of its grammar."""
-_JQ = r"(?<![.\w])env\b|\$ENV|\$__|\b(?:import|include|modulemeta|get_search_list|input_filename|halt_error)\b"
+_TOLD = r"\$(?:\s|#[^\n]*\n)*(?:ENV|__)"
+"""Variables that tell the environment; between the dollar and the name there may be blanks, and even a comment."""
+_JQ = _TOLD + r"|(?<![.\w])env\b|\b(?:import|include|modulemeta|get_search_list|input_filename|halt_error)\b"
 _ENDINGS = (
     "py:py* rust:rs js:*js* ts:*ts* go:go c:[chH]* cpp:[chHit]* java:j* md:m* markdown:m* html:*htm* css:*css ruby:r*"
     " php:ph* swift:swift kotlin:kt* scala:s* lua:lua sql:*sql json:*json yaml:y*ml toml:toml csv:csv txt:txt vue:vue"
@@ -25,7 +27,7 @@ _ENDINGS = (
 """The types of ripgrep that are told by endings alone, as globs of these."""
 _COMMON = frozenset({"", ".", *(f".{one}" for one in ("json", "yaml", "yml", "toml", "ini", "old", "orig", "bak"))})
 """What is left of a glob that fits far more than secret files."""
-_YQ = r"(?i)\$ENV|\$__|\b(?:load\w*|env|strenv|envsubst|eval|import|include|input_filename|split_doc|system)\b"
+_YQ = rf"(?i){_TOLD}|\b(?:load\w*|env|strenv|envsubst|eval|import|include|input_filename|split_doc|system)\b"
 
 
 def sed(given: Given) -> Judged:
@@ -81,8 +83,20 @@ def grep(given: Given) -> Judged:
     return Judged(reads=(*reads, *secrets_named(globs)), searches=tuple(globs), only=only)
 
 
+def ag(given: Given) -> Judged:
+    """It is told which files to look into by patterns of their names."""
+    patterns = [value.text if value.known else "" for value in given.values("-G", "--file-search-regex")]
+    try:
+        found = next((name for name in _samples() for one in patterns if re.search(one, name)), "")
+    except re.error:
+        found = _samples()[0]
+    return Judged(reads=(found,) if found else ())
+
+
 def rg(given: Given) -> Judged:
     """Globs and types let it look into hidden files that they match."""
+    if given.has("--files"):
+        return Judged()  # it tells names
     globs = [value for value in given.values("-g", "--glob", "--iglob") if not value.text.startswith("!")]
     endings = dict(pair.split(":") for pair in _ENDINGS.split())
     types = [value.text if value.known else "" for value in given.values("-t", "--type")]
@@ -128,6 +142,11 @@ def _samples() -> tuple[str, ...]:
             found.setdefault((head + choice + tail).replace("*", "x"))
     found.setdefault("credentials.json")
     return tuple(name for name in found if name != "credentials.x")
+
+
+def known_words(given: Given) -> Judged:
+    """A calculation; what only the shell knows may be anything."""
+    return Judged(harmless=all(word.known for word in given.operands))
 
 
 def plus(given: Given) -> Judged:

@@ -11,7 +11,7 @@ from ferrule.permissions.shell.grammar import RESERVED
 from ferrule.permissions.shell.line import Redirect, Simple, Word
 from ferrule.permissions.shell.redirects import REDIRECTS, redirect
 from ferrule.permissions.shell.unwrap import TOO_WRAPPED, strip
-from ferrule.permissions.shell.words import Variables, closed, home, word
+from ferrule.permissions.shell.words import Variables, closed, home, own, word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,12 +63,13 @@ class Simples:
         self.bound: dict[str, Word] = dict(known)
         """What variables of the environment and of the loops around stand for."""
         self._closed = closed(source)
+        self._own = own(source)
 
     def variables(self, here: Folders) -> Variables:
         """What is known of variables where a command runs."""
         places = {"HOME": home(), "PWD": certain(here)}
         known = {name: Word(path, single=True) for name, path in places.items() if path is not None}
-        return Variables({**known, **self.bound}, self._closed)
+        return Variables({**known, **self.bound}, self._closed, self._own)
 
     def text(self, node: "Node") -> bytes:
         return self.source[node.start_byte : node.end_byte]

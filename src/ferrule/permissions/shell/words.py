@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from ferrule.permissions.shell.effects import harmless_name
+from ferrule.permissions.shell.effects import harmless_name, may_be_set
 from ferrule.permissions.shell.line import Word
 from ferrule.permissions.shell.tokens import begins
+from ferrule.support.environment import is_telling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,7 @@ UNKNOWN = "\0"
 TOLD = "\1"
 """The same for what is not known and may be told."""
 
-_OPEN = frozenset(
+OPEN = frozenset(
     {
         *("HOME", "PWD", "OLDPWD", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TMPDIR", "HOSTNAME", "CI"),
         *("HOSTTYPE", "OSTYPE", "MACHTYPE", "UID", "EUID", "PPID", "RANDOM", "SECONDS", "EPOCHSECONDS", "LINENO"),
@@ -44,9 +45,13 @@ class Variables(NamedTuple):
     """What they stand for, where that is certain."""
     closed: bool = True
     """May a variable that the line sets hold what it should not tell?"""
+    own: frozenset[str] = frozenset()
+    """The names in capitals that the line sets itself."""
 
     def tells(self, name: str) -> bool:
-        return name in _OPEN or re.fullmatch(r"[\d?#$!]", name) is not None or (not self.closed and harmless_name(name))
+        if name in OPEN or re.fullmatch(r"[\d?#$!]", name):
+            return True
+        return not self.closed and (harmless_name(name) or name in self.own)
 
 
 NO_VARIABLES = Variables()
@@ -54,8 +59,20 @@ NO_VARIABLES = Variables()
 
 def closed(source: bytes) -> bool:
     """Does the line use a variable that it does not set itself, and that not everybody may see?"""
-    names = {name.decode() for name in re.findall(rb"\$\{?[#!]?([A-Za-z_]\w*)", source)}
-    return any(name not in _OPEN and not harmless_name(name) for name in names)
+    names = {name.decode() for name in re.findall(rb"\$\{?[#!]?([A-Za-z_]\w*)", source)} - own(source)
+    return any(name not in OPEN and not harmless_name(name) for name in names)
+
+
+def own(source: bytes) -> frozenset[str]:
+    """The names in capitals that the line sets before it uses them, and that no secret would have."""
+    found: set[str] = set()
+    for match in re.finditer(rb"(?:^|[;&|({\n]|\b(?:do|then|else))\s*([A-Z][A-Z0-9_]*)=", source):
+        name = match[1]
+        before = re.search(rb"\$\{?[#!]?" + name + rb"(?!\w)", source[: match.end()])
+        value = re.match(rb"[^;&|\n]*\$\{?" + name + rb"(?!\w)", source[match.end() :])
+        if not before and not value and may_be_set(name.decode()) and not is_telling(name.decode()):
+            found.add(name.decode())
+    return frozenset(found)
 
 
 _SIMPLE_ESCAPES = dict(zip("ntrabeEfv\\'\"?", "\n\t\r\a\b\x1b\x1b\f\v\\'\"?", strict=True))

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ferrule.permissions.shell.folders import MADE
 from ferrule.permissions.shell.line import Simple
 from ferrule.permissions.shell.parse import CHARACTERS, parse
 from ferrule.support.git_environment import top_of
@@ -79,7 +80,7 @@ def _told(command: str, folder: str) -> str:
         (r"\$\(\s*pwd(?:\s+-[LP])?\s*\)|`pwd`", "${PWD}"),
         (rf"\$\(\s*git\s+rev-parse\s+--show-toplevel{_QUIETLY}\)", top),
         (rf"\$\(\s*git\s+(?:{_BRANCH}){_QUIETLY}\)", "HEAD"),
-        (r"\$\(\s*mktemp\b[^()]*\)", os.path.join(tempfile.gettempdir(), "made.by.mktemp")),
+        (r"\$\(\s*mktemp\b[^()]*\)", os.path.join(tempfile.gettempdir(), MADE)),
     ):
         if re.fullmatch(r"[\w./@%+$\{\}-]+", value):
             command = value.join(re.split(pattern, command))

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -131,6 +132,26 @@ def doubted(why: str) -> str:
         if why.startswith(sure):
             return maybe + why[len(sure) :]
     return why
+
+
+def in_cache(path: str) -> bool:
+    """Does it lie in a folder that a run makes anew by itself, and that holds nothing that anybody wrote?
+
+    A folder of byte code counts only as long as there is nothing else in it.
+    """
+    folder, name = path, os.path.basename(path)
+    while name and name not in CACHES:
+        folder = os.path.dirname(folder)
+        name = os.path.basename(folder)
+    if not name or os.path.islink(folder):
+        return False
+    if name != "__pycache__":
+        return True
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return False
+    return len(names) < MOST and all(one.endswith((".pyc", ".pyo")) or re.search(r"\.pyc\.\d+$", one) for one in names)
 
 
 def is_pinned(path: str) -> bool:

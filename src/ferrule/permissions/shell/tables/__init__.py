@@ -6,7 +6,7 @@ from ferrule.permissions.shell.form import Form
 
 _NEVER = {
     "changes how later commands run": "export declare typeset local readonly alias unalias trap hash enable set unset"
-    " shopt ulimit umask bind complete disown suspend read mapfile readarray getopts let",
+    " shopt ulimit umask bind complete disown suspend mapfile readarray getopts let",
     "runs another command": "eval source . exec builtin sudo doas su pkexec watch setsid ionice flock parallel script"
     " chroot unshare nsenter strace ltrace gdb lldb expect at batch crontab systemd-run screen tmux xargs busybox"
     " ssh-agent start-stop-daemon osascript open xdg-open run-parts entr time coproc runuser setpriv chrt taskset"

@@ -127,7 +127,7 @@ ROWS: Mapping[str, Form] = {
     "rustfmt": Form(
         "-qv --check --edition:x --quiet --verbose", "write*", dangers="--config --config-path= loads settings",
     ),
-    "rustup": Form("-V --version", "text*", subs=True, harmless=True),
+    "rustup": Form("-V --version", "text*", subs=True),  # it makes its settings where there are none
     "rustup show, rustup toolchain": Form("", "text?", shape="list|active-toolchain|home"),
     "go": Form("", "text*", subs=True, ends=True, project=True, dangers=_GO_DANGERS),
     "go test, go build, go vet, go install, go generate": Form(
@@ -153,7 +153,7 @@ ROWS: Mapping[str, Form] = {
     ),
     "golangci-lint": Form("--version", "text*", subs=True),
     "golangci-lint run": Form(
-        "-v --fast --timeout:x --verbose", "text*", project=True, unsure=True,
+        "-v --fast --timeout:x --verbose", "read*", project=True, unsure=True,
         dangers="-c --config= loads settings",
     ),
     "gcc, g++, cc, c++, clang, clang++": Form(

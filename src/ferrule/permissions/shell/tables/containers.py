@@ -42,10 +42,10 @@ def _sqlite(given: Given) -> Judged:
         return Judged("sqlite3's statement is not certain")
     plain = all(re.fullmatch(r"(?is)\s*(select|explain|with|\.schema|\.tables)\b.*", word.text) for word in statements)
     odd = any(re.search(_SQL, word.text) for word in statements)
-    # Without one of these it may write a journal, or a new file where there is none.
+    # Otherwise it may write a journal, or a new file where there is none.
     return Judged(
         "" if plain and not odd else "sqlite3 may write, load or run with such a statement",
-        harmless=given.has("-readonly", "-safe"),
+        harmless=given.has("-readonly"),
     )
 
 

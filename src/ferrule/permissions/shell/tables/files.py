@@ -113,9 +113,13 @@ ROWS: Mapping[str, Form] = {
     ),
     "pwd": Form("-LP", harmless=True),
     "cd": Form("-LP", "read?", harmless=True, check=_cd),
+    "pushd": Form("", "read", harmless=True, check=_cd),
+    "popd, dirs": Form("", "", harmless=True),
     "true, false, :": Form(plain=True, harmless=True),
     "which": Form("-as --all", "text*", harmless=True),
     "type": Form("-atpPf", "text*", harmless=True),
+    "help": Form("-dms", "text*", harmless=True),
+    "whereis": Form("-bms", "text*", harmless=True, shape=r"[\w.+-]+"),
     "command": Form("-vVp", "text*", harmless=True, ends=True, check=_command),
     "basename": Form("-az -s:x --multiple --suffix:x --zero", "text*", harmless=True),
     "dirname": Form("-z --zero", "text*", harmless=True),
@@ -130,11 +134,11 @@ ROWS: Mapping[str, Form] = {
         globs=True, tame=True, names_only=True,
     ),
     "file": Form(
-        "-bikLhNnr0p -e:x -F:x --brief --mime --mime-type --mime-encoding --keep-going --dereference"
+        "-bikLhNnr0 -e:x -F:x --brief --mime --mime-type --mime-encoding --keep-going --dereference"
         " --no-dereference --extension --separator:x",
         "read*", harmless=True, globs=True,
-        dangers="-m --magic-file= loads a file; -C --compile= writes a file; -f --files-from= takes its files from"
-        " a file",
+        dangers="-p --preserve-date= sets the dates of the file; -m --magic-file= loads a file; -C --compile= writes"
+        " a file; -f --files-from= takes its files from a file",
     ),
     "du": Form(
         "-sahkmcbxlLDHPS0g -d:n -t:x -B:x --max-depth:n --summarize --human-readable --all --total --apparent-size"

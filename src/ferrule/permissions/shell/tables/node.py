@@ -1,5 +1,6 @@
 """Rows of node, its package tools, and the checkers and test runners that are written for it."""
 
+import re
 from collections.abc import Mapping
 
 from ferrule.permissions.shell.form import Form, Given, Judged
@@ -40,7 +41,19 @@ def _written(*flags: str) -> Form:
     return Form(operands="read*", here=True, deep=True, project=True, check=check)
 
 
-_RUN = Form(_NPM, "text text*", project=True, unsure=True, dangers=_SCRIPT_SHELL)
+def _tests(given: Given) -> Judged:
+    """What is handed to tests names more tests and settings: those that lead out of the workspace are told."""
+    words = [word.text.rpartition("=")[2] for word in given.operands if word.known]
+    words += [value.text for value in given.values("-w", "--workspace") if value.known]
+    return Judged(reads=tuple(word for word in words if re.match(r"/|~|\.\.(?:/|$)|.*/\.\.(?:/|$)", word)))
+
+
+def _task(given: Given) -> Judged:
+    first = given.operands[0].text if given.operands else ""
+    return _tests(given) if re.match(r"t(?:ests?)?(?:\W|$)", first) else Judged()
+
+
+_RUN = Form(_NPM, "text text*", project=True, unsure=True, check=_task, dangers=_SCRIPT_SHELL)
 
 ROWS: Mapping[str, Form] = {
     "bun, deno": Form("--version -v", "text*", subs=True, ends=True, project=True),
@@ -57,7 +70,9 @@ ROWS: Mapping[str, Form] = {
     ),
     "npm": Form("--version -v --silent -s", "text*", subs=True, ends=True, dangers=_SCRIPT_SHELL),
     "npm test, npm t, npm start, npm stop, npm restart, pnpm test, pnpm t, pnpm start, yarn test, yarn start, yarn"
-    " build, yarn lint, pnpm build, pnpm lint, yarn dev, pnpm dev, bun test": _RUN._replace(operands="text*"),
+    " build, yarn lint, pnpm build, pnpm lint, yarn dev, pnpm dev, bun test": _RUN._replace(
+        operands="text*", check=_tests,
+    ),
     "npm run, npm run-script, pnpm run, yarn run, bun run": _RUN,
     "npm ls, npm list, npm ll, npm la, npm outdated, npm explain, npm why, pnpm list, pnpm ls, pnpm why, pnpm"
     " outdated, yarn list, yarn why, yarn info, yarn outdated": Form(

@@ -63,16 +63,40 @@ def _gzip(given: Given) -> Judged:
     return Judged(harmless=printed, writes=() if printed or not files else files)
 
 
+def _folder_first(words: Sequence[Word]) -> Sequence[Word]:
+    """Of all flags only `-d` may also stand behind the archive."""
+    archive = next((at for at, word in enumerate(words) if not word.text.startswith("-")), len(words))
+    at = next((at for at in range(archive, len(words) - 1) if words[at].text == "-d" and words[at].known), None)
+    return words if at is None else [*words[at : at + 2], *words[:at], *words[at + 2 :]]
+
+
+def _dashes(given: Given) -> str:
+    """Behind the archive all is the name of a file, and two dashes turn the next flag round: `-- -l` undoes `-l`."""
+    dashed = any(word.text.startswith("-") for word in given.operands)
+    return "a flag stands where it counts for none, or is turned round" if dashed else ""
+
+
+def _zipinfo(given: Given) -> Judged:
+    return Judged(_dashes(given))
+
+
 def _unzip(given: Given) -> Judged:
-    looks = given.has("-l", "-t", "-p", "-Z")
     goes = given.has("-d")
+    # `-Z` counts only where it is the first of all flags.
+    looks = given.has("-l", "-t", "-p") or (bool(given.flags) and given.flags[0][0] == "-Z")
     printed = tuple(word.text for word in given.operands[1:] if word.known) if given.has("-p") else ()
-    return Judged(harmless=looks, reads=printed, writes=() if looks or goes else (".",))
+    return Judged(_dashes(given), harmless=looks, reads=printed, writes=() if looks or goes else (".",))
 
 
-_GZIP = (
-    "-cdfklntqvr -# --stdout --to-stdout --decompress --uncompress --force --keep --list --test --quiet --verbose"
-    " --recursive --fast --best --no-name"
+# What one of them knows for a look is another thing to the next, or to who stands in for it: `pbzip2 -l` compresses.
+_PACKER = "-cdfktqv -# --stdout --decompress --force --keep --test --quiet --verbose"
+_GZIP = f"{_PACKER} -lnr --to-stdout --uncompress --list --recursive --fast --best --no-name"
+_BZIP2 = f"{_PACKER} -s --small --fast --best"
+_XZ = f"{_PACKER} -le -T:n --to-stdout --uncompress --list --extreme --threads:n --fast --best"
+_ZSTD = f"{_PACKER} -lr -T:n --uncompress --list --threads:n"
+
+_PACKED = Form(
+    operands="read*", harmless=True, check=_gzip, dangers="-S --suffix -o= writes elsewhere; --rm= deletes the file"
 )
 
 ROWS: Mapping[str, Form] = {
@@ -83,15 +107,16 @@ ROWS: Mapping[str, Form] = {
         " folder; -T --files-from -X --exclude-from= loads a file; --checkpoint= may run a program; --remove-files="
         " deletes files; --transform --xform= may run a program",
     ),
-    "gzip, gunzip, bzip2, bunzip2, xz, unxz, zstd": Form(
-        _GZIP, "read*", harmless=True, check=_gzip, dangers="-S --suffix -o= writes elsewhere",
-    ),
+    "gzip, gunzip": _PACKED._replace(flags=_GZIP),
+    "bzip2, bunzip2": _PACKED._replace(flags=_BZIP2),
+    "xz, unxz": _PACKED._replace(flags=_XZ),
+    "zstd": _PACKED._replace(flags=_ZSTD),
     "zcat, gzcat, bzcat, xzcat": Form("-fqv", "read*", harmless=True),
     "unzip": Form(
-        "-lptvZqonjuaCLV1 -d:w", "read text*", harmless=True, check=_unzip,
+        "-lptvZqonjuaCLV1 -d:w", "read text*", harmless=True, ends=True, prepare=_folder_first, check=_unzip,
         dangers="-: = leaves its folder; -P= tells a password",
     ),
-    "zipinfo": Form("-1slmvhtzT", "read text*", harmless=True),
+    "zipinfo": Form("-1slmvhtzT", "read text*", harmless=True, check=_zipinfo),
     "zip": Form(
         "-rqvjuyXD0123456789 -x:x -i:x --recurse-paths --quiet --exclude:x", "write read*", unsure=True,
         dangers="-T -TT --test --unzip-command= runs a program; -m --move= deletes files; -@= takes its files from"

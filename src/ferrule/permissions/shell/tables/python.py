@@ -192,7 +192,7 @@ ROWS: Mapping[str, Form] = {
     ),
     "coverage": Form("--version", "text*", subs=True),
     "coverage run": Form(
-        "-ap --branch --append --source:x --parallel-mode --module", "text*", ends=True, project=True,
+        "-ap --branch --append --source:x --parallel-mode --module", "read text*", ends=True, project=True,
         dangers="-m= runs a module; --rcfile= loads settings; --data-file= writes a file",
     ),
     "coverage report": Form(

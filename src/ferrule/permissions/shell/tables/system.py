@@ -3,12 +3,18 @@
 from collections.abc import Mapping
 
 from ferrule.permissions.shell.form import Form, Given, Judged
+from ferrule.permissions.shell.words import OPEN
 
 
 def _kill(given: Given) -> Judged:
     """A second number with a dash is no signal but a group, and -1 is every process."""
     signals = [name for name, _ in given.flags]
     return Judged("kill -1 ends every process" if len(signals) > 1 or "-1" in signals else "")
+
+
+def _printenv(given: Given) -> Judged:
+    """Some variables anybody may see."""
+    return Judged(harmless=bool(given.operands) and all(word.text in OPEN for word in given.operands))
 
 
 def _shell(given: Given) -> Judged:
@@ -35,22 +41,24 @@ ROWS: Mapping[str, Form] = {
     "locale": Form("-am", harmless=True),
     "tput": Form("", "text*", shape="cols|lines|colors"),
     "ps": Form(
-        "-AaedfFjlLMmTwxHNcyr -p:x -u:x -U:x -o:x -C:x -t:x -s:x -g:x -G:x -O:x --forest --sort:x --no-headers"
-        " --headers --pid:x --ppid:x --user:x --format:x --cols:n --columns:n --width:n",
+        r"-AaedfFjlLMmTwxHNcyr -p:x -u:x -U:x -o:=(?!.*env)\S+ -C:x -t:x -s:x -g:x -G:x -O:=(?!.*env)\S+ --forest"
+        r" --sort:x --no-headers --headers --pid:x --ppid:x --user:x --format:=(?!.*env)\S+ --cols:n"
+        " --columns:n --width:n",
         "text*", harmless=True, shape=r"[acfjlruxvwTmhkNS]+|\d+(,\d+)*",
     ),
     "pgrep": Form(
-        "-lafnoxvcid -u:x -U:x -P:x -g:x -t:x --list-name --list-full --full --count --newest --oldest --exact"
+        "-lafnoxvci -d:x -u:x -U:x -P:x -g:x -t:x --list-name --list-full --full --count --newest --oldest --exact"
         " --ignore-case",
         "text?", harmless=True,
     ),
     "pstree": Form("-paAclhnpsuU", "text?", harmless=True),
     "top, htop": Form("-bHcislS -n:n -p:x -u:x -o:x -d:n -l:n -w?", ""),
     "lsof": Form("-nPtalOURw -i? -p:x -u:x -c:x -d:x -s?", "read*"),
-    "netstat, ss": Form("-antulpreisx46", "text*"),
+    "ss": Form("-antulpeisxH46 !-r --listening --tcp --udp --numeric --all --processes --no-header", "", harmless=True),
+    "netstat": Form("-antulpreisx46", "text*"),
     "vmstat, iostat": Form("-astdx", "text*"),
     "env": Form("-0 --null", ""),
-    "printenv": Form("-0 --null", "text*"),
+    "printenv": Form("-0 --null", "text*", harmless=True, check=_printenv),
     "sleep": Form("", "text*", harmless=True, shape=r"\d*\.?\d+[smh]?"),
     "wait": Form("-n", "text*", harmless=True, shape=r"\d+|%\d+"),
     "jobs": Form("-lpnrs", "text*", harmless=True, shape=r"%?\d+"),

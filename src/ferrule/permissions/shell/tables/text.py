@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from ferrule.permissions.shell.form import Form
-from ferrule.permissions.shell.scripts import awk, brackets, grep, jq, plus, printf, rg, sed, yq
+from ferrule.permissions.shell.scripts import ag, awk, brackets, grep, jq, known_words, plus, printf, rg, sed, yq
 
 _GREP = (
     "-abcEFGHhiIlLnoPqrsTUvVwxyzZ !-R -A:n -B:n -C:n -m:n -e:x -D:x -d:x -# --extended-regexp --fixed-strings"
@@ -29,9 +29,13 @@ _RG = (
 )
 
 ROWS: Mapping[str, Form] = {
-    "echo": Form(plain=True, harmless=True),
+    "echo": Form(plain=True, harmless=True, prints=True),
     "printf": Form(
         "", "text*", harmless=True, prints=True, ends=True, check=printf, dangers="-v= changes a variable",
+    ),
+    "read": Form(
+        "-rs -p:x -d:x -n:n -N:n -t:x -u:n", "text*", harmless=True, ends=True, shape=r"[a-z][a-z0-9_]*",
+        dangers="-a= evaluates a name; -e -i= waits for a person",
     ),
     "test": Form(plain=True, harmless=True, names_only=True, check=brackets),
     "[": Form(plain=True, harmless=True, names_only=True, check=brackets),
@@ -61,7 +65,8 @@ ROWS: Mapping[str, Form] = {
     "ag, ack": Form(
         "-acFHhiLlnoQqSsvwU -A:n -B:n -C:n -G:x -m:n --hidden --nogroup --nocolor --column --count --ignore-case"
         " --literal --files-with-matches --ignore:x --depth:n",
-        "text read*", here=True, deep=True, dangers="--pager= runs a program; -p --path-to-ignore= loads a file",
+        "text read*", here=True, deep=True, check=ag,
+        dangers="--pager= runs a program; -p --path-to-ignore= loads a file",
     ),
     "sort": Form(
         "-bcCdfghiMnrRsuVmz -k:x -t:x --ignore-leading-blanks --dictionary-order --ignore-case"
@@ -121,6 +126,9 @@ ROWS: Mapping[str, Form] = {
         "read*", harmless=True,
     ),
     "expand, unexpand": Form("-ia -t:x --initial --tabs:x --all --first-only", "read*", harmless=True),
+    "expr": Form(plain=True, harmless=True, check=known_words),
+    "bc": Form("-lqs --mathlib --quiet --standard", "", harmless=True),
+    "cal, ncal": Form("-13jmsyh", "text*", harmless=True, shape=r"\d{1,4}|[A-Za-z]{3,9}"),
     "seq": Form("-w -s:x -f:x -# --equal-width --separator:x --format:x", "text*", harmless=True, shape=r"-?[\d.]+"),
     "yes": Form("", "text*"),
     "md5sum, sha1sum, sha224sum, sha256sum, sha384sum, sha512sum, b2sum, cksum, sum": Form(
@@ -133,6 +141,7 @@ ROWS: Mapping[str, Form] = {
     "base64, base32": Form("-dD -w:n -b:n --decode --wrap:n", "read?", harmless=True),
     "xxd": Form(
         "-a -b -e -i -u -E -p -ps -plain -c:n -g:n -l:n -s:x -o:n -n:x", "read?", harmless=True, whole=True,
+        ends=True,  # a second file is written, whatever its name looks like
         also=r"-[cglos]\d+", dangers="-r -revert= turns a dump into a file",
     ),
     "od": Form(
@@ -143,6 +152,18 @@ ROWS: Mapping[str, Form] = {
     "hexdump, hd": Form("-bcCdovx -n:n -s:x -e:x", "read*", harmless=True, dangers="-f= loads a file"),
     "strings": Form(
         "-afow -n:n -t:x -e:x -# --all --print-file-name --bytes:n --radix:x --encoding:x", "read*", harmless=True,
+    ),
+    "nm": Form(
+        "-aACDgnpruS -f:x --demangle? --defined-only --undefined-only --size-sort --dynamic", "read*", harmless=True,
+    ),
+    "size": Form("-ABdotx --common --totals", "read*", harmless=True),
+    "readelf": Form(
+        "-ahlSsrdVnWegutI --all --file-header --program-headers --sections --symbols --dynamic --notes --wide", "read*",
+        harmless=True,
+    ),
+    "objdump": Form(
+        "-afphxdDsStTrRCwlg -j:x -M:x --disassemble? --source --syms --headers --section:x --demangle? --wide",
+        "read*", harmless=True, dangers="-m -b= takes another format; --dwarf= follows links to other files",
     ),
     "jq": Form(
         "-acCMeHjnrRsSh --arg:xx --argjson:xx --raw-output --compact-output --null-input --slurp --raw-input"
