@@ -44,6 +44,7 @@ NEEDED = MappingProxyType(
 ENCRYPTED = "reasoning.encrypted_content"
 LOGPROBS = "message.output_text.logprobs"
 _MODEL = frozenset(("assistant", "model"))
+_FILES = frozenset(("image", "document", "address", "title", "address title"))
 
 
 def _included(value: Any) -> str | None:
@@ -60,6 +61,44 @@ def _media(blob: Mapping[str, Any]) -> str:
     if not kind or kind.startswith("image/"):
         return "image"
     return "document" if is_document(kind) else "other"
+
+
+def _grammar(value: Any) -> str | None:
+    return "grammar" if isinstance(value, Mapping) and value.get("type") == "grammar" else ""
+
+
+def _block_kind(block: Mapping[str, Any]) -> str:
+    """A file that the API keeps, or one made of blocks, is a kind of its own."""
+    kind, source = str(block.get("type")), block.get("source")
+    if kind not in {"image", "document"} or not isinstance(source, Mapping):
+        return kind
+    form = source.get("type")
+    if form == "url" and kind == "document":
+        return "document at"
+    return kind if form in {"base64", "url", "text"} else f"{kind} of its own"
+
+
+def _file_kind(part: Mapping[str, Any], file: Any) -> str:
+    """The same for the OpenAI APIs."""
+    kind = str(part.get("type"))
+    if kind not in {"file", "input_file"} or not isinstance(file, Mapping):
+        return kind
+    if file.get("file_id") or bool(file.get("file_url")) == bool(file.get("file_data")):
+        return f"{kind} of its own"
+    return f"{kind} at" if file.get("file_url") else kind
+
+
+def _choice_kind(choice: Mapping[str, Any]) -> str:
+    """A choice among tools is known elsewhere only if it is of one that must be used."""
+    if choice.get("type") != "allowed_tools":
+        return "one"
+    allowed = choice.get("allowed_tools", choice)
+    return "one" if allowed.get("mode") == "required" and len(allowed.get("tools") or ()) == 1 else "some"
+
+
+def _calling_kind(config: Mapping[str, Any]) -> str:
+    names = config.get("allowedFunctionNames") or config.get("allowed_function_names") or ()
+    return "one" if not names or (config.get("mode") == "ANY" and len(names) == 1) else "some"
 
 
 def is_document(media_type: str) -> bool:
@@ -95,12 +134,10 @@ _ANTHROPIC: dict[str, Shape] = {
     "message": {"role": "", "content": ">block"},
     "block:text": {"type": "", "text": "", "cache_control": "cache"},
     "block:image": {"type": "", "source": ">image", "cache_control": "cache"},
-    "image:base64": {"type": "", "media_type": "", "data": "image"},
-    "image:url": {"type": "", "url": "image"},
+    "image": {"type": "", "media_type": "", "data": "image", "url": "image"},
     "block:document": {"type": "", "source": ">document", "title": "title", "cache_control": "cache"},
-    "document:base64": {"type": "", "media_type": "", "data": "document"},
-    "document:text": {"type": "", "media_type": "", "data": "text"},
-    "document:url": {"type": "", "url": "address"},
+    "block:document at": {"type": "", "source": ">document", "title": "address title", "cache_control": "cache"},
+    "document": {"type": "", "media_type": "", "data": "document", "url": "address"},
     "block:tool_use": {"type": "", "id": "", "name": "", "input": "", "cache_control": "cache"},
     "block:tool_result": {
         "type": "",
@@ -126,7 +163,7 @@ _CHAT: dict[str, Shape] = {
         "model": "",
         "messages": ">message",
         "tools": ">tool",
-        "tool_choice": "choice",
+        "tool_choice": ">choice",
         "parallel_tool_calls": "choice.parallel",
         "max_tokens": "",
         "max_completion_tokens": "",
@@ -151,12 +188,15 @@ _CHAT: dict[str, Shape] = {
         "prompt_cache_key": "cache_key",
         "store": "store",
     },
+    "choice:one": {"type": "choice", "function": "", "custom": "", "allowed_tools": ""},
+    "choice:some": {"type": "choice", "allowed_tools": ">allowed"},
+    "allowed": {"mode": ""},
     "format": {"type": "format", "json_schema": ">schema"},
     "schema": {"name": "format.name", "schema": "", "strict": "format.strict", "description": "format.words"},
     "message:system": {"role": "", "content": ">part"},
     "message:developer": {"role": "", "content": ">part"},
     "message:user": {"role": "", "content": ">part"},
-    "message:tool": {"role": "", "tool_call_id": "", "content": ">part", "name": ""},
+    "message:tool": {"role": "", "tool_call_id": "", "content": ">part", "name": "tool"},
     "message:assistant": {
         "role": "",
         "content": ">part",
@@ -178,7 +218,7 @@ _CHAT: dict[str, Shape] = {
     "tool:function": {"type": "", "function": ">function", **_MARKS},
     "function": {"name": "", "description": "", "parameters": "", "strict": "strict"},
     "tool:custom": {"type": "", "custom": ">custom"},
-    "custom": {"name": "", "description": "", "format": ""},
+    "custom": {"name": "", "description": "", "format": _grammar},
 }
 _TEXT: Shape = {"type": "", "text": "", "annotations": _nothing, "logprobs": _nothing, **_MARKS}
 _RESPONSES: dict[str, Shape] = {
@@ -187,7 +227,7 @@ _RESPONSES: dict[str, Shape] = {
         "input": ">item",
         "instructions": "",
         "tools": ">tool",
-        "tool_choice": "choice",
+        "tool_choice": ">choice",
         "parallel_tool_calls": "choice.parallel",
         "max_output_tokens": "",
         "reasoning": ">reasoning",
@@ -203,6 +243,8 @@ _RESPONSES: dict[str, Shape] = {
         "store": "store",
         "include": _included,
     },
+    "choice:one": {"type": "choice", "name": "", "mode": "", "tools": ""},
+    "choice:some": {"type": "choice", "mode": ""},
     "reasoning": {"effort": "thinking_tokens", "summary": ""},
     "text": {"format": ">format", "verbosity": "verbosity"},
     "format": {
@@ -215,17 +257,18 @@ _RESPONSES: dict[str, Shape] = {
     "item:message": {"type": "", "role": "", "content": ">content"},
     "item:function_call": {"type": "", "call_id": "", "name": "", "arguments": ""},
     "item:custom_tool_call": {"type": "", "call_id": "", "name": "", "input": ""},
-    "item:function_call_output": {"type": "", "call_id": "", "output": ">content", "name": ""},
-    "item:custom_tool_call_output": {"type": "", "call_id": "", "output": ">content", "name": ""},
+    "item:function_call_output": {"type": "", "call_id": "", "output": ">content", "name": "tool"},
+    "item:custom_tool_call_output": {"type": "", "call_id": "", "output": ">content", "name": "tool"},
     "item:reasoning": "thinking",
     "content:input_text": _TEXT,
     "content:output_text": _TEXT,
     "content:text": _TEXT,
     "content:refusal": {"type": "", "refusal": ""},
     "content:input_image": {"type": "", "image_url": "image", "detail": "detail", **_MARKS},
-    "content:input_file": {"type": "", "file_data": "document", "file_url": "address", "filename": "title", **_MARKS},
+    "content:input_file": {"type": "", "file_data": "document", "filename": "title", **_MARKS},
+    "content:input_file at": {"type": "", "file_url": "address", "filename": "address title", **_MARKS},
     "tool:function": {"type": "", "name": "", "description": "", "parameters": "", "strict": "strict"},
-    "tool:custom": {"type": "", "name": "", "description": "", "format": ""},
+    "tool:custom": {"type": "", "name": "", "description": "", "format": _grammar},
 }
 _GEMINI: dict[str, Shape] = {
     "body": {
@@ -257,7 +300,8 @@ _GEMINI: dict[str, Shape] = {
     },
     "thinking": {"thinkingBudget": "thinking_tokens", "thinkingLevel": "thinking_tokens", "includeThoughts": ""},
     "choice": {"functionCallingConfig": ">calling"},
-    "calling": {"mode": "choice", "allowedFunctionNames": ""},
+    "calling:one": {"mode": "choice", "allowedFunctionNames": ""},
+    "calling:some": {"mode": "choice"},
     "content": {"role": "", "parts": ">part"},
     "part:thought": "thinking",
     "part": {
@@ -272,7 +316,7 @@ _GEMINI: dict[str, Shape] = {
     "blob:image": {"mimeType": "", "data": "image"},
     "blob:document": {"mimeType": "", "data": "document", "displayName": "title"},
     "file:image": {"mimeType": "", "fileUri": "image"},
-    "file:document": {"mimeType": "", "fileUri": "address", "displayName": "title"},
+    "file:document": {"mimeType": "", "fileUri": "address", "displayName": "address title"},
     "call": {"id": "", "name": "", "args": ""},
     "response": {"id": "", "name": "", "response": "", "parts": ">part"},
     "tool": {"functionDeclarations": ">declaration"},
@@ -286,23 +330,24 @@ SHAPES: Mapping[str, Mapping[str, Shape]] = MappingProxyType(
 _KINDS: Mapping[str, Mapping[str, Callable[[Mapping[str, Any]], Any]]] = MappingProxyType(
     {
         "anthropic": {
-            "block": lambda one: one.get("type"),
-            "image": lambda one: one.get("type"),
-            "document": lambda one: one.get("type"),
+            "block": _block_kind,
             "thinking": lambda one: one.get("type"),
         },
         "openai-chat": {
             "message": lambda one: one.get("role"),
-            "part": lambda one: one.get("type"),
+            "choice": _choice_kind,
+            "part": lambda one: _file_kind(one, one.get("file")),
             "call": lambda one: one.get("type") or "function",
             "tool": lambda one: one.get("type") or "function",
         },
         "openai-responses": {
-            "item": lambda one: one.get("type") or "message",
-            "content": lambda one: one.get("type"),
+            "choice": _choice_kind,
+            "item": lambda one: one.get("type") or ("message" if "role" in one else "item_reference"),
+            "content": lambda one: _file_kind(one, one),
             "tool": lambda one: one.get("type"),
         },
         "gemini": {
+            "calling": _calling_kind,
             "part": lambda one: "thought" if one.get("thought") else "",
             "blob": _media,
             "file": _media,
@@ -313,10 +358,10 @@ _KINDS: Mapping[str, Mapping[str, Callable[[Mapping[str, Any]], Any]]] = Mapping
 
 LACKS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "anthropic": frozenset(("said image", "detail")),
-        "openai-chat": frozenset(("said image", "address", "cache")),
-        "openai-responses": frozenset(("said image", "cache")),
-        "gemini": frozenset(("detail", "cache", "title", "strict")),
+        "anthropic": frozenset(("said file", "detail", "grammar", "tool")),
+        "openai-chat": frozenset(("said file", "address", "address title", "cache", "tool")),
+        "openai-responses": frozenset(("said file", "cache", "tool")),
+        "gemini": frozenset(("address title", "cache", "detail", "grammar", "strict", "title")),
     }
 )
 """The nouns of a conversation and of tools that an API has no place for. What holds for the nouns of a body is seen
@@ -345,7 +390,7 @@ def _walk(wire: str, name: str, value: Any, path: str, role: str) -> Iterator[tu
         if member is None or member == []:
             continue
         where = f"{path}.{key}" if path else key
-        noun = shape.get(camel(key) if wire == "gemini" else key)
+        noun = shape.get(_SPELLINGS.get(wire, str)(key))
         noun = noun(member) if callable(noun) else noun
         if noun is not None and noun.startswith(">"):
             yield from _walk(wire, noun[1:], member, where, role)
@@ -375,7 +420,7 @@ def dropped(body: Mapping[str, Any], passage: Passage) -> list[Dropped]:
         if noun is None:
             lost = not (path in TWINS and {passage.source, passage.target} == _OPENAI) and not _is_default(path, value)
         else:
-            lost = _is_lost("said image" if noun == "image" and role in _MODEL else noun, value, passage)
+            lost = _is_lost("said file" if noun in _FILES and role in _MODEL else noun, value, passage)
         if lost:
             found.append(Dropped(path.rpartition(".")[2], path))
     return found
@@ -417,6 +462,10 @@ def camel(name: str) -> str:
         return name
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
+
+
+_SPELLINGS: Mapping[str, Callable[[str], str]] = MappingProxyType({"gemini": camel})
+"""How the names of a body are read, where an API takes two spellings."""
 
 
 def known(wire: str, name: str) -> frozenset[str]:

@@ -34,7 +34,7 @@ from ferrule.wire.shape import (
     texts_of,
     tokens,
 )
-from ferrule.wire.thinking import budget, effort_of, own_word
+from ferrule.wire.thinking import budget, own_word
 from ferrule.wire.turn import Asked, Choice, Definition, Extra, Format, Reason, Said, Usage, Use
 
 MAX_TOKENS = 8_192
@@ -189,10 +189,8 @@ def _config_out(asked: Asked, own_config: Any) -> dict[str, Any]:
     """How hard to think is said here only to who has said it here: older models do not know the word."""
     out: dict[str, Any] = {}
     if isinstance(own_config, dict):
-        out = {name: value for name, value in own_config.items() if name not in {"effort", "format"}}
-        if "effort" in own_config and (word := effort_of(asked)):
-            out["effort"] = word
-    if asked.format is not None and asked.format.kind == "schema":
+        out = dict(own_config)
+    if asked.format is not None and asked.format.schema is not None:
         out["format"] = {"type": "json_schema", "schema": asked.format.schema}
     return out
 

@@ -148,7 +148,8 @@ def choice_in(choice: Any) -> Choice | None:
     inner = as_object(given.get(kind), f"tool_choice.{kind}")
     if kind == "allowed_tools":
         return own_choice(choice, NAME, allowed_in(inner, f"tool_choice.{kind}"))
-    return Choice("tool", text_of(inner, "name", f"tool_choice.{kind}"))
+    found = Choice("tool", text_of(inner, "name", f"tool_choice.{kind}"))
+    return found if kind == "function" else own_choice(choice, NAME, found)
 
 
 def asked_out(

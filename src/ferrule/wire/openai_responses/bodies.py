@@ -210,7 +210,8 @@ def choice_in(choice: Any) -> Choice | None:
         return own_choice(choice, NAME, Choice("tool", text_or(given, "name", "tool_choice") or kind))
     if kind not in {"function", "custom"}:
         raise WireError(f"tool_choice.type must be function, custom or allowed_tools, and is {kind!r}.")
-    return Choice("tool", text_of(given, "name", "tool_choice"))
+    found = Choice("tool", text_of(given, "name", "tool_choice"))
+    return found if kind == "function" else own_choice(choice, NAME, found)
 
 
 def asked_out(

@@ -196,7 +196,8 @@ def items_in(items: Iterable[Any], name: str) -> Iterator[Turn]:
 
 
 def _item_in(item: dict[str, Any], where: str) -> Turn:
-    kind = text_or(item, "type", where, "message")
+    # What has neither a type nor a speaker refers to an item that the API keeps.
+    kind = text_or(item, "type", where) or ("item_reference" if "role" not in item and "id" in item else "message")
     if kind == "message":
         return _message_in(item, where)
     names = _ITEMS.get(kind)
