@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from ferrule.wire.turn import Image, Part, Result, Said, Text, Thinking, Turn, Use
+from ferrule.wire.turn import Document, Image, Part, Result, Said, Text, Thinking, Turn, Use
 
 RESUMED = "error: tool execution was interrupted (session resumed)"
 INTERRUPTED = "error: tool execution was interrupted by the user"
@@ -13,6 +13,8 @@ LEFT_OFF = "left-off"
 
 CHARS_PER_TOKEN = 3.5
 _IMAGE_TOKENS = 1_600
+_PAGE_CHARS = 60_000
+"""About so much of base64 is a page of a PDF."""
 _TURN_TOKENS = 4
 
 
@@ -102,6 +104,10 @@ def _part_tokens(part: Part) -> int:
             return int((len(part.text) + len(part.sealed)) / CHARS_PER_TOKEN) + 1
         case Image():
             return _IMAGE_TOKENS
+        case Document():
+            # A page of a PDF takes about so many as a picture, and about so many bytes.
+            pages = 1 + len(part.data) // _PAGE_CHARS
+            return int(len(part.text) / CHARS_PER_TOKEN) + 1 if part.text else pages * _IMAGE_TOKENS
         case Use():
             size = len(part.input) if isinstance(part.input, str) else len(str(part.input))
             return int((size + len(part.name)) / CHARS_PER_TOKEN) + 8

@@ -1,11 +1,12 @@
-"""The pieces that several wires write alike: arguments as JSON text, pictures as addresses, marks on failed results."""
+"""The pieces that several wires write alike: arguments as JSON text, files as addresses, marks on failed results."""
 
+import base64
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from ferrule.wire.turn import Foreign, Image, Part, Reason, Result, Text, Use
+from ferrule.wire.turn import Content, Document, Foreign, Image, Part, Reason, Result, Text, Use
 
 FREE = "input"
 """The one parameter of a free-text tool where an API knows only objects."""
@@ -55,16 +56,55 @@ def picture(address: str) -> Image:
     return Image("", "", address)
 
 
-def left_out(foreign: Foreign) -> str:
+def document_address(document: Document) -> str:
+    """Where the file is: the file itself as an address."""
+    return f"data:{document.media_type};base64,{document.data}"
+
+
+def document_at(address: str, title: str) -> Document | None:
+    """The file that an address holds; None for an address of any other form."""
+    head, comma, data = address.partition(",")
+    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
+        return None
+    return Document(head.removeprefix("data:").removesuffix(";base64"), data, title=title)
+
+
+def plain_text(document: Document) -> str:
+    """The words of a file of plain text; empty for any other."""
+    if document.text or not document.media_type.startswith("text/") or not document.data:
+        return document.text
+    return base64.b64decode(document.data, validate=False).decode(errors="replace")
+
+
+def document_words(document: Document) -> str:
+    """A file of plain text, for APIs that have no other place for one than the conversation."""
+    return f"Document {document.title}:\n\n{document.text}" if document.title else document.text
+
+
+def left_out(part: Foreign | Document) -> str:
     """What stands in place of a block that this wire has no place for."""
-    return f"[A part of the kind {foreign.kind} was left out here.]"
+    if isinstance(part, Document):
+        return f"[The document at {part.url} was left out here.]"
+    return f"[A part of the kind {part.kind} was left out here.]"
 
 
 def words(result: Result) -> str:
-    """The text of a result, parts joined by line ends; pictures are not in it."""
-    return "\n".join(
-        part.text if isinstance(part, Text) else left_out(part) for part in result.parts if not isinstance(part, Image)
-    )
+    """The text of a result, parts joined by line ends; pictures and files are not in it."""
+    return "\n".join(_words(part) for part in result.parts if not is_attached(part))
+
+
+def _words(part: Content) -> str:
+    if isinstance(part, Text):
+        return part.text
+    if isinstance(part, Document):
+        return document_words(part)
+    assert isinstance(part, Foreign), "Pictures have no words."
+    return left_out(part)
+
+
+def is_attached(part: Content) -> bool:
+    """Must it follow behind, where a result may hold only text?"""
+    return isinstance(part, Image) or (isinstance(part, Document) and not part.text)
 
 
 def marked(text: str, *, failed: bool) -> str:
@@ -72,23 +112,40 @@ def marked(text: str, *, failed: bool) -> str:
     return _FAILED + text if failed else text
 
 
-def unmarked_parts(parts: Iterable[Part]) -> tuple[tuple[Text | Image | Foreign, ...], bool]:
+def unmarked_parts(parts: Iterable[Part]) -> tuple[tuple[Content, ...], bool]:
     """What a result holds, and whether the mark of a failure stood before it. Text without words is nothing."""
-    kept = [part for part in parts if isinstance(part, Text | Image | Foreign)]
+    kept = [part for part in parts if isinstance(part, Text | Image | Document | Foreign)]
     first = kept[0] if kept else None
-    failed = isinstance(first, Text) and first.text.startswith(_FAILED)
-    if isinstance(first, Text):
-        kept[0] = Text(first.text.removeprefix(_FAILED))
+    failed = False
+    if isinstance(first, Text) and first.text.startswith(_FAILED):
+        failed = True
+        kept[0] = msgspec.structs.replace(first, text=first.text.removeprefix(_FAILED))
     return tuple(part for part in kept if not isinstance(part, Text) or part.text), failed
 
 
-def pictures(result: Result) -> list[Image]:
-    return [part for part in result.parts if isinstance(part, Image)]
+FOLLOWS = "The {what} follows below."
+"""A result of which nothing could stand in the result itself: without words it would look as if there were none."""
+
+
+def attached(result: Result) -> list[Image | Document]:
+    """The pictures and files of a result that cannot stand among its text."""
+    return [part for part in result.parts if isinstance(part, Image | Document) and is_attached(part)]
+
+
+def words_or_pointer(result: Result) -> str:
+    """The text of a result; where it has none, what follows behind it."""
+    files = attached(result)
+    said = words(result)
+    return FOLLOWS.format(what=_kind(files)) if files and not said else said
+
+
+def _kind(files: Iterable[Image | Document]) -> str:
+    return "image" if any(isinstance(one, Image) for one in files) else "document"
 
 
 def label(result: Result, name: str) -> str:
-    """What is said before pictures that could not stand in the result itself."""
-    return f"Image from {name or 'the tool'} (call {result.id}):"
+    """What is said before pictures and files that could not stand in the result itself."""
+    return f"{_kind(attached(result)).capitalize()} from {name or 'the tool'} (call {result.id}):"
 
 
 def reason_of(reason: Reason, parts: Iterable[Part]) -> Reason:

@@ -6,10 +6,27 @@ from typing import Any, Literal
 import msgspec
 
 
+class Cache(msgspec.Struct, frozen=True):
+    """The API is asked to keep what it has read until here."""
+
+    ttl: str = ""
+    """For how long, in its own words; empty where the API decides."""
+
+
+class Extra(msgspec.Struct, frozen=True):
+    """What only one API knows of something. It goes back there as it came; `ferrule.wire.fields` names it elsewhere."""
+
+    wire: str
+    fields: dict[str, Any]
+    """Of a part or a tool: the whole block. Of a turn or a body: the fields that no noun has; None takes one away."""
+
+
 class Text(msgspec.Struct, frozen=True, tag="text"):
     """Words."""
 
     text: str
+    cache: Cache | None = None
+    extra: Extra | None = None
 
 
 class Image(msgspec.Struct, frozen=True, tag="image"):
@@ -18,6 +35,22 @@ class Image(msgspec.Struct, frozen=True, tag="image"):
     media_type: str
     data: str
     url: str = ""
+    detail: str = ""
+    """How closely to look, for APIs that ask; empty leaves that to the API."""
+    cache: Cache | None = None
+    extra: Extra | None = None
+
+
+class Document(msgspec.Struct, frozen=True, tag="document"):
+    """A file to read, such as a PDF: base64 data, plain text, or an address where the API fetches it itself."""
+
+    media_type: str
+    data: str = ""
+    text: str = ""
+    url: str = ""
+    title: str = ""
+    cache: Cache | None = None
+    extra: Extra | None = None
 
 
 class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
@@ -29,6 +62,7 @@ class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
     """Thinking that only the API itself can read."""
     wire: str = ""
     """The wire that it came on; only there a signature means anything. Empty where that is not known."""
+    extra: Extra | None = None
 
 
 class Foreign(msgspec.Struct, frozen=True, tag="foreign"):
@@ -48,19 +82,25 @@ class Use(msgspec.Struct, frozen=True, tag="use"):
     """An object; text where the tool takes free text, or where the arguments were no JSON object."""
     is_text: bool = False
     """Does the tool take free text? Otherwise text is what a model wrote instead of an object."""
+    cache: Cache | None = None
+    extra: Extra | None = None
 
 
 class Result(msgspec.Struct, frozen=True, tag="result"):
     """The answer to a call."""
 
     id: str
-    parts: tuple[Text | Image | Foreign, ...]
+    parts: "tuple[Content, ...]"
     failed: bool = False
     name: str = ""
     """The tool, for APIs that want to hear it again; empty where the wire did not say."""
+    cache: Cache | None = None
+    extra: Extra | None = None
 
 
-Part = Text | Image | Thinking | Use | Result | Foreign
+Content = Text | Image | Document | Foreign
+"""What a result may hold."""
+Part = Text | Image | Document | Thinking | Use | Result | Foreign
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -68,6 +108,7 @@ class Turn(msgspec.Struct, frozen=True):
 
     role: Literal["system", "user", "assistant"]
     parts: tuple[Part, ...]
+    extra: Extra | None = None
 
 
 class Definition(msgspec.Struct, frozen=True):
@@ -80,6 +121,12 @@ class Definition(msgspec.Struct, frozen=True):
     """For a tool that takes free text: the grammar (lark) of it, for APIs that know such tools."""
     annotations: Mapping[str, Any] | None = None
     """What MCP says of a tool besides: a title, and hints of what it does."""
+    strict: bool | None = None
+    """Must calls fit the schema? None leaves that to whoever writes the body."""
+    cache: Cache | None = None
+    extra: Extra | None = None
+    hosted: bool = False
+    """Does it run inside of the API that `extra` names? It cannot be offered to any other."""
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -89,6 +136,18 @@ class Choice(msgspec.Struct, frozen=True):
     name: str = ""
     parallel: bool | None = None
     """May it use several at once? None leaves that to the API."""
+    extra: Extra | None = None
+
+
+class Format(msgspec.Struct, frozen=True):
+    """What form the answer must have: any text, any JSON, or JSON of a schema."""
+
+    kind: Literal["text", "json", "schema"]
+    schema: Mapping[str, Any] | None = None
+    name: str = ""
+    words: str = ""
+    """What the schema is for, for APIs that tell the model."""
+    strict: bool | None = None
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -116,6 +175,28 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None = None
     stop: tuple[str, ...] = ()
     stream: bool = False
+    effort: str = ""
+    """How hard to think in the caller's own word; it counts where `thinking_tokens` is still what it stands for."""
+    top_p: float | None = None
+    top_k: int | None = None
+    seed: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    n: int | None = None
+    """How many answers are wanted."""
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    format: Format | None = None
+    verbosity: str = ""
+    user: str = ""
+    """Who the request is made for, by a name that tells the API nothing else."""
+    metadata: Mapping[str, Any] | None = None
+    service_tier: str = ""
+    """auto, standard, flex or priority."""
+    cache_key: str = ""
+    store: bool | None = None
+    """May the API keep the answer? None where nobody said so."""
+    extra: Extra | None = None
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
