@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ferrule.agent.attachments import MOST_FILES, TEXT_BYTES, attach, prompt_parts
+from ferrule.agent.attachments import MOST_FILES, TEXT_BYTES, attach, prompt_parts, with_mentions
 from ferrule.agent.events import Began, Steered
 from ferrule.agent.stored import as_text
 from ferrule.core.content import Document, Image, Text
@@ -261,3 +261,26 @@ def test_models_are_known_by_what_they_see():
         True,
         True,
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        pytest.param("Look at @a.png.", ["a.png"], id="at the end of a sentence"),
+        pytest.param('@"my shot.png" and @a.png, and @a.png', ["my shot.png", "a.png"], id="in quotes, and twice"),
+        pytest.param("Read @b.pdf", ["b.pdf"], id="a PDF"),
+        pytest.param("Read @c.txt, ask me@a.png or @gone.png", [], id="words"),
+        pytest.param("See @../out.png and @link.png", [], id="what lies outside"),
+    ],
+)
+async def test_pictures_that_a_line_of_the_chat_mentions_are_shown(tmp_path, text, names):
+    folder = tmp_path / "w"
+    folder.mkdir()
+    files(folder)
+    for path in (folder / "my shot.png", tmp_path / "out.png"):
+        path.write_bytes(PNG)
+    (folder / "link.png").symlink_to(tmp_path / "out.png")
+    prompt = await with_mentions(text, str(folder), Scripted())
+    shown = [part.title for part in prompt if isinstance(part, Image | Document)]
+
+    assert (prompt == text, shown) == (not names, names)
