@@ -11,7 +11,18 @@ if TYPE_CHECKING:
     from ferrule.core.call import Call
     from ferrule.core.content import Document, Image, Text
     from ferrule.core.errors import ConfigError, Denied, FerruleError, ToolFailure
-    from ferrule.core.events import Blocked, Done, Event, Prepared, Progress, Reported, Started, ToolsChanged
+    from ferrule.core.events import (
+        Blocked,
+        Done,
+        Event,
+        FileEdit,
+        Prepared,
+        Progress,
+        Reported,
+        Started,
+        TodosChanged,
+        ToolsChanged,
+    )
     from ferrule.core.face import Face
     from ferrule.core.reply import Failure, Reply
     from ferrule.core.tool import Context, Tool
@@ -23,6 +34,7 @@ if TYPE_CHECKING:
     from ferrule.execute.hooks.hook import Hook
     from ferrule.models.model import ModelError
     from ferrule.permissions.asker import Answer, Question
+    from ferrule.permissions.decision import Decision
     from ferrule.permissions.modes import ModeConfig
     from ferrule.settings import Settings
     from ferrule.sources.function import tool
@@ -35,6 +47,7 @@ _HOMES = {
     "Call": "core.call",
     "ConfigError": "core.errors",
     "Context": "core.tool",
+    "Decision": "permissions.decision",
     "Denied": "core.errors",
     "Dialect": "dialects.dialect",
     "Document": "core.content",
@@ -44,6 +57,7 @@ _HOMES = {
     "Face": "core.face",
     "Failure": "core.reply",
     "FerruleError": "core.errors",
+    "FileEdit": "core.events",
     "Hook": "execute.hooks.hook",
     "Image": "core.content",
     "Limits": "agent.budget",
@@ -58,6 +72,7 @@ _HOMES = {
     "Settings": "settings",
     "Started": "core.events",
     "Text": "core.content",
+    "TodosChanged": "core.events",
     "Tool": "core.tool",
     "ToolFailure": "core.errors",
     "ToolsChanged": "core.events",
@@ -77,6 +92,7 @@ __all__ = [
     "Call",
     "ConfigError",
     "Context",
+    "Decision",
     "Denied",
     "Dialect",
     "Document",
@@ -86,6 +102,7 @@ __all__ = [
     "Face",
     "Failure",
     "FerruleError",
+    "FileEdit",
     "Hook",
     "Image",
     "Limits",
@@ -100,6 +117,7 @@ __all__ = [
     "Settings",
     "Started",
     "Text",
+    "TodosChanged",
     "Tool",
     "ToolFailure",
     "ToolsChanged",
