@@ -147,7 +147,7 @@ SENT = {
         {"text": "What is it?"},
         {"inlineData": {"mimeType": "image/png", "data": B64}},
         {"inlineData": {"mimeType": "application/pdf", "data": PDF64}},
-        {"text": "Document c.txt:\n\nwords"},
+        {"inlineData": {"mimeType": "text/plain", "data": base64.b64encode(b"words").decode()}},
     ],
 }
 

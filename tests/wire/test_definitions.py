@@ -4,6 +4,7 @@ import copy
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ferrule.wire import anthropic, gemini, mcp, openai_chat, openai_responses
 from ferrule.wire.gemini.schema import subset
@@ -214,12 +215,30 @@ def test_a_built_in_tool_of_anthropic_gets_a_schema(kind, name):
     assert openai_chat.definitions_out([read])[0]["function"]["name"] == name
 
 
-def test_cache_control_is_dropped():
-    (read,) = anthropic.definitions_in(
-        [{"name": "x", "input_schema": {"type": "object"}, "cache_control": {"type": "ephemeral"}}]
-    )
+def test_a_mark_for_the_cache_goes_back_to_its_own_api_only():
+    tool = {"name": "x", "description": "", "input_schema": {"type": "object"}, "cache_control": {"type": "ephemeral"}}
+    read = anthropic.definitions_in([tool])
 
-    assert "cache_control" not in str(anthropic.definitions_out([read]))
+    assert anthropic.definitions_out(read) == [tool]
+    assert "cache" not in str(openai_chat.definitions_out(read))
+
+
+HOSTED = [
+    pytest.param(anthropic, {"type": "web_search_20250305", "name": "web_search", "max_uses": 3}, id="anthropic"),
+    pytest.param(openai_responses, {"type": "file_search", "vector_store_ids": ["vs_1"]}, id="openai-responses"),
+    pytest.param(gemini, {"googleSearch": {}}, id="gemini"),
+]
+
+
+@pytest.mark.parametrize(("wire", "tool"), HOSTED)
+def test_a_tool_that_runs_inside_of_its_api_goes_back_there_and_is_refused_elsewhere(wire, tool):
+    definitions = wire.definitions_in([tool])
+
+    assert wire.definitions_out(definitions) == [tool]
+    for other in MODELS:
+        if other is not wire:
+            with pytest.raises(WireError, match="runs inside of its own API"):
+                other.definitions_out(definitions)
 
 
 @pytest.mark.parametrize("wire", [*MODELS, mcp], ids=lambda wire: wire.NAME)
@@ -231,7 +250,7 @@ def test_cache_control_is_dropped():
         "x",
         [5],
         [{}],
-        [{"type": "web_search_20250305", "name": "web_search"}],
+        [{"type": "no_such_tool", "function": 3, "functionDeclarations": 3}],
         [{"type": "function", "function": 3}],
         [{"type": "custom", "custom": {"name": 3}, "format": 3}],
         [{"name": None, "input_schema": [], "inputSchema": [], "functionDeclarations": [3]}],
@@ -340,8 +359,12 @@ def test_several_calls_at_once_can_be_forbidden_in_anthropic_words(several):
         ),
     ],
 )
-def test_other_ways_to_choose_are_understood(wire, said, choice):
-    assert wire.choice_in(said) == choice
+def test_other_ways_to_choose_are_understood_and_go_back_as_they_came(wire, said, choice):
+    found = wire.choice_in(said)
+
+    assert replace(found, extra=None) == choice
+    assert wire is not gemini or wire.choice_out(found) == said
+    assert wire is gemini or wire.choice_out(found, {"x"}) == said
 
 
 def test_a_free_text_tool_is_chosen_in_its_own_words():

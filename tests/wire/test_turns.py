@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ferrule.wire import anthropic, gemini, openai_chat, openai_responses
 from ferrule.wire.shape import WireError
-from ferrule.wire.turn import Foreign, Image, Part, Result, Text, Thinking, Turn, Use
+from ferrule.wire.turn import Cache, Document, Foreign, Image, Part, Result, Text, Thinking, Turn, Use
 from tests.wire.strategies import conversations
 
 WIRES = [anthropic, openai_chat, openai_responses, gemini]
@@ -356,9 +356,10 @@ def test_gemini_reads_both_spellings_and_both_alphabets():
 def test_gemini_understands_what_a_function_may_answer(response, parts, failed):
     answer = {"functionResponse": {"name": "read", "id": "a", "response": response}}
 
-    assert gemini.turns_in({"contents": [{"role": "user", "parts": [answer]}]}) == (
-        Turn("user", (Result("a", parts, failed, "read"),)),
-    )
+    (turn,) = gemini.turns_in({"contents": [{"role": "user", "parts": [answer]}]})
+
+    assert replace(turn.parts[0], extra=None) == Result("a", parts, failed, "read")
+    assert gemini.turns_out([turn])["contents"][0]["parts"] == [answer]
 
 
 THOUGHTS: list[tuple[Any, Part]] = [
@@ -384,7 +385,7 @@ def test_thinking_goes_back_to_its_own_api_and_to_no_other(wire, thought):
     ("wire", "content", "kind"),
     [
         pytest.param(
-            anthropic, {"type": "document", "source": {"type": "text", "data": "x"}}, "document", id="anthropic"
+            anthropic, {"type": "document", "source": {"type": "file", "file_id": "x"}}, "document", id="anthropic"
         ),
         pytest.param(openai_chat, {"type": "input_audio", "input_audio": {}}, "input_audio", id="openai-chat"),
         pytest.param(openai_responses, {"type": "input_file", "file_id": "x"}, "input_file", id="openai-responses"),
@@ -402,14 +403,92 @@ def test_what_only_one_api_knows_goes_back_there_and_is_told_elsewhere(wire, con
             assert back(other, turn) == (Turn("user", (Text("Read this."), note)),)
 
 
-def test_cache_control_is_dropped_on_reading():
-    cached = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
+def test_marks_for_the_cache_stay_where_they_were():
+    cached = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
     document = {"type": "document", "source": {}, "cache_control": {"type": "ephemeral"}}
     body = {"system": [cached, cached], "messages": [{"role": "user", "content": [cached, document]}]}
     turns = anthropic.turns_in(body)
 
-    assert turns[0] == Turn("system", (Text("x\n\nx"),))
-    assert "cache_control" not in str(anthropic.turns_out(turns))
+    assert anthropic.turns_out(turns) == body
+    assert turns[0] == Turn("system", (Text("x", Cache("1h")), Text("x", Cache("1h"))))
+    assert openai_chat.turns_out(turns[:1])["messages"] == [{"role": "system", "content": "x\n\nx"}]
+
+
+@pytest.mark.parametrize(
+    ("wire", "marks", "mark"),
+    [
+        (openai_chat, "breakpoint", {"prompt_cache_breakpoint": {"mode": "explicit"}}),
+        (openai_chat, "cache_control", {"cache_control": {"type": "ephemeral", "ttl": "1h"}}),
+        (openai_responses, "breakpoint", {"prompt_cache_breakpoint": {"mode": "explicit"}}),
+    ],
+    ids=["chat", "openrouter", "responses"],
+)
+def test_marks_for_the_cache_are_written_for_servers_that_know_them(wire, marks, mark):
+    """Not for all: some servers that imitate these APIs refuse a field that they do not know."""
+    turn = Turn("user", (Text("x", Cache("1h")), PNG))
+    key = "messages" if wire is openai_chat else "input"
+    (plain,), (marked,) = wire.turns_out([turn])[key], wire.turns_out([turn], marks=marks)[key]
+
+    assert "cache" not in str(plain)
+    assert marked["content"][0] == {**plain["content"][0], **mark}
+    assert wire.turns_in({key: [marked]})[0].parts[0].cache == Cache(mark.get("cache_control", {}).get("ttl", ""))
+
+
+PDF = Document("application/pdf", "JVBERi0=", title="a.pdf")
+NOTES = Document("text/plain", text="Two lines.", title="notes")
+ANYWHERE = Document("application/pdf", url="https://example.com/a.pdf")
+
+
+@pytest.mark.parametrize(
+    ("wire", "kept"),
+    [
+        pytest.param(anthropic, (PDF, NOTES, ANYWHERE), id="anthropic"),
+        pytest.param(
+            openai_chat,
+            (
+                PDF,
+                Text("Document notes:\n\nTwo lines."),
+                Text("[The document at https://example.com/a.pdf was left out here.]"),
+            ),
+            id="openai-chat",
+        ),
+        pytest.param(openai_responses, (PDF, Text("Document notes:\n\nTwo lines."), ANYWHERE), id="openai-responses"),
+        pytest.param(
+            gemini,
+            (replace(PDF, title=""), Document("text/plain", "VHdvIGxpbmVzLg=="), ANYWHERE),
+            id="gemini",
+        ),
+    ],
+)
+def test_documents_go_where_there_is_a_place_for_them(wire, kept):
+    """A PDF everywhere, plain text at least as text, an address only where the API fetches it itself."""
+    assert back(wire, Turn("user", (PDF, NOTES, ANYWHERE))) == (Turn("user", kept),)
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.NAME)
+def test_a_document_of_plain_text_is_text_for_anthropic_wherever_it_came_from(wire):
+    (turn,) = back(wire, Turn("user", (NOTES,)))
+
+    assert "Two lines." in str(anthropic.turns_out([turn]))
+
+
+@pytest.mark.parametrize(
+    ("parts", "chat", "said"),
+    [
+        pytest.param((PNG,), "image", "The image follows below.", id="picture"),
+        pytest.param((PDF,), "document", "The document follows below.", id="file"),
+    ],
+)
+def test_a_result_that_only_holds_a_file_points_at_it(parts, chat, said):
+    """A model that reads an empty result believes that the tool has given nothing."""
+    turns = [CALL, Turn("user", (Result("call_1", parts, name="read"),))]
+    answer = told(gemini, *turns)[1]["parts"]
+
+    assert answer[0]["functionResponse"]["response"] == {"output": said}
+    assert answer[1] == {"text": f"{chat.capitalize()} from read (call call_1):"}
+    assert told(openai_chat, *turns)[1]["content"] == said
+    assert "follows below" not in str(told(openai_responses, *turns))
+    assert "follows below" not in str(told(anthropic, *turns))
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,31 @@
 """Content: what a prompt, a result and a turn are made of. Words, pictures, and files such as a PDF."""
 
+from typing import Any
+
 import msgspec
+
+
+class Cache(msgspec.Struct, frozen=True):
+    """The API is asked to keep what it has read until here."""
+
+    ttl: str = ""
+    """For how long, in its own words; empty where the API decides."""
+
+
+class Extra(msgspec.Struct, frozen=True):
+    """What only one API knows of something. It goes back there as it came; `ferrule.wire.fields` names it elsewhere."""
+
+    wire: str
+    fields: dict[str, Any]
+    """Of a part or a tool: the whole block. Of a turn or a body: the fields that no noun has; None takes one away."""
 
 
 class Text(msgspec.Struct, frozen=True, tag="text"):
     """Words."""
 
     text: str
+    cache: Cache | None = None
+    extra: Extra | None = None
 
 
 class Image(msgspec.Struct, frozen=True, tag="image"):
@@ -15,6 +34,10 @@ class Image(msgspec.Struct, frozen=True, tag="image"):
     media_type: str
     data: str
     url: str = ""
+    detail: str = ""
+    """How closely to look, for APIs that ask; empty leaves that to the API."""
+    cache: Cache | None = None
+    extra: Extra | None = None
     title: str = ""
     """The name of its file; it is shown to people, and no API is told."""
 
@@ -31,6 +54,8 @@ class Document(msgspec.Struct, frozen=True, tag="document"):
     url: str = ""
     title: str = ""
     """The name of the file."""
+    cache: Cache | None = None
+    extra: Extra | None = None
 
     def __str__(self) -> str:
         return _described("Document", self)

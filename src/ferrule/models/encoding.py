@@ -115,7 +115,7 @@ class Encoder:
         self._segments: list[_Segment] = []
         """The last segments, those that are not put together yet."""
         self._joined = _Joined()
-        self._frame_for: tuple[Any, ...] = ()
+        self._frame_for: tuple[str, Asked] | None = None
         self._frame = (b"", b"")
 
     def body(self, asked: Asked, conversation: str = "", *, thoughts: bool = True) -> bytes:
@@ -190,13 +190,12 @@ class Encoder:
 
     def _framed(self, asked: Asked, system: tuple[Turn, ...], conversation: str) -> tuple[bytes, bytes]:
         """What stands before and behind the conversation."""
-        plain = (asked.model, asked.choice, asked.max_tokens, asked.thinking_tokens, asked.temperature, asked.stop)
-        wanted = ((*plain, asked.stream, conversation), system, asked.definitions)
+        bare = msgspec.structs.replace(asked, turns=system)
+        wanted = (conversation, bare)
         # Whoever makes these anew for every turn need not pay for it: it is enough that they are equal.
         if self._frame_for == wanted:
             return self._frame
         assert self._wire is not None
-        bare = msgspec.structs.replace(asked, turns=system)
         body = shaped(self._wire.asked_out(bare), bare, self._host, self._about, conversation)
         names = list(body)
         at = names.index(self._place.key)
@@ -227,7 +226,8 @@ class Encoder:
     ) -> Any:
         if not thoughts:
             turns = [
-                Turn(turn.role, tuple(part for part in turn.parts if not isinstance(part, Thinking))) for turn in turns
+                Turn(turn.role, tuple(part for part in turn.parts if not isinstance(part, Thinking)), turn.extra)
+                for turn in turns
             ]
         if self._vouches:
             turns = [_vouched(turn) for turn in turns]
@@ -250,7 +250,7 @@ def _vouched(turn: Turn) -> Turn:
     signed = (part for part in turn.parts if isinstance(part, Thinking) and part.signature)
     if at is None or any(is_own(part, "gemini") for part in signed):
         return turn
-    return Turn(turn.role, (*turn.parts[:at], _NOT_OURS, *turn.parts[at:]))
+    return Turn(turn.role, (*turn.parts[:at], _NOT_OURS, *turn.parts[at:]), turn.extra)
 
 
 def _same(old: Sequence[object], new: Sequence[object]) -> bool:

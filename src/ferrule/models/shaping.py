@@ -27,7 +27,8 @@ def extra_headers(api: str, about: About) -> Mapping[str, str]:
 
 def _anthropic(body: dict[str, Any], asked: Asked, host: Host, about: About, conversation: str) -> dict[str, Any]:  # noqa: ARG001 - one shape for all
     if system := body.get("system"):
-        body["system"] = [{"type": "text", "text": system, "cache_control": MARK}]
+        blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system
+        body["system"] = [*blocks[:-1], {**blocks[-1], "cache_control": MARK}]
     if tools := body.get("tools"):
         body["tools"] = [*tools[:-1], {**tools[-1], "cache_control": MARK}]
     if about.thinks in {"", "budget"}:

@@ -1,5 +1,6 @@
-"""The pieces that several wires write alike: arguments as JSON text, pictures as addresses, marks on failed results."""
+"""The pieces that several wires write alike: arguments as JSON text, files as addresses, marks on failed results."""
 
+import base64
 from collections.abc import Iterable
 from typing import Any
 
@@ -60,6 +61,21 @@ def document_address(document: Document) -> str:
     return f"data:{document.media_type};base64,{document.data}"
 
 
+def document_at(address: str, title: str) -> Document | None:
+    """The file that an address holds; None for an address of any other form."""
+    head, comma, data = address.partition(",")
+    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
+        return None
+    return Document(head.removeprefix("data:").removesuffix(";base64"), data, title=title)
+
+
+def plain_text(document: Document) -> str:
+    """The words of a file of plain text; empty for any other."""
+    if document.text or not document.media_type.startswith("text/") or not document.data:
+        return document.text
+    return base64.b64decode(document.data, validate=False).decode(errors="replace")
+
+
 def document_words(document: Document) -> str:
     """A file of plain text, for APIs that have no other place for one than the conversation."""
     return f"Document {document.title}:\n\n{document.text}" if document.title else document.text
@@ -100,10 +116,15 @@ def unmarked_parts(parts: Iterable[Part]) -> tuple[tuple[Content, ...], bool]:
     """What a result holds, and whether the mark of a failure stood before it. Text without words is nothing."""
     kept = [part for part in parts if isinstance(part, Text | Image | Document | Foreign)]
     first = kept[0] if kept else None
-    failed = isinstance(first, Text) and first.text.startswith(_FAILED)
-    if isinstance(first, Text):
-        kept[0] = Text(first.text.removeprefix(_FAILED))
+    failed = False
+    if isinstance(first, Text) and first.text.startswith(_FAILED):
+        failed = True
+        kept[0] = msgspec.structs.replace(first, text=first.text.removeprefix(_FAILED))
     return tuple(part for part in kept if not isinstance(part, Text) or part.text), failed
+
+
+FOLLOWS = "The {what} follows below."
+"""A result of which nothing could stand in the result itself: without words it would look as if there were none."""
 
 
 def attached(result: Result) -> list[Image | Document]:
@@ -113,8 +134,9 @@ def attached(result: Result) -> list[Image | Document]:
 
 def words_or_pointer(result: Result) -> str:
     """The text of a result; where it has none, what follows behind it."""
-    files, said = attached(result), words(result)
-    return f"The {_kind(files)} follows below." if files and not said else said
+    files = attached(result)
+    said = words(result)
+    return FOLLOWS.format(what=_kind(files)) if files and not said else said
 
 
 def _kind(files: Iterable[Image | Document]) -> str:

@@ -33,11 +33,14 @@ def _results_first(turns: list[Turn]) -> list[Turn]:
     results = tuple(part for turn in turns for part in turn.parts if isinstance(part, Result))
     if not results:
         return turns
-    rest = [Turn(turn.role, tuple(part for part in turn.parts if not isinstance(part, Result))) for turn in turns]
+    rest = [
+        Turn(turn.role, tuple(part for part in turn.parts if not isinstance(part, Result)), turn.extra)
+        for turn in turns
+    ]
     first = next(at for at, turn in enumerate(rest) if turn.role == "user")
     # A system turn between the calls and their results would stand in the way as well.
     host = rest.pop(first)
-    return [Turn("user", results + host.parts), *(turn for turn in rest if turn.parts)]
+    return [Turn("user", results + host.parts, host.extra), *(turn for turn in rest if turn.parts)]
 
 
 def _checked(turn: Turn) -> Turn:
@@ -71,18 +74,24 @@ def name_of(result: Result, uses: dict[str, Use]) -> str:
     return uses[result.id].name
 
 
-def grouped(parts: Iterable[tuple[Role, tuple[Part, ...]]]) -> tuple[Turn, ...]:
+def grouped(given: Iterable[Turn]) -> tuple[Turn, ...]:
     """Turns from what an API lists one by one: what the model said in a row is one turn, and so is what answers it.
 
-    Results open a turn of the user, and the words right behind them belong to it.
+    Results open a turn of the user, and the words right behind them belong to it. What its API says of a whole message
+    keeps it apart.
     """
     turns: list[Turn] = []
-    for role, more in parts:
-        before = turns[-1] if turns and turns[-1].role == role else None
-        if before is not None and (role == "assistant" or (role == "user" and _only_results(before))):
-            turns[-1] = Turn(before.role, before.parts + more)
+    for turn in given:
+        before = turns[-1] if turns and turns[-1].role == turn.role else None
+        joins = before is not None and turn.extra is None and before.extra is None
+        if (
+            joins
+            and before is not None
+            and (turn.role == "assistant" or (turn.role == "user" and _only_results(before)))
+        ):
+            turns[-1] = Turn(before.role, before.parts + turn.parts)
         else:
-            turns.append(Turn(role, more))
+            turns.append(turn)
     return tuple(turns)
 
 
@@ -95,7 +104,7 @@ def freed(turns: Sequence[Turn], definitions: Iterable[Definition]) -> Sequence[
     names = {definition.name for definition in definitions if definition.grammar}
     if not names:
         return turns
-    return [Turn(turn.role, tuple(_freed(part, names) for part in turn.parts)) for turn in turns]
+    return [Turn(turn.role, tuple(_freed(part, names) for part in turn.parts), turn.extra) for turn in turns]
 
 
 def _freed(part: Part, names: set[str]) -> Part:

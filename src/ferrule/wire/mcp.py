@@ -3,13 +3,12 @@
 import base64
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import quote
 
 from ferrule.core.elsewhere import Mixed, Part
 from ferrule.core.outcomes import Picture
 from ferrule.wire.content import json_text, left_out, object_out
 from ferrule.wire.shape import as_list, as_object, flag_or, list_or, object_or, text_of, text_or
-from ferrule.wire.turn import Definition, Document, Foreign, Image, Result, Text, Use
+from ferrule.wire.turn import Content, Definition, Document, Foreign, Image, Result, Text, Use
 
 NAME = "mcp"
 
@@ -52,7 +51,7 @@ def result_out(result: Result) -> dict[str, Any]:
     return {"content": [_content_out(part) for part in result.parts], "isError": result.failed}
 
 
-def _content_out(part: Text | Image | Document | Foreign) -> dict[str, Any]:
+def _content_out(part: Content) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     if isinstance(part, Image):
@@ -65,12 +64,12 @@ def _content_out(part: Text | Image | Document | Foreign) -> dict[str, Any]:
 
 
 def _document_out(document: Document) -> dict[str, Any]:
-    """An embedded resource, or a link to one."""
+    """A file as a resource: its address, its words or its bytes."""
     name = document.title or "document"
     if document.url:
         return {"type": "resource_link", "name": name, "uri": document.url, "mimeType": document.media_type}
     held = {"text": document.text} if document.text else {"blob": document.data}
-    return {"type": "resource", "resource": {"uri": f"file:///{quote(name)}", "mimeType": document.media_type, **held}}
+    return {"type": "resource", "resource": {"uri": f"document:{name}", "mimeType": document.media_type, **held}}
 
 
 def blocks_of(outcome: Any) -> tuple[dict[str, Any], ...]:

@@ -1,8 +1,11 @@
 """Thinking on wires: how much of it is asked for, and how one API's thinking passes through the client of another."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 
-from ferrule.wire.turn import Thinking
+from ferrule.wire.turn import Asked, Thinking
 
 _EFFORTS = ((32_000, "high"), (16_000, "medium"), (4_000, "low"), (0, "minimal"))
 """From so many tokens on, this is the effort."""
@@ -14,6 +17,19 @@ _MARK = "ferrule:"
 def effort(tokens: int) -> str:
     """A budget of thinking in the words of APIs that take no number."""
     return next((word for least, word in _EFFORTS if tokens >= least), "minimal")
+
+
+def effort_of(asked: Asked) -> str:
+    """How hard to think, in the caller's own word where it still holds."""
+    if asked.effort and budget(asked.effort) == asked.thinking_tokens:
+        return asked.effort
+    return "" if asked.thinking_tokens is None else effort(asked.thinking_tokens)
+
+
+def own_word(word: str) -> str:
+    """A word that the budget alone does not give back; empty for the others."""
+    tokens = budget(word)
+    return "" if tokens is not None and effort(tokens) == word else word
 
 
 def budget(word: str) -> int | None:
@@ -41,3 +57,12 @@ def uncarried(text: str, signature: str, wire: str) -> Thinking | None:
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None
     return None if origin in {"", wire} else Thinking(text, own, sealed, origin)
+
+
+def origin(block: Mapping[str, Any]) -> str:
+    """The API whose thinking a block holds in its signature; empty where it holds none."""
+    for name in ("signature", "encrypted_content"):
+        signature = block.get(name)
+        if isinstance(signature, str) and (thinking := uncarried("", signature, "")) is not None:
+            return thinking.wire
+    return ""

@@ -1,11 +1,42 @@
-"""The stream of one API as the stream of another: bytes in, bytes out, as they come."""
+"""One API's requests and streams as another's: a body with what it loses, and bytes in, bytes out, as they come."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from msgspec.structs import replace
 
 from ferrule.wire.delta import Broke, Delta
+from ferrule.wire.fields import Dropped, Passage, dropped
 from ferrule.wire.sse import Event, EventReader, EventTooLongError, text
 from ferrule.wire.stream import StreamReader, StreamWriter
+from ferrule.wire.turn import Asked
+from ferrule.wire.wire import load_wire
+
+
+class Translated(NamedTuple):
+    """A request in another API's words."""
+
+    body: dict[str, Any]
+    dropped: list[Dropped]
+    """What the other API has no place for, and where it stood."""
+    asked: Asked
+    """The same in no API's words."""
+
+
+def translate_body(body: Mapping[str, Any], source: str, target: str, **options: Any) -> Translated:
+    """The body of one API as a body of another, both by their names. `options` are those of the other's `asked_out`.
+
+    Raises WireError for what is no such body, and for what only its own API can do: tools that run inside of it, and
+    conversations that it keeps.
+    """
+    reads, writes = load_wire(source), load_wire(target)
+    asked = reads.asked_in(body)
+    written = writes.asked_out(asked, **options)
+    # Without the conversation, which may be long: that is looked for in the body itself.
+    short = replace(asked, turns=())
+    back = short if source == target else writes.asked_in(writes.asked_out(short, **options))
+    passage = Passage(source, target, short, back, bool(options.get("marks")))
+    return Translated(written, dropped(body, passage), asked)
 
 
 class Through(Protocol):

@@ -5,15 +5,18 @@ from typing import Any, Literal
 
 import msgspec
 
-from ferrule.core.content import Document, Image, Text
+from ferrule.core.content import Cache, Document, Extra, Image, Text
 
 __all__ = [
     "Asked",
+    "Cache",
     "Choice",
     "Content",
     "Definition",
     "Document",
+    "Extra",
     "Foreign",
+    "Format",
     "Image",
     "Part",
     "Reason",
@@ -36,6 +39,7 @@ class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
     """Thinking that only the API itself can read."""
     wire: str = ""
     """The wire that it came on; only there a signature means anything. Empty where that is not known."""
+    extra: Extra | None = None
 
 
 class Foreign(msgspec.Struct, frozen=True, tag="foreign"):
@@ -55,6 +59,8 @@ class Use(msgspec.Struct, frozen=True, tag="use"):
     """An object; text where the tool takes free text, or where the arguments were no JSON object."""
     is_text: bool = False
     """Does the tool take free text? Otherwise text is what a model wrote instead of an object."""
+    cache: Cache | None = None
+    extra: Extra | None = None
 
 
 class Result(msgspec.Struct, frozen=True, tag="result"):
@@ -65,6 +71,8 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
     failed: bool = False
     name: str = ""
     """The tool, for APIs that want to hear it again; empty where the wire did not say."""
+    cache: Cache | None = None
+    extra: Extra | None = None
 
 
 Content = Text | Image | Document | Foreign
@@ -77,6 +85,7 @@ class Turn(msgspec.Struct, frozen=True):
 
     role: Literal["system", "user", "assistant"]
     parts: tuple[Part, ...]
+    extra: Extra | None = None
 
 
 class Definition(msgspec.Struct, frozen=True):
@@ -89,6 +98,12 @@ class Definition(msgspec.Struct, frozen=True):
     """For a tool that takes free text: the grammar (lark) of it, for APIs that know such tools."""
     annotations: Mapping[str, Any] | None = None
     """What MCP says of a tool besides: a title, and hints of what it does."""
+    strict: bool | None = None
+    """Must calls fit the schema? None leaves that to whoever writes the body."""
+    cache: Cache | None = None
+    extra: Extra | None = None
+    hosted: bool = False
+    """Does it run inside of the API that `extra` names? It cannot be offered to any other."""
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -98,6 +113,18 @@ class Choice(msgspec.Struct, frozen=True):
     name: str = ""
     parallel: bool | None = None
     """May it use several at once? None leaves that to the API."""
+    extra: Extra | None = None
+
+
+class Format(msgspec.Struct, frozen=True):
+    """What form the answer must have: any text, any JSON, or JSON of a schema."""
+
+    kind: Literal["text", "json", "schema"]
+    schema: Mapping[str, Any] | None = None
+    name: str = ""
+    words: str = ""
+    """What the schema is for, for APIs that tell the model."""
+    strict: bool | None = None
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -125,6 +152,28 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None = None
     stop: tuple[str, ...] = ()
     stream: bool = False
+    effort: str = ""
+    """How hard to think in the caller's own word; it counts where `thinking_tokens` is still what it stands for."""
+    top_p: float | None = None
+    top_k: int | None = None
+    seed: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    n: int | None = None
+    """How many answers are wanted."""
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    format: Format | None = None
+    verbosity: str = ""
+    user: str = ""
+    """Who the request is made for, by a name that tells the API nothing else."""
+    metadata: Mapping[str, Any] | None = None
+    service_tier: str = ""
+    """auto, standard, flex or priority."""
+    cache_key: str = ""
+    store: bool | None = None
+    """May the API keep the answer? None where nobody said so."""
+    extra: Extra | None = None
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):

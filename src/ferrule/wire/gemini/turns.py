@@ -4,21 +4,27 @@ Calls may come without ids here. They get ones that depend only on where they st
 open calls by name and in order. A signature on a part that is no thought is kept as a thought without words before it.
 """
 
+import base64
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 from ferrule.wire import ids
-from ferrule.wire.content import attached, document_words, json_text, label, left_out, object_out, words_or_pointer
+from ferrule.wire.content import attached, json_text, label, left_out, object_out, plain_text, words_or_pointer
 from ferrule.wire.conversation import Role, apart, name_of, uses_of
+from ferrule.wire.fields import camel, is_document, known, others, own
 from ferrule.wire.shape import WireError, as_list, as_object, as_text
 from ferrule.wire.thinking import is_own
-from ferrule.wire.turn import Document, Foreign, Image, Part, Result, Text, Thinking, Turn, Use
+from ferrule.wire.turn import Document, Extra, Foreign, Image, Part, Result, Text, Thinking, Turn, Use
 
 NAME = "gemini"
 _ROLES: dict[str, Role] = {"user": "user", "function": "user", "model": "assistant"}
 _STANDARD = str.maketrans("-_", "+/")
+_PART = known(NAME, "part")
+_CALL = known(NAME, "call")
+_ANSWER = known(NAME, "response")
+_BLOB = {"image": frozenset(("mimeType", "data", "fileUri")), "document": known(NAME, "blob:document") | {"fileUri"}}
 _META = {"text", "thought", "thoughtSignature", "thought_signature", "videoMetadata", "partMetadata", "mediaResolution"}
 
 
@@ -71,6 +77,8 @@ def parts_out(turn: Turn, uses: dict[str, Use]) -> Iterator[dict[str, Any]]:
         written = _part_out(part, is_user=turn.role == "user")
         if written is None:
             continue
+        if part.__class__ is not Foreign and own(part, NAME) is not None:
+            signature = ""  # it is in the part itself
         if signature:
             written, signature = {**written, "thoughtSignature": signature}, ""
         yield written
@@ -79,6 +87,8 @@ def parts_out(turn: Turn, uses: dict[str, Use]) -> Iterator[dict[str, Any]]:
 
 
 def _part_out(part: Part, *, is_user: bool) -> dict[str, Any] | None:
+    if not isinstance(part, Foreign | Result) and (kept := own(part, NAME)) is not None:
+        return _with_id(kept, part.id) if isinstance(part, Use) else kept
     if isinstance(part, Text):
         return {"text": part.text} if part.text else None
     if isinstance(part, Image | Document):
@@ -93,23 +103,35 @@ def _part_out(part: Part, *, is_user: bool) -> dict[str, Any] | None:
     return {"text": left_out(part)} if isinstance(part, Foreign) and is_user else None
 
 
+def _with_id(part: dict[str, Any], id_: str) -> dict[str, Any]:
+    """A call or a result as it came, under the id that both have now: it may have come without one."""
+    key = next(key for key in part if camel(key) in {"functionCall", "functionResponse"})
+    return part if part[key].get("id") == id_ else {**part, key: {**part[key], "id": id_}}
+
+
 def _thought_out(part: Thinking) -> dict[str, Any]:
     thought: dict[str, Any] = {"text": part.text, "thought": True}
     return {**thought, "thoughtSignature": part.signature} if part.signature else thought
 
 
 def _file_out(part: Image | Document) -> dict[str, Any]:
+    if (kept := own(part, NAME)) is not None:
+        return kept
+    kind = {"mimeType": part.media_type} if part.media_type else {}
     if part.url:
-        kind = {"mimeType": part.media_type} if part.media_type else {}
         return {"fileData": {**kind, "fileUri": part.url}}
+    data = part.data
     if isinstance(part, Document) and part.text:
-        return {"text": document_words(part)}
-    return {"inlineData": {"mimeType": part.media_type, "data": part.data}}
+        data = base64.b64encode(plain_text(part).encode(errors="replace")).decode()
+    return {"inlineData": {"mimeType": part.media_type, "data": data}}
 
 
 def _results_out(results: Sequence[Result], uses: dict[str, Use]) -> Iterator[dict[str, Any]]:
-    """All results first; the API counts them against the calls. Pictures follow, with a word on where they belong."""
+    """All results first; the API counts them against the calls. Pictures and files follow, with a word on whose."""
     for result in results:
+        if (kept := own(result, NAME)) is not None:
+            yield _with_id(kept, result.id)
+            continue
         name = name_of(result, uses)
         if not name:
             raise WireError(
@@ -118,9 +140,9 @@ def _results_out(results: Sequence[Result], uses: dict[str, Use]) -> Iterator[di
         said = {"name": name, "response": {"error" if result.failed else "output": words_or_pointer(result)}}
         yield {"functionResponse": {"id": result.id, **said} if result.id else said}
     for result in results:
-        if images := attached(result):
+        if own(result, NAME) is None and (files := attached(result)):
             yield {"text": label(result, name_of(result, uses))}
-            yield from map(_file_out, images)
+            yield from map(_file_out, files)
 
 
 def results_out(results: Sequence[Result], uses: Sequence[Use] = ()) -> list[dict[str, Any]]:
@@ -169,38 +191,63 @@ def parts_in(content: dict[str, Any], where: str, *, seed: str, waiting: list[Us
 
 def _part_in(part: dict[str, Any], where: str, id_: str, waiting: list[Use]) -> Iterator[Part]:
     signature = pick_text(part, "thoughtSignature", where)
+    extra = Extra(NAME, part) if others(_named(part), _PART) else None
     if part.get("thought"):
-        yield Thinking(pick_text(part, "text", where), signature, wire=NAME)
+        yield Thinking(pick_text(part, "text", where), signature, wire=NAME, extra=extra)
         return
-    if signature:
+    found = _held(part, where, id_, waiting, extra)
+    if found is None:
+        if kinds := [key for key, value in part.items() if value is not None and key not in _META]:
+            yield Foreign(NAME, kinds[0], part)
+        elif signature:
+            yield Thinking("", signature, wire=NAME)
+        return
+    if signature and (isinstance(found, Foreign) or found.extra is None):
         yield Thinking("", signature, wire=NAME)
+    yield found
+
+
+def _named(part: dict[str, Any]) -> dict[str, Any]:
+    """The part under the names of the API's JSON."""
+    return {camel(key): value for key, value in part.items()}
+
+
+def _held(
+    part: dict[str, Any], where: str, id_: str, waiting: list[Use], extra: Extra | None
+) -> Use | Result | Image | Document | Text | None:
     call, answer = pick_object(part, "functionCall", where), pick_object(part, "functionResponse", where)
     if call:
         args = pick_object(call, "args", f"{where}.functionCall")
         name = as_text(call.get("name"), f"{where}.functionCall.name")
-        yield Use(pick_text(call, "id", f"{where}.functionCall") or id_, name, args)
-    elif answer:
-        yield _result_in(answer, f"{where}.functionResponse", waiting)
-    elif image := _image_in(part, where):
-        yield image
-    elif text := pick_text(part, "text", where):
-        yield Text(text)
-    elif kinds := [key for key, value in part.items() if value is not None and key not in _META]:
-        yield Foreign(NAME, kinds[0], part)
+        if others(_named(call), _CALL):
+            extra = Extra(NAME, part)
+        return Use(pick_text(call, "id", f"{where}.functionCall") or id_, name, args, extra=extra)
+    if answer:
+        return _result_in(answer, f"{where}.functionResponse", waiting, part)
+    if file := _file_in(part, where, extra):
+        return file
+    text = pick_text(part, "text", where)
+    return Text(text, extra=extra) if text else None
 
 
-def _image_in(part: dict[str, Any], where: str) -> Image | None:
+def _file_in(part: dict[str, Any], where: str, extra: Extra | None = None) -> Image | Document | None:
     inline, file = pick_object(part, "inlineData", where), pick_object(part, "fileData", where)
-    kind = pick_text(inline or file, "mimeType", where)
-    if inline and kind.startswith("image/"):
-        # The API's own libraries write the other alphabet of base64.
-        return Image(kind, pick_text(inline, "data", f"{where}.inlineData").translate(_STANDARD))
-    if file and (not kind or kind.startswith("image/")):
-        return Image(kind, "", pick_text(file, "fileUri", f"{where}.fileData"))
-    return None
+    held = inline or file
+    kind = pick_text(held, "mimeType", where)
+    is_image = kind.startswith("image/") or (bool(file) and not kind)
+    if not held or not (is_image or is_document(kind)):
+        return None
+    if others(_named(held), _BLOB["image" if is_image else "document"]) or held.get("displayName"):
+        extra = Extra(NAME, part)
+    # The API's own libraries write the other alphabet of base64.
+    data = pick_text(inline, "data", f"{where}.inlineData").translate(_STANDARD)
+    url = pick_text(file, "fileUri", f"{where}.fileData") if not inline else ""
+    if is_image:
+        return Image(kind, data, url, extra=extra)
+    return Document(kind, data, url=url, title=pick_text(held, "displayName", where), extra=extra)
 
 
-def _result_in(answer: dict[str, Any], where: str, waiting: list[Use]) -> Result:
+def _result_in(answer: dict[str, Any], where: str, waiting: list[Use], part: dict[str, Any]) -> Result:
     name, id_ = as_text(answer.get("name"), f"{where}.name"), pick_text(answer, "id", where)
     use = _answered(name, id_, waiting)
     held = pick_object(answer, "response", where)
@@ -209,11 +256,13 @@ def _result_in(answer: dict[str, Any], where: str, waiting: list[Use]) -> Result
     value = next(iter(held.values())) if only else held
     text = value if isinstance(value, str) else json_text(value) if held else ""
     nested = as_list(answer.get("parts") or (), f"{where}.parts")
-    images = (
-        _image_in(as_object(one, f"{where}.parts[{at}]"), f"{where}.parts[{at}]") for at, one in enumerate(nested)
-    )
-    parts = (*((Text(text),) if text else ()), *(image for image in images if image is not None))
-    return Result(id_ or (use.id if use else ""), parts, failed, name)
+    files = (_file_in(as_object(one, f"{where}.parts[{at}]"), f"{where}.parts[{at}]") for at, one in enumerate(nested))
+    parts = (*((Text(text),) if text else ()), *(file for file in files if file is not None))
+    # An object that is not the one that would be written for its text goes back as it came.
+    is_ours = isinstance(value, str) and only and ("error" if failed else "output") in held
+    is_ours = is_ours and not nested and not others(_named(answer), _ANSWER) and not others(_named(part), _PART)
+    extra = None if is_ours else Extra(NAME, part)
+    return Result(id_ or (use.id if use else ""), parts, failed, name, extra=extra)
 
 
 def _answered(name: str, id_: str, waiting: list[Use]) -> Use | None:
