@@ -4,12 +4,25 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ferrule.agent.attachments import attach
     from ferrule.agent.budget import Limits
     from ferrule.agent.session import Session
     from ferrule.core.access import EVERYTHING, Access
     from ferrule.core.call import Call
+    from ferrule.core.content import Document, Image, Text
     from ferrule.core.errors import ConfigError, Denied, FerruleError, ToolFailure
-    from ferrule.core.events import Blocked, Done, Event, Prepared, Progress, Reported, Started, ToolsChanged
+    from ferrule.core.events import (
+        Blocked,
+        Done,
+        Event,
+        FileEdit,
+        Prepared,
+        Progress,
+        Reported,
+        Started,
+        TodosChanged,
+        ToolsChanged,
+    )
     from ferrule.core.face import Face
     from ferrule.core.reply import Failure, Reply
     from ferrule.core.tool import Context, Tool
@@ -21,6 +34,7 @@ if TYPE_CHECKING:
     from ferrule.execute.hooks.hook import Hook
     from ferrule.models.model import ModelError
     from ferrule.permissions.asker import Answer, Question
+    from ferrule.permissions.decision import Decision
     from ferrule.permissions.modes import ModeConfig
     from ferrule.settings import Settings
     from ferrule.sources.function import tool
@@ -33,15 +47,19 @@ _HOMES = {
     "Call": "core.call",
     "ConfigError": "core.errors",
     "Context": "core.tool",
+    "Decision": "permissions.decision",
     "Denied": "core.errors",
     "Dialect": "dialects.dialect",
+    "Document": "core.content",
     "Done": "core.events",
     "Engine": "engine",
     "Event": "core.events",
     "Face": "core.face",
     "Failure": "core.reply",
     "FerruleError": "core.errors",
+    "FileEdit": "core.events",
     "Hook": "execute.hooks.hook",
+    "Image": "core.content",
     "Limits": "agent.budget",
     "ModeConfig": "permissions.modes",
     "ModelError": "models.model",
@@ -53,10 +71,13 @@ _HOMES = {
     "Session": "agent.session",
     "Settings": "settings",
     "Started": "core.events",
+    "Text": "core.content",
+    "TodosChanged": "core.events",
     "Tool": "core.tool",
     "ToolFailure": "core.errors",
     "ToolsChanged": "core.events",
     "__version__": "core.version",
+    "attach": "agent.attachments",
     "claude_code_definition": "dialects.families.claude.definition",
     "is_claude_code_tool": "dialects.families.claude.definition",
     "pick": "dialects.pick",
@@ -71,15 +92,19 @@ __all__ = [
     "Call",
     "ConfigError",
     "Context",
+    "Decision",
     "Denied",
     "Dialect",
+    "Document",
     "Done",
     "Engine",
     "Event",
     "Face",
     "Failure",
     "FerruleError",
+    "FileEdit",
     "Hook",
+    "Image",
     "Limits",
     "ModeConfig",
     "ModelError",
@@ -91,10 +116,13 @@ __all__ = [
     "Session",
     "Settings",
     "Started",
+    "Text",
+    "TodosChanged",
     "Tool",
     "ToolFailure",
     "ToolsChanged",
     "__version__",
+    "attach",
     "claude_code_definition",
     "is_claude_code_tool",
     "pick",

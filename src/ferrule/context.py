@@ -57,6 +57,7 @@ class CallContext:
         "call_id",
         "changes",
         "checkpointed",
+        "edits",
         "exit_code",
         "found",
         "given",
@@ -109,6 +110,8 @@ class CallContext:
         """What it has changed otherwise than through the writer."""
         self.checkpointed = False
         """Was the state of the workspace kept before it ran?"""
+        self.edits: dict[str, tuple[bytes | None, bytes | None]] = {}
+        """What was in the files that it has changed, and is in them now."""
         self.exit_code: int | None = None
         """Of a command, where the call ran one to its end."""
         self.hooked = ("", "")
@@ -172,8 +175,12 @@ class CallContext:
         if cleaned not in self.notes:
             self.notes.append(cleaned)
 
-    def track(self, path: str) -> None:
+    def track(self, path: str, change: tuple[bytes | None, bytes | None] | None = None) -> None:
         self.tracked.append(path)
+        if change is not None and change[0] != change[1]:
+            before, after = change
+            first = self.edits.get(path)
+            self.edits[path] = (before if first is None else first[0], after)
 
     async def offer_guidance(self, touches: Iterable[Access]) -> None:
         """Tell the model, once, what the guidance files say that hold for what the call has touched.

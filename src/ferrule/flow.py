@@ -21,7 +21,7 @@ from ferrule.core.access import Access, declared
 from ferrule.core.args import Args
 from ferrule.core.call import Call
 from ferrule.core.errors import BadArguments, UnknownTool
-from ferrule.core.events import Blocked, Done, Event, Prepared, Started
+from ferrule.core.events import Blocked, Done, Event, FileEdit, Prepared, Started
 from ferrule.core.face import Face
 from ferrule.core.preview import Preview
 from ferrule.core.reply import Reply
@@ -170,12 +170,23 @@ class Flow:
             for note in hooked.notes:
                 ready.ctx.note(note)
         if isinstance(ready, Ready):
-            self.emit(
-                Prepared(id=call.id, name=call.name, at=self.clock(), input=ready.ctx.input, touches=ready.touches)
-            )
+            self.emit(self._prepared(ready))
             waits = ready.tool.waits
             return ready._replace(ticket=self.scheduler.ticket(() if waits else ready.touches, slotless=waits))
         return self._end(call, ready.ctx, ready.face, ready.error)
+
+    def _prepared(self, ready: Ready) -> Prepared:
+        call, face, ctx = ready.call, ready.face, ready.ctx
+        added = {**face.usual, **face.fill}
+        return Prepared(
+            id=call.id,
+            name=call.name,
+            at=self.clock(),
+            input=dict(ctx.given),
+            touches=ready.touches,
+            tool=ready.tool.name,
+            arguments={key: value for key, value in ctx.input.items() if key not in added or value != added[key]},
+        )
 
     def look(self, call: Call) -> "Ready | Unready":
         """Which tool, with which arguments, touching what."""
@@ -326,7 +337,14 @@ class Flow:
         failed = reply.status in {"error", "rejected-by-user"} or bool(ctx.exit_code)
         if said := self.repeats.ended(face.tool if face else call.name, call.input, failed=failed):
             reply = msgspec.structs.replace(reply, notes=(*reply.notes, said))
-        done = Done(id=call.id, name=call.name, at=self.clock(), reply=reply)
+        done = Done(
+            id=call.id,
+            name=call.name,
+            at=self.clock(),
+            reply=reply,
+            tool=face.tool if face else "",
+            edits=tuple(FileEdit.of(path, *sides) for path, sides in ctx.edits.items()),
+        )
         if ctx.watch is None or not ctx.watch.holds(done):
             self.emit(done)
         return reply

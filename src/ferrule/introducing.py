@@ -2,9 +2,10 @@
 
 import os
 import time
+from collections.abc import Iterable
 
 from ferrule.assembly import Given, Parts
-from ferrule.core.events import Blocked, ToolsChanged
+from ferrule.core.events import Blocked, TodoItem, TodosChanged, ToolsChanged
 
 
 class Introducing:
@@ -20,6 +21,7 @@ class Introducing:
         later("Planning", self._planning)
         later("People", self._people)
         later("Todos", self._todos)
+        later("Steps", self._steps)
         later("ThreadStore", self._thread_store)
         later("AgentFiles", self._agent_files)
         later("HostsAllowed", self._hosts_allowed)
@@ -78,7 +80,26 @@ class Introducing:
 
         shared = os.environ.get("FERRULE_TASK_LIST", "")
         keep_days = self._given.settings.threads.keep_days
-        return Todos(os.path.join(self._given.state, "todos"), shared or self._given.session_id, keep_days=keep_days)
+        return Todos(
+            os.path.join(self._given.state, "todos"),
+            shared or self._given.session_id,
+            keep_days=keep_days,
+            on_change=lambda todos: self._tell_todos(
+                TodoItem(one.id, one.subject, one.status, one.active_form, one.owner) for one in todos
+            ),
+        )
+
+    def _steps(self) -> object:
+        from ferrule.workspace.steps import Steps  # for sessions that plan
+
+        return Steps(
+            lambda plan: self._tell_todos(
+                TodoItem(str(number), step.text, step.status) for number, step in enumerate(plan.steps, 1)
+            )
+        )
+
+    def _tell_todos(self, todos: Iterable[TodoItem]) -> None:
+        self._given.emit(TodosChanged(id="", name="", at=time.perf_counter(), todos=tuple(todos)))
 
     def _thread_store(self) -> object:
         from ferrule.workspace.thread_store import ThreadStore  # for sessions that look at others

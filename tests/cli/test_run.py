@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.agent.stage import check_valid, results, words
+from tests.agent.test_attachments import PDF, PNG
 from tests.cli.recordings import FERRULE, lines_of, lives, recording, start, until, written
 
 from ferrule.agent.stored import resume
@@ -345,6 +346,8 @@ def test_the_examples_of_the_help_work(place, capsys):
     examples = re.findall(r"^    (.*ferrule run .*)$", shown.split("Examples:")[1].split("Options:")[0], re.MULTILINE)
     assert len(examples) >= 6
     subprocess.run(["git", "init", "-q"], check=True)
+    (place / "shot.png").write_bytes(PNG)
+    (place / "design.pdf").write_bytes(PDF)
     script = ["set -e", 'ferrule() { "$PYTHON" -m ferrule "$@"; }', *examples]
     done = subprocess.run(
         ["sh", "-c", re.sub(r"--model \S+", "", "\n".join(script))],
@@ -392,3 +395,25 @@ def test_a_conversation_that_nobody_can_claim_does_not_go_on(place, capsys):
 
     assert run(["run", "Go on.", "--replay", path, "--continue"]) == 2
     assert "cannot go on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "sentence"),
+    [
+        pytest.param(["--image", "a.png", "--file", "c.txt"], 0, "", id="shown"),
+        pytest.param(["--image", "c.txt"], 2, "--image takes a picture, and Document c.txt", id="no picture"),
+        pytest.param(["--file", "gone.pdf"], 2, "gone.pdf is not there", id="not there"),
+        pytest.param(["--file", "d.bin"], 2, "d.bin is none of these: PNG, JPEG", id="nothing that a model takes"),
+    ],
+)
+def test_a_task_comes_with_pictures_and_files(place, capsys, options, code, sentence):
+    for name, raw in (("a.png", PNG), ("c.txt", b"words"), ("d.bin", b"\0\1")):
+        (place / name).write_bytes(raw)
+
+    assert run(["run", "What is it?", "--replay", recording(place / "r.jsonl", said("A square.")), *options]) == code
+    assert sentence in capsys.readouterr().err
+    if not code:
+        stored = threads()
+        first = resume(stored.load(stored.list()[0].id).items).history.turns[0]
+        stored.close()
+        assert [getattr(part, "title", "") for part in first.parts] == ["", "a.png", "c.txt"]

@@ -46,7 +46,7 @@ def call(given_, text="ok", *, thread=T, name="Read", status="done", took=0.0, s
     failure = None if status == "done" else Failure(text)
     reply = Reply(id="c1", name=name, status=status, result=text, error=failure, started=started, ended=5.0 + took)
     reply = msgspec.structs.replace(reply, notes=notes)
-    prepared = Prepared(id="c1", name=name, at=0.0, input=given_, touches=())
+    prepared = Prepared(id="c1", name=name, at=0.0, input=given_, arguments=given_, touches=())
     return (
         Called(thread=thread, call=prepared),
         Called(thread=thread, call=Done(id="c1", name=name, at=0.0, reply=reply)),

@@ -58,7 +58,7 @@ async def test_no_caller_sets_what_is_the_engines_to_fill_in(tmp_path, family, t
 
     def listen(event: Event) -> None:
         if isinstance(event, Prepared):
-            heard.append(event.input)
+            heard.append(event.arguments)
 
     async with Engine(tmp_path, dialect=family, on_event=listen) as engine:
         await engine.run([Call(tool, NEEDED[tool])])

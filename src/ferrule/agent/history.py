@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from ferrule.core.content import data_bytes
 from ferrule.wire.turn import Document, Image, Part, Result, Said, Text, Thinking, Turn, Use
 
 RESUMED = "error: tool execution was interrupted (session resumed)"
@@ -13,8 +14,10 @@ LEFT_OFF = "left-off"
 
 CHARS_PER_TOKEN = 3.5
 _IMAGE_TOKENS = 1_600
-_PAGE_CHARS = 60_000
-"""About so much of base64 is a page of a PDF."""
+_PAGE_TOKENS = 2_000
+_PAGE_BYTES = 25_000
+"""Of a PDF whose pages nobody has counted: the API says with its answer how many tokens they were."""
+_MOST_PAGES = 100
 _TURN_TOKENS = 4
 
 
@@ -105,9 +108,7 @@ def _part_tokens(part: Part) -> int:
         case Image():
             return _IMAGE_TOKENS
         case Document():
-            # A page of a PDF takes about so many as a picture, and about so many bytes.
-            pages = 1 + len(part.data) // _PAGE_CHARS
-            return int(len(part.text) / CHARS_PER_TOKEN) + 1 if part.text else pages * _IMAGE_TOKENS
+            return _document_tokens(part)
         case Use():
             size = len(part.input) if isinstance(part.input, str) else len(str(part.input))
             return int((size + len(part.name)) / CHARS_PER_TOKEN) + 8
@@ -115,6 +116,13 @@ def _part_tokens(part: Part) -> int:
             return 8 + sum(map(_part_tokens, part.parts))
         case _:
             return int(len(str(part.block)) / CHARS_PER_TOKEN)
+
+
+def _document_tokens(document: Document) -> int:
+    size = data_bytes(document)
+    if document.media_type.startswith("text/"):
+        return int(size / CHARS_PER_TOKEN) + 1
+    return _PAGE_TOKENS * max(1, min(_MOST_PAGES, size // _PAGE_BYTES))
 
 
 def words_of(turn: Turn) -> str:

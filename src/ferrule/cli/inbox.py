@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from ferrule.agent.agent import Agent
+from ferrule.agent.attachments import Prompt
 from ferrule.agent.events import Ended, Spent
 from ferrule.cli.terminal import piece
 from ferrule.core.errors import ConfigError
@@ -80,7 +81,7 @@ class Inbox:
             raise click.UsageError("There is no task: standard input was empty.")
         return ended
 
-    async def _worked(self, agent: Agent, prompt: str) -> Ended:
+    async def _worked(self, agent: Agent, prompt: Prompt) -> Ended:
         work = asyncio.create_task(agent.run(prompt))
         try:
             await asyncio.wait([work, self._reading], return_when=asyncio.FIRST_COMPLETED)
@@ -97,12 +98,11 @@ class Inbox:
     def _failed(self) -> bool:
         return self._reading.done() and self._reading.exception() is not None
 
-    async def _next(self, agent: Agent) -> str | None:
+    async def _next(self, agent: Agent) -> Prompt | None:
         """The next prompt; None at the end of the input."""
         # What came too late for the model to hear it is the next prompt.
-        late, agent.talk.steering = agent.talk.steering, []
-        if late:
-            return "\n\n".join(late)
+        if late := agent.talk.unheard():
+            return late
         while not self._waiting and not self._reading.done():
             self._came.clear()
             await self._came.wait()

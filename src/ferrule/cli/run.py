@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ferrule.agent.attachments import Prompt, attach
 from ferrule.agent.events import Ended, Reason
 from ferrule.agent.session import Session
 from ferrule.cli.codes import DONE, FAILED, INTERRUPTED, LIMIT, REFUSED
@@ -17,6 +18,7 @@ from ferrule.cli.loop import finish
 from ferrule.cli.options import agent_options, agent_session, piped_in, session_options, typed_in
 from ferrule.cli.outbox import outbox
 from ferrule.cli.showing import Shown, front, plainly
+from ferrule.core.content import Image
 from ferrule.core.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -74,6 +76,17 @@ class Dashed(click.Command):
     is_flag=True,
     help="With --output stream-json: also every piece of an answer.",
 )
+@click.option(
+    "--image", "images", type=click.Path(), metavar="FILE", multiple=True, help="Show the model this picture."
+)
+@click.option(
+    "--file",
+    "files",
+    type=click.Path(),
+    metavar="FILE",
+    multiple=True,
+    help="Give the model this file with the task: a picture, a PDF or a text.",
+)
 @click.option("--verbose", is_flag=True, help="Show the calls on standard error although it is no terminal.")
 @click.option(
     "--permission-prompt-tool",
@@ -92,7 +105,16 @@ class Dashed(click.Command):
 @agent_options
 @session_options
 def command(
-    task: str | None, *, output: str, given: str, partial: bool, verbose: bool, asked: str | None, **session: Any
+    task: str | None,
+    *,
+    output: str,
+    given: str,
+    partial: bool,
+    verbose: bool,
+    asked: str | None,
+    images: tuple[str, ...],
+    files: tuple[str, ...],
+    **session: Any,
 ) -> int:
     """Have a model work on TASK until it is done. Without TASK, or with -, it is read from standard input.
 
@@ -108,6 +130,7 @@ def command(
     Examples:
       ferrule run "why does test_cart fail?" --model anthropic:claude-opus-5-5
       ferrule run "fix it" --continue --permission-mode acceptEdits --max-turns 30
+      ferrule run "why is the button cut off?" --image shot.png --file design.pdf
       git diff | ferrule run "review this change" --output json
       ferrule run "list the endpoints" --model ollama:qwen3 --output stream-json
       ferrule run "tidy up" --yes --record tidy.jsonl
@@ -115,6 +138,8 @@ def command(
     """
     if given == "stream-json" and (task is not None or output != "stream-json"):
         raise click.UsageError("--input stream-json takes no TASK, and needs --output stream-json.")
+    if given == "stream-json" and (images or files):
+        raise click.UsageError("--image and --file belong to a TASK; in lines, pictures and files are content blocks.")
     if partial and output != "stream-json":
         raise click.UsageError("--partial needs --output stream-json.")
     if asked and (given != "stream-json" or session["answer"]):
@@ -126,7 +151,7 @@ def command(
         raise click.UsageError("Standard output is closed: nobody would hear the answer.")
     box = outbox() if output != "text" else None
     write = box.write if box is not None else plainly
-    work = Work(text, session, write, asks=asked is not None, piped=piped)
+    work = Work(text, session, write, asks=asked is not None, piped=piped, attached=(images, files))
     shown = Shown(front(output, write, partial=partial, verbose=verbose, form=work.form), box, goes_on=text is None)
     try:
         return finish(_run(work, shown))
@@ -172,19 +197,41 @@ class Work:
     """What is to be done, and what the session for it is given."""
 
     def __init__(
-        self, task: str | None, options: dict[str, Any], write: Callable[[bytes], None], *, asks: bool, piped: str = ""
+        self,
+        task: str | None,
+        options: dict[str, Any],
+        write: Callable[[bytes], None],
+        *,
+        asks: bool,
+        piped: str = "",
+        attached: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
     ) -> None:
         """Without a `task` it comes in as lines; `asks`: whoever writes them answers questions too.
 
-        `piped` came beside the task, and belongs to it. Who wrote that is not known.
+        `piped` came beside the task, and belongs to it. Who wrote that is not known. `attached` are the paths of
+        pictures and of other files.
         """
         self.task = task
         self.piped = piped
+        self.attached = attached
         self.fitting = Fitting(**{name: options.pop(name) for name in FITTING})
         self.form = _form(options.pop("json_schema"), self.fitting, options)
         self.options = options if (mode := self.fitting.mode) is None else {**options, "mode": mode}
         self.write = write
         self.asks = asks
+
+    async def prompt(self) -> Prompt:
+        """The task with all that belongs to it. Raises: ConfigError, click.UsageError."""
+        assert self.task is not None
+        words = f"{self.task}\n\n{self.piped}" if self.piped.strip() else self.task
+        images, files = self.attached
+        if not images and not files:
+            return words
+        shown = [await attach(path) for path in (*images, *files)]
+        for part in shown[: len(images)]:
+            if not isinstance(part, Image):
+                raise click.UsageError(f"--image takes a picture, and {part} is none: --file takes it.")
+        return [words, *shown]
 
 
 def _form(text: str, fitting: Fitting, options: dict[str, Any]) -> "Form | None":
@@ -241,9 +288,7 @@ async def _worked(work: Work, shown: Shown, stopping: Stopping, driver: "Driver 
             if driver is not None:
                 ended = await driver.work(session)
             else:
-                assert work.task is not None
-                prompt = f"{work.task}\n\n{work.piped}" if work.piped.strip() else work.task
-                ended = await session.agent.run(prompt, written=work.task)
+                ended = await session.agent.run(await work.prompt(), written=work.task)
             from ferrule.cli.leaving import left_running  # when all is done
 
             if sentence := left_running(session.engine):

@@ -279,10 +279,10 @@ def _columns(character: str) -> int:
 def _about(call: Prepared) -> str:
     """What a call is about, in a few words."""
     for key in ("command", "path", "url", "pattern", "description", "query", "prompt", "task"):
-        value = call.input.get(key)
+        value = call.arguments.get(key)
         if isinstance(value, str) and value:
             return value
-    return next((value for value in call.input.values() if isinstance(value, str)), "")
+    return next((value for value in call.arguments.values() if isinstance(value, str)), "")
 
 
 def _first(text: str) -> str:

@@ -2,12 +2,48 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from ferrule.core.access import Access
 from ferrule.core.reply import Reply
+
+EDIT_BYTES = 200_000
+"""Of either side of a file: what is longer is not in an event."""
+
+
+class FileEdit(msgspec.Struct, frozen=True):
+    """A file that a call has written: its text before and after; None where there was or is no file."""
+
+    path: str
+    old: str | None = None
+    new: str | None = None
+    left_out: str = ""
+    """Why the texts are not here: `binary` or `too-large`; empty where they are."""
+
+    @classmethod
+    def of(cls, path: str, before: bytes | None, after: bytes | None) -> "FileEdit":
+        """From the bytes of both sides."""
+        sides = (before, after)
+        if any(raw is not None and len(raw) > EDIT_BYTES for raw in sides):
+            return cls(path, left_out="too-large")
+        try:
+            old, new = (None if raw is None else raw.decode() for raw in sides)
+        except UnicodeDecodeError:
+            return cls(path, left_out="binary")
+        return cls(path, old, new)
+
+
+class TodoItem(msgspec.Struct, frozen=True):
+    """One thing to be done."""
+
+    id: str
+    subject: str
+    status: Literal["pending", "in_progress", "completed", "cancelled", "blocked"]
+    active_form: str = ""
+    """What is shown while it is worked on."""
+    owner: str = ""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
@@ -19,10 +55,15 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
 
 
 class Prepared(Event, frozen=True, kw_only=True, tag="prepared"):
-    """The call is understood; `input` is in the canonical tool's words, `touches` is what it will touch."""
+    """The call is understood; `touches` is what it will touch."""
 
     input: dict[str, Any]
+    """The arguments as the model gave them, in the session's words."""
     touches: tuple[Access, ...]
+    tool: str = ""
+    """The canonical tool, whatever the model calls it: `read`, `edit`, `shell`, …"""
+    arguments: dict[str, Any] = msgspec.field(default_factory=dict)
+    """The same arguments in the canonical tool's words; nothing that the engine adds."""
 
 
 class Blocked(Event, frozen=True, kw_only=True, tag="blocked-on-user"):
@@ -45,6 +86,16 @@ class Done(Event, frozen=True, kw_only=True, tag="done"):
     """The call has its one answer, whatever it is."""
 
     reply: Reply
+    tool: str = ""
+    """The canonical tool; empty where no tool has the name."""
+    edits: tuple[FileEdit, ...] = ()
+    """The files that it has written through the engine. What a command has changed is in `reply.changes`."""
+
+
+class TodosChanged(Event, frozen=True, kw_only=True, tag="todos-changed"):
+    """The list of what is to be done has changed: here is all of it. It is about no call; its id and name are empty."""
+
+    todos: tuple[TodoItem, ...]
 
 
 class ToolsChanged(Event, frozen=True, kw_only=True, tag="tools-changed"):

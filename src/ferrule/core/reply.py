@@ -4,7 +4,12 @@ from typing import Any, Literal
 
 import msgspec
 
+from ferrule.core.content import Document, Image, Text
+
 Status = Literal["in-progress", "done", "error", "cancelled", "rejected-by-user", "blocked-on-user"]
+
+
+_FILES: dict[str, type[Image | Document]] = {"image": Image, "document": Document}
 
 
 def sayable(path: str) -> str:
@@ -50,7 +55,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     status: Status
     result: Any = None
-    """Text, or the JSON value that the family reads."""
+    """What the family's tool answers: text, or a JSON value. A picture is an object with `type`, `media_type` and
+    `data` (base64), and what is text and pictures is a list of such objects. `content` has the same in parts."""
     error: Failure | None = None
     track_files: tuple[str, ...] = ()
     """Files that the call changed."""
@@ -84,15 +90,48 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         return out
 
     @property
-    def text(self) -> str:
-        """The reply as the model reads it, without the notes."""
+    def content(self) -> tuple[Text | Image | Document, ...]:
+        """The reply as the model reads it, part by part and without the notes: words, pictures, files.
+
+        A failure is its sentence. A result that is some other JSON value is its JSON text.
+        """
         if self.error is not None:
-            return self.error.message
-        return spoken(self.result)
+            return (Text(self.error.message),)
+        if not self.ok:
+            return (Text(f"The call did not end: its status is {self.status}."),)
+        return content_of(self.result)
+
+    @property
+    def text(self) -> str:
+        """The words of the content. A picture or a file is named in a few words: nobody prints its data."""
+        return "\n".join(part.text if isinstance(part, Text) else f"[{part}]" for part in self.content)
 
     @property
     def ok(self) -> bool:
         return self.status == "done"
+
+
+def content_of(result: Any) -> tuple[Text | Image | Document, ...]:
+    """A result in parts: pictures, files and texts where it is made of such, else one text."""
+    if (part := _part(result)) is not None and not isinstance(part, Text):
+        return (part,)
+    if isinstance(result, list | tuple) and result:
+        members = [_part(member) for member in result]
+        if all(member is not None for member in members):
+            return tuple(member for member in members if member is not None)
+    return (Text(spoken(result)),)
+
+
+def _part(value: Any) -> Text | Image | Document | None:
+    """A text, a picture or a file, as families write them; None for any other JSON value."""
+    if not isinstance(value, dict):
+        return None
+    kind, text, media_type, data = (value.get(key) for key in ("type", "text", "media_type", "data"))
+    if kind == "text":
+        return Text(text) if isinstance(text, str) else None
+    if kind not in _FILES or not isinstance(media_type, str) or not isinstance(data, str):
+        return None
+    return _FILES[kind](media_type, data)
 
 
 def spoken(result: Any) -> str:

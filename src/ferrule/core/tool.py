@@ -58,8 +58,8 @@ class Context(Protocol):
     def note(self, sentence: str) -> None:
         """Add a sentence to the reply's notes."""
 
-    def track(self, path: str) -> None:
-        """Say that the call changed this file."""
+    def track(self, path: str, change: "tuple[bytes | None, bytes | None] | None" = None) -> None:
+        """Say that the call changed this file, and, where that is known, what was in it before and is in it now."""
 
     def new_log(self) -> str | None:
         """The path of a file, not made yet, for a full output that is too long for memory; None where none can be."""

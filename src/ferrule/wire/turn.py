@@ -5,52 +5,29 @@ from typing import Any, Literal
 
 import msgspec
 
+from ferrule.core.content import Cache, Document, Extra, Image, Text
 
-class Cache(msgspec.Struct, frozen=True):
-    """The API is asked to keep what it has read until here."""
-
-    ttl: str = ""
-    """For how long, in its own words; empty where the API decides."""
-
-
-class Extra(msgspec.Struct, frozen=True):
-    """What only one API knows of something. It goes back there as it came; `ferrule.wire.fields` names it elsewhere."""
-
-    wire: str
-    fields: dict[str, Any]
-    """Of a part or a tool: the whole block. Of a turn or a body: the fields that no noun has; None takes one away."""
-
-
-class Text(msgspec.Struct, frozen=True, tag="text"):
-    """Words."""
-
-    text: str
-    cache: Cache | None = None
-    extra: Extra | None = None
-
-
-class Image(msgspec.Struct, frozen=True, tag="image"):
-    """A picture: base64 data, or an address where the API fetches it itself."""
-
-    media_type: str
-    data: str
-    url: str = ""
-    detail: str = ""
-    """How closely to look, for APIs that ask; empty leaves that to the API."""
-    cache: Cache | None = None
-    extra: Extra | None = None
-
-
-class Document(msgspec.Struct, frozen=True, tag="document"):
-    """A file to read, such as a PDF: base64 data, plain text, or an address where the API fetches it itself."""
-
-    media_type: str
-    data: str = ""
-    text: str = ""
-    url: str = ""
-    title: str = ""
-    cache: Cache | None = None
-    extra: Extra | None = None
+__all__ = [
+    "Asked",
+    "Cache",
+    "Choice",
+    "Content",
+    "Definition",
+    "Document",
+    "Extra",
+    "Foreign",
+    "Format",
+    "Image",
+    "Part",
+    "Reason",
+    "Result",
+    "Said",
+    "Text",
+    "Thinking",
+    "Turn",
+    "Usage",
+    "Use",
+]
 
 
 class Thinking(msgspec.Struct, frozen=True, tag="thinking"):

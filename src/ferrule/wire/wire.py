@@ -1,13 +1,12 @@
 """The wire formats by name, loaded when they are asked for, and the way between the engine's words and theirs."""
 
 from types import ModuleType
-from typing import Any
 
 from ferrule.core.call import Call
 from ferrule.core.errors import ConfigError
 from ferrule.core.face import Face
-from ferrule.core.reply import Reply, spoken
-from ferrule.wire.turn import Definition, Image, Result, Text, Use
+from ferrule.core.reply import Reply
+from ferrule.wire.turn import Definition, Result, Text, Use
 
 WIRES = {
     "anthropic": "ferrule.wire.anthropic",
@@ -35,37 +34,10 @@ def call_of(use: Use) -> Call:
 
 def result_of(reply: Reply, *, notes: bool = True) -> Result:
     """A reply as the model hears it. Notes come last, one a line."""
-    parts = _parts(reply.result) if reply.ok else (Text(_failure(reply)),)
+    parts = reply.content
     if notes and reply.notes:
         parts = (*parts, Text("\n".join(f"Note: {note}" for note in reply.notes)))
     return Result(reply.id, parts, not reply.ok, reply.name)
-
-
-def _failure(reply: Reply) -> str:
-    return reply.error.message if reply.error is not None else f"The call did not end: its status is {reply.status}."
-
-
-def _parts(result: Any) -> tuple[Text | Image, ...]:
-    if image := _image(result):
-        return (image,)
-    if isinstance(result, list | tuple) and result:
-        members = [_image(member) or _text(member) for member in result]
-        if all(members):
-            return tuple(member for member in members if member is not None)
-    return (Text(spoken(result)),)
-
-
-def _image(value: Any) -> Image | None:
-    if not isinstance(value, dict) or value.get("type") != "image":
-        return None
-    media_type, data = value.get("media_type"), value.get("data")
-    return Image(media_type, data) if isinstance(media_type, str) and isinstance(data, str) else None
-
-
-def _text(value: Any) -> Text | None:
-    if not isinstance(value, dict) or value.get("type") != "text":
-        return None
-    return Text(value["text"]) if isinstance(value.get("text"), str) else None
 
 
 def definition_of(face: Face) -> Definition:

@@ -29,6 +29,8 @@ _BESIDE = "give show read bring get me the and please of this thread from left o
 _MOST_NAMED = 10_000
 _REWINDS = frozenset({"rewound", "unrewound"})
 
+_FILES = {"image": "a picture", "document": "a document"}
+
 
 class Called(NamedTuple):
     """A call, and what came of it."""
@@ -113,10 +115,12 @@ def _said(part: Mapping[str, Any]) -> str:
     if part.get("type") == "text":
         text = part.get("text")
         return text.strip() if isinstance(text, str) else ""
-    if part.get("type") == "image":
-        kind = part.get("media_type")
-        return f"[a picture, {kind[:40]}]" if isinstance(kind, str) and kind else "[a picture]"
-    return ""
+    if part.get("type") not in _FILES:
+        return ""
+    about = (part.get("title"), part.get("media_type"))
+    known = ", ".join((_FILES[part["type"]], *(one[:80] for one in about if isinstance(one, str) and one)))
+    text = part.get("text")
+    return f"[{known}]\n{text}".strip() if isinstance(text, str) else f"[{known}]"
 
 
 def _results(item: Item) -> Iterator[tuple[str, tuple[str, bool]]]:

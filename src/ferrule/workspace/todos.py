@@ -47,8 +47,13 @@ class Todos:
         keep_days: float = 365.0,
         clock: Callable[[], float] = time.time,
         busy_seconds: float = 5.0,
+        on_change: Callable[[tuple[Todo, ...]], object] = lambda _: None,
     ) -> None:
-        """`keep_days`: lists of conversations that nobody has written to for so long go away."""
+        """`keep_days`: lists of conversations that nobody has written to for so long go away.
+
+        `on_change` is told the whole list after each change that is made here.
+        """
+        self._on_change = on_change
         self.list_id = _bindable(list_id)
         self._keep_days = keep_days
         self._clock = clock
@@ -111,7 +116,9 @@ class Todos:
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
             return database.write(lambda connection: self._used(connection, work))
 
-        return await self._run(whole)
+        done = await self._run(whole)
+        self._on_change(await self.all())
+        return done
 
     def _used(self, connection: "sqlite3.Connection", work: "Callable[[sqlite3.Connection], T]") -> T:
         """Some work on the list, which is in use by that. The first time, lists that nobody uses any more go away."""

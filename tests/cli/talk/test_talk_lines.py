@@ -59,7 +59,7 @@ def called(kind, key, name, thread=T, **more):
 
 
 def prepared(key, name, thread=T, **values):
-    return called(calls.Prepared, key, name, thread, input=values, touches=())
+    return called(calls.Prepared, key, name, thread, input=values, arguments=values, touches=())
 
 
 def started(key, name, thread=T):

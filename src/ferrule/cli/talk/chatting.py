@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ferrule.agent.attachments import Prompt, with_mentions, words_of_parts
 from ferrule.agent.events import AgentEvent
 from ferrule.cli.leaving import left_running
 from ferrule.cli.talk import commands
@@ -17,7 +18,7 @@ from ferrule.cli.talk.lines import Lines, Piece, Prose
 from ferrule.cli.talk.live import MOST_COLUMNS, Live
 from ferrule.cli.talk.status import OPENING, home_short, status
 from ferrule.cli.talk.tail import tail
-from ferrule.core.errors import FerruleError
+from ferrule.core.errors import ConfigError, FerruleError
 from ferrule.core.planning import Planning
 
 if TYPE_CHECKING:
@@ -206,14 +207,25 @@ class Chat:
                 self.front.echo(text)
                 self.lines.printed()
                 self._said = True
-                await self.stoppable(self.session.agent.run(text))
+                await self.stoppable(self.session.agent.run(await self._prompt(text), written=text))
                 self._put_back()
+
+    async def _prompt(self, text: str) -> Prompt:
+        """What the user typed, with the pictures that it mentions. One that cannot be shown is only named."""
+        try:
+            prompt = await with_mentions(text, self.session.engine.jail.folder, self.session.agent.model)
+        except ConfigError as error:
+            self.note(f"{error} It is not shown to the model.")
+            return text
+        if not isinstance(prompt, str):
+            self.note(f"Shown to the model: {'; '.join(map(str, prompt[1:]))}.")
+        return prompt
 
     def _put_back(self) -> None:
         """What the model has not heard goes back to whoever wrote it: it may not be meant any more."""
         talk, unheard = self.session.agent.talk, self.lines.queued
         if unheard:
-            talk.steering = [text for text in talk.steering if text not in unheard]
+            talk.steering = [parts for parts in talk.steering if words_of_parts(parts) not in unheard]
             self.lines.queued = []
             self.front.put_back("\n".join(unheard))
 

@@ -169,13 +169,13 @@ class Lines:
         key = thread, event.id
         if isinstance(event, calls.Reported):
             return self._apart("note", sentence(("yellow", "  ! "), ("dim", event.sentence)))
-        if isinstance(event, calls.ToolsChanged):
+        if isinstance(event, calls.ToolsChanged | calls.TodosChanged):
             return []
         row = self._calls.get(key) or CallRow(event.name, since=self._clock())
         match event:
             case calls.Prepared():
                 row = msgspec.structs.replace(
-                    row, about=about(event.input, self._cwd), input=event.input, is_complete=True
+                    row, about=about(event.arguments, self._cwd), input=event.arguments, is_complete=True
                 )
             case calls.Blocked():
                 row = msgspec.structs.replace(row, is_asked=True)

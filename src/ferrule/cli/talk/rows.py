@@ -50,7 +50,7 @@ class ChildRow(msgspec.Struct, frozen=True):
                 usage = event.spent.usage
                 return msgspec.structs.replace(self, turns=event.spent.turns, used_tokens=usage.input + usage.output)
             case told.Called(call=calls.Prepared() as call):
-                words = f"{call.name} {about(call.input, cwd)}"
+                words = f"{call.name} {about(call.arguments, cwd)}"
                 return msgspec.structs.replace(self, doing=(*self.doing, (call.id, words)))
             case told.Called(call=calls.Done() as call):
                 return msgspec.structs.replace(self, doing=tuple(one for one in self.doing if one[0] != call.id))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ferrule.cli.talk.line import BLANK, line
 from ferrule.cli.talk.lines import Piece, Prose
 from ferrule.cli.talk.words import about
-from ferrule.wire.turn import Part, Text, Turn, Use
+from ferrule.wire.turn import Document, Image, Part, Text, Turn, Use
 
 _MOST_TURNS = 8
 _MOST_CHARS = 2000
@@ -25,6 +25,8 @@ def tail(turns: Sequence[Turn], cwd: str) -> list[Piece]:
                 out.append(line(("dim", "  • "), ("bold", part.name), f" {about(values, cwd)}"))
             elif isinstance(part, Text) and part.text.strip():
                 out += [BLANK, *_words(turn.role, part.text.strip())]
+            elif isinstance(part, Image | Document):
+                out.append(line(("dim", f"  [{part}]")))
     return [*out, BLANK]
 
 
@@ -37,4 +39,4 @@ def _words(role: str, text: str) -> list[Piece]:
 
 
 def _is_shown(part: Part) -> bool:
-    return isinstance(part, Use) or (isinstance(part, Text) and bool(part.text.strip()))
+    return isinstance(part, Use | Image | Document) or (isinstance(part, Text) and bool(part.text.strip()))

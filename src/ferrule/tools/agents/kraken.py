@@ -169,7 +169,7 @@ def _commit(
         entry_id = written.entry_id
         ctx.need(Ledger).follow(written.after)
         for path in changed:
-            ctx.track(path)
+            ctx.track(path, (written.before[path], written.after[path]))
         for note in written.notes:
             ctx.note(note)
     return _reworked(files, works, before)._replace(entry_id=entry_id)

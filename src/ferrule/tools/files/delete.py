@@ -51,5 +51,5 @@ def _delete(args: DeleteArgs, ctx: Context, writer: Writer) -> Deleted:
     for note in written.notes:
         ctx.note(note)
     ctx.need(Ledger).forget(path)
-    ctx.track(path)
+    ctx.track(path, (written.before[path], written.after[path]))
     return Deleted(path)

@@ -79,7 +79,7 @@ def _edit(args: EditArgs, ctx: Context, writer: Writer) -> Edited | Created:
     after = written.after[path]
     assert after is not None
     ledger.saw(path, after)
-    ctx.track(path)
+    ctx.track(path, (written.before[path], written.after[path]))
     for note in written.notes:
         ctx.note(note)
     if not done:

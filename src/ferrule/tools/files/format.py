@@ -230,5 +230,5 @@ def _write(program: str, path: str, file: TextFile, text: str, ctx: Context) -> 
         ctx.note(note)
     if not written.entry_id:
         return Formatted(path, program, "")
-    ctx.track(path)
+    ctx.track(path, (written.before[path], written.after[path]))
     return Formatted(path, program, diff(ctx.need(Jail).shown(path), file.text, text))

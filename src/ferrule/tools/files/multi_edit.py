@@ -69,7 +69,7 @@ def _edit(args: MultiEditArgs, ctx: Context, writer: Writer) -> Edited:
     written = writer.apply([path], _plan(args, ctx, done), kind="edit", call_id=ctx.call_id, agreed=ctx.agreed)
     replaced = done[-1]
     ctx.need(Ledger).saw(path, replaced.raw)
-    ctx.track(path)
+    ctx.track(path, (written.before[path], written.after[path]))
     for note in (*written.notes, *replaced.notes):
         ctx.note(note)
     if not written.entry_id:

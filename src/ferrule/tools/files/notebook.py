@@ -89,7 +89,7 @@ def _edit(args: NotebookEditArgs, ctx: Context, writer: Writer) -> CellEdited:
     before, changed = written.before[path], done[-1]
     assert before is not None
     ctx.need(Ledger).saw(path, changed.raw)
-    ctx.track(path)
+    ctx.track(path, (written.before[path], written.after[path]))
     for note in written.notes:
         ctx.note(note)
     if not written.entry_id:

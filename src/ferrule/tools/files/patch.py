@@ -155,7 +155,7 @@ def _patch(args: PatchArgs, ctx: Context, writer: Writer) -> PatchApplied:
         else:
             ledger.saw(path, raw)
         if raw != written.before[path]:
-            ctx.track(path)
+            ctx.track(path, (written.before[path], written.after[path]))
     for note in (*parsed.notes, *(note for draft in drafts for note in draft.notes), *written.notes):
         ctx.note(note)
     if not written.entry_id:

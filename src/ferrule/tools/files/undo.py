@@ -46,7 +46,7 @@ class UndoEdit(Tool[UndoEditArgs, Restored]):
         done = await ctx.need(Threads).finish(undo.back, ctx.path(args.path), _allowed(undo, ctx), ctx.agreed)
         ctx.need(Ledger).follow(done.after)
         for changed in done.after:
-            ctx.track(changed)
+            ctx.track(changed, (done.before[changed], done.after[changed]))
         jail = ctx.need(Jail)
         diffs = [difference(jail.shown(one), done.before[one], done.after[one]) for one in done.after]
         return Restored(tuple(done.after), "\n".join(text.rstrip("\n") for text in diffs if text))

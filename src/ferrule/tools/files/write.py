@@ -70,7 +70,7 @@ def _write(args: WriteArgs, ctx: Context, writer: Writer) -> Created:
     path, text = ctx.path(args.path), _text(args, ctx)
     raw = text.encode()
     written = writer.apply([path], _plan(args, ctx, raw), kind="write", call_id=ctx.call_id, agreed=ctx.agreed)
-    ctx.track(path)
+    ctx.track(path, (written.before[path], written.after[path]))
     ctx.need(Ledger).saw(path, raw)
     for note in written.notes:
         ctx.note(note)
