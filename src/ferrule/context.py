@@ -21,7 +21,7 @@ from ferrule.workspace.paths import Jail
 if TYPE_CHECKING:
     from ferrule.core.events import Done
     from ferrule.core.face import Face
-    from ferrule.core.reply import Changes
+    from ferrule.core.reply import Changes, Stop
 
 S = TypeVar("S")
 
@@ -69,6 +69,7 @@ class CallContext:
         "spelled",
         "spoken",
         "started",
+        "stop",
         "touches",
         "tracked",
         "watch",
@@ -110,6 +111,8 @@ class CallContext:
         """Of a command, where the call ran one to its end."""
         self.hooked = ("", "")
         """What the user's hooks say about the call, and why."""
+        self.stop: Stop | None = None
+        """Is the work to end with this call?"""
         self.started = 0.0
         self.over = False
         self.notes: list[str] = []

@@ -41,6 +41,7 @@ WHY: dict[Reason, str] = {
     "length": "Its answer was cut off: it was too long.",
     "refused": "Its model refused to answer.",
     "hook": "A hook stopped it.",
+    "stopped": "A hook ended its work.",
     "interrupted": "It was stopped.",
 }
 
@@ -131,6 +132,7 @@ class Child:
             tell_hooks=engine.tell,
             stop_event="SubagentStop",
             overdrawn=parent.budget.overdrawn if parent is not None else None,
+            interrupt=None if parent is None else parent.talk.setup.interrupt or parent.interrupt,
         )
         reads = Reads(branch.services[Ledger], is_kept=False)
         talk = Conversation(

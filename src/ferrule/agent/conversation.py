@@ -12,7 +12,7 @@ from ferrule.agent.recall import NAME as RECALL
 from ferrule.core.call import Call
 from ferrule.core.face import Face
 from ferrule.core.reply import Reply
-from ferrule.models.model import Model
+from ferrule.models.model import Model, ModelError
 from ferrule.wire.turn import Asked, Choice, Definition, Text, Turn
 from ferrule.wire.wire import definition_of
 
@@ -54,11 +54,14 @@ class Setup:
         stop_event: str = "Stop",
         overdrawn: "Callable[[], Reason | None] | None" = None,
         on_prompt: Callable[[int], object] = lambda _: None,
+        fallback: "Callable[[ModelError], Model | None]" = lambda _: None,
+        interrupt: Callable[[], None] | None = None,
     ) -> None:
         """`reminder` is told before each turn and not remembered; `news` is told once, with the next replies.
 
         `heard` is given what the user writes, and nothing else that comes to stand in the conversation.
-        `on_prompt` is told the number of each prompt before it is worked on.
+        `on_prompt` is told the number of each prompt before it is worked on. `fallback` gives the model that is asked
+        after one has failed, if there is one. `interrupt` interrupts whoever the user talks to, if that is not it.
         """
         self.thread = thread
         self.system = system
@@ -77,6 +80,10 @@ class Setup:
         self.overdrawn = overdrawn
         """Has whoever started it nothing left?"""
         self.on_prompt = on_prompt
+        self.fallback = fallback
+        self.interrupt = interrupt
+        self.is_done: Callable[[], bool] = lambda: False
+        """Has the model given with its calls all that was wanted? Then it is not asked again."""
 
 
 class Conversation:

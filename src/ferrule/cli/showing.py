@@ -13,7 +13,14 @@ if TYPE_CHECKING:
 
 
 def front(
-    output: str, write: Callable[[bytes], None], *, partial: bool, verbose: bool, form: "Form | None" = None
+    output: str,
+    write: Callable[[bytes], None],
+    *,
+    partial: bool,
+    verbose: bool,
+    form: "Form | None" = None,
+    hooks: bool = False,
+    asks: bool = False,
 ) -> Callable[[AgentEvent], None]:
     if output == "text":
         from ferrule.cli.told import Told  # for people
@@ -26,7 +33,7 @@ def front(
     from ferrule.cli.stream_json import StreamJson, line_of  # for programs
 
     if output == "stream-json":
-        return StreamJson(write, partial=partial, form=form).put
+        return StreamJson(write, partial=partial, form=form, hooks=hooks, asks=asks).put
     last = StreamJson(lambda _: None, form=form)
 
     def put(event: AgentEvent) -> None:

@@ -191,7 +191,8 @@ class Encoder:
     def _framed(self, asked: Asked, system: tuple[Turn, ...], conversation: str) -> tuple[bytes, bytes]:
         """What stands before and behind the conversation."""
         plain = (asked.model, asked.choice, asked.max_tokens, asked.thinking_tokens, asked.temperature, asked.stop)
-        wanted = ((*plain, asked.stream, conversation), system, asked.definitions)
+        told = (asked.effort, asked.task_tokens, asked.stream, conversation)
+        wanted = ((*plain, *told), system, asked.definitions)
         # Whoever makes these anew for every turn need not pay for it: it is enough that they are equal.
         if self._frame_for == wanted:
             return self._frame

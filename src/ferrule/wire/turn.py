@@ -113,6 +113,10 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     choice: Choice | None = None
     max_tokens: int | None = None
     thinking_tokens: int | None = None
+    effort: str = ""
+    """How much work it is to put into its answer, for models that are told so: `low` to `max`."""
+    task_tokens: int | None = None
+    """How many tokens the whole task may take, for models that are told so."""
     temperature: float | None = None
     stop: tuple[str, ...] = ()
     stream: bool = False

@@ -63,6 +63,10 @@ class Control:
             },
         )
 
+    def halt(self) -> None:
+        """An answer of the other program's has ended the work on its prompt; it may send another one."""
+        self.is_interrupted = True
+
     async def _interrupt(self, _: Mapping[str, Any]) -> None:
         if self._session.agent.is_running:
             self.is_interrupted = True

@@ -21,10 +21,11 @@ import msgspec
 TEXT_CHARS = 10_000
 """So much of a reason, a context or a message is passed on."""
 _NO_REASON = "A hook refused this and gave no reason."
+_NO_STOP_REASON = "A hook stopped the work and gave no reason."
 _STOPS = frozenset({"PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit"})
 """Events where `continue: false` is an objection,"""
 _OBJECTS = _STOPS | {"Stop", "SubagentStop"}
-"""and those where there is something to object to. At the others the user is told."""
+"""and those where there is something to object to, and where it ends the work. At the others the user is told."""
 _PLAIN = frozenset({"SessionStart", "UserPromptSubmit"})
 """Events whose hooks may give context as a plain text."""
 _CANNOT_RUN = frozenset({126, 127})
@@ -51,6 +52,10 @@ class Answer(NamedTuple):
     """Sentences for the user."""
     variables: dict[str, str] | None = None
     """What the session's commands shall find in their environment."""
+    stop: str = ""
+    """Why the whole work is to end; empty where it goes on."""
+    printed: tuple[int, bytes, bytes] | None = None
+    """The exit code, the output and the error output of a program that came to its end."""
     is_confined: bool = False
     """Did it run where commands run? Then whoever writes the workspace may have spoken."""
 
@@ -145,6 +150,7 @@ def from_object(event: str, who: str, answer: object) -> Answer:
         changed if event == "PreToolUse" else None,
         context,
         tuple(bounded(one) for one in told if one),
+        stop=(stop_reason or _NO_STOP_REASON) if stopped and event in _OBJECTS else "",
     )
 
 

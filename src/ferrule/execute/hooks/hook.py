@@ -49,6 +49,8 @@ class Before(NamedTuple):
     """The input that a hook wants instead, in the words in which it was told; None where it stays."""
     notes: tuple[str, ...] = ()
     """What the model is to be told beside the reply."""
+    stop: str = ""
+    """Why the work is to end, if one of them wants that; the call is denied then."""
 
 
 class After(NamedTuple):
@@ -57,3 +59,5 @@ class After(NamedTuple):
     notes: tuple[str, ...] = ()
     blocked: str = ""
     """Why the model should take it for a failure; empty where it should not."""
+    stop: str = ""
+    """Why the work is to end here; empty where it goes on."""
