@@ -4,10 +4,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ferrule.agent.attachments import attach
     from ferrule.agent.budget import Limits
     from ferrule.agent.session import Session
     from ferrule.core.access import EVERYTHING, Access
     from ferrule.core.call import Call
+    from ferrule.core.content import Document, Image, Text
     from ferrule.core.errors import ConfigError, Denied, FerruleError, ToolFailure
     from ferrule.core.events import Blocked, Done, Event, Prepared, Progress, Reported, Started, ToolsChanged
     from ferrule.core.face import Face
@@ -35,6 +37,7 @@ _HOMES = {
     "Context": "core.tool",
     "Denied": "core.errors",
     "Dialect": "dialects.dialect",
+    "Document": "core.content",
     "Done": "core.events",
     "Engine": "engine",
     "Event": "core.events",
@@ -42,6 +45,7 @@ _HOMES = {
     "Failure": "core.reply",
     "FerruleError": "core.errors",
     "Hook": "execute.hooks.hook",
+    "Image": "core.content",
     "Limits": "agent.budget",
     "ModeConfig": "permissions.modes",
     "ModelError": "models.model",
@@ -53,10 +57,12 @@ _HOMES = {
     "Session": "agent.session",
     "Settings": "settings",
     "Started": "core.events",
+    "Text": "core.content",
     "Tool": "core.tool",
     "ToolFailure": "core.errors",
     "ToolsChanged": "core.events",
     "__version__": "core.version",
+    "attach": "agent.attachments",
     "claude_code_definition": "dialects.families.claude.definition",
     "is_claude_code_tool": "dialects.families.claude.definition",
     "pick": "dialects.pick",
@@ -73,6 +79,7 @@ __all__ = [
     "Context",
     "Denied",
     "Dialect",
+    "Document",
     "Done",
     "Engine",
     "Event",
@@ -80,6 +87,7 @@ __all__ = [
     "Failure",
     "FerruleError",
     "Hook",
+    "Image",
     "Limits",
     "ModeConfig",
     "ModelError",
@@ -91,10 +99,12 @@ __all__ = [
     "Session",
     "Settings",
     "Started",
+    "Text",
     "Tool",
     "ToolFailure",
     "ToolsChanged",
     "__version__",
+    "attach",
     "claude_code_definition",
     "is_claude_code_tool",
     "pick",

@@ -30,6 +30,8 @@ class KnownModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     output: _Dollars | None = None
     cache_read: _Dollars | None = None
     cache_write: _Dollars | None = None
+    vision: bool | None = None
+    """Does it take pictures and PDF files?"""
 
 
 class Models(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

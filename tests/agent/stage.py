@@ -41,7 +41,7 @@ class Stage:
     async def __aexit__(self, *_: object) -> None:
         await self.session.__aexit__()
 
-    async def run(self, prompt: str = "Do it.") -> Ended:
+    async def run(self, prompt: Any = "Do it.") -> Ended:
         return await self.session.agent.run(prompt)
 
     @property

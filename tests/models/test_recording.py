@@ -38,6 +38,7 @@ class Canned:
     wire = "anthropic"
     window = 1234
     most_output = 99
+    vision = True
     prices: Prices | None = PRICES
 
     def __init__(self, *answers: list[Delta | Again]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ferrule.agent.asking import NOTHING, Answered, ask
+from ferrule.agent.attachments import Prompt, PromptPart, check_vision, names_of, prompt_parts, words_of_parts
 from ferrule.agent.budget import Budget, Limits, counted, together
 from ferrule.agent.compacting import Compacting
 from ferrule.agent.conversation import Conversation
@@ -85,15 +86,21 @@ class Agent:
         """Ask another model from the next turn on."""
         self.talk.model = model
 
-    def steer(self, text: str, *, by_user: bool = True) -> None:
+    def steer(self, said: str | Sequence[PromptPart], *, by_user: bool = True) -> None:
         """Tell the model something while it works; it hears it with the next replies, or as the next prompt.
 
-        Not `by_user` is what a program says to it, with names of files perhaps, which anybody may have given them.
+        Pictures and files are given as `attach` or `prompt_parts` made them. Not `by_user` is what a program says to
+        it, with names of files perhaps, which anybody may have given them.
+
+        Raises: ConfigError, for pictures that the model does not take.
         """
-        if text.strip():
-            self.talk.steering.append(text)
+        given = (Text(said),) if isinstance(said, str) else tuple(said)
+        parts = tuple(part for part in given if not isinstance(part, Text) or part.text.strip())
+        check_vision(parts, self.model)
+        if parts:
+            self.talk.steering.append(parts)
             if not by_user:
-                self.talk.unwritten.add(text)
+                self.talk.unwritten.add(words_of_parts(parts))
 
     def interrupt(self) -> None:
         """Stop the answer and the calls that run now, and hand control back. The conversation stays valid."""
@@ -123,20 +130,29 @@ class Agent:
         usage = counted(usage)
         self.share(Spent(0, usage, None if model.prices is None else model.prices.cost(usage), 0.0))
 
-    async def run(self, prompt: str, *, written: str | None = None) -> Ended:
+    async def run(self, prompt: Prompt, *, written: str | None = None) -> Ended:
         """Work on a prompt until control comes back. Every run ends with an `Ended`, which is also told.
 
+        A prompt is text, or a list of text, paths (`pathlib.Path`) of pictures and files, and what `attach` gives.
         `written` is what of it the user wrote, where that is not all: the rest may come from a file or a program.
+
+        Raises: ConfigError, for a file that cannot be attached and for pictures that the model does not take.
         """
         if self.is_running or self._waiting.is_busy:
             raise ConfigError("The agent works on a prompt already, or sums up: steer it, or interrupt it first.")
         self.is_running, self._interrupted = True, False
         self._words = self._stopped = ""
+        try:
+            parts = await prompt_parts(prompt)
+            check_vision(parts, self.model)
+        except BaseException:
+            self.is_running = False
+            raise
         self._budget = Budget(self.talk.setup.limits, outer=self.talk.setup.overdrawn)
         reason: Reason = "interrupted"
         error = ""
         try:
-            reason, error = await self._work(prompt, prompt if written is None else written)
+            reason, error = await self._work(parts, words_of_parts(parts) if written is None else written)
         except Stopped:
             reason = "interrupted" if self._interrupted else "time"
         except ModelError as failure:
@@ -185,7 +201,7 @@ class Agent:
         self.talk.note("spent", self.talk.spent)
         return compacted
 
-    async def _work(self, prompt: str, written: str) -> tuple[Reason, str]:
+    async def _work(self, prompt: tuple[PromptPart, ...], written: str) -> tuple[Reason, str]:
         """The loop itself."""
         self._began(prompt)
         if refused := await self._take(prompt, written):
@@ -205,23 +221,24 @@ class Agent:
             if met is not None:
                 return met, self._stopped
 
-    def _began(self, prompt: str) -> None:
+    def _began(self, prompt: tuple[PromptPart, ...]) -> None:
         setup = self.talk.setup
         self.talk.tell(
             Began(
                 thread=self.thread,
-                prompt=prompt,
+                prompt=words_of_parts(prompt),
                 model=self.model.name,
                 dialect=setup.dialect,
                 cwd=setup.cwd,
                 tools=tuple(one.name for one in self.talk.shown()),
                 permission_mode=setup.permission_mode(),
+                attached=names_of(prompt),
             )
         )
 
-    async def _take(self, prompt: str, written: str) -> tuple[Reason, str] | None:
+    async def _take(self, prompt: tuple[PromptPart, ...], written: str) -> tuple[Reason, str] | None:
         """Put the prompt into the conversation; how it ends and why, where a hook will not have it."""
-        said = await self.hooks("UserPromptSubmit", prompt=prompt)
+        said = await self.hooks("UserPromptSubmit", prompt=words_of_parts(prompt))
         if said is not None and said.stop:
             self._tell_stop(said.stop)
             return "stopped", self._stopped
@@ -229,8 +246,10 @@ class Agent:
             return "hook", said.blocked
         self.talk.setup.heard(written)
         before = [STOPPED_BEFORE] if self.talk.is_left_off else []
-        texts = [*before, prompt, *(said.notes if said is not None else ())]
-        parts = (*(Text(text) for text in texts if text.strip()), *self.talk.take_steering())
+        notes = said.notes if said is not None else ()
+        given = (*map(Text, before), *prompt, *map(Text, notes))
+        kept = (part for part in given if not isinstance(part, Text) or part.text.strip())
+        parts = (*kept, *self.talk.take_steering())
         self.talk.begin_prompt(Turn("user", parts or (Text(EMPTY),)))
         self.talk.is_left_off = False
         return None

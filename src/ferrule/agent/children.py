@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ferrule.agent.attachments import words_of_parts
 from ferrule.agent.child import WHY, Child, Home, agent_id_of, of_its_own
 from ferrule.agent.recall import NAME as RECALL
 from ferrule.core.errors import ConfigError, ToolFailure
@@ -128,7 +129,7 @@ class Children(Subagents):
                 agent.steer(message)
                 return self._worked(left)
             left.told = True
-            prompt = "\n\n".join((*agent.talk.steering, message))  # with what it did not hear before it ended
+            prompt = "\n\n".join((*map(words_of_parts, agent.talk.steering), message))  # with what it did not hear
             return await self.leave(left.job._replace(prompt=prompt, resume=agent_id), ctx)
 
     async def stop(self, agent_id: str) -> Worked | None:

@@ -6,6 +6,7 @@ Nothing is lost: outputs are in the store under an id, and the thread keeps ever
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ferrule.agent.attachments import attached, names_of
 from ferrule.agent.events import Compacted
 from ferrule.agent.history import CHARS_PER_TOKEN, tokens_of, words_of
 from ferrule.agent.recall import NAME
@@ -13,7 +14,7 @@ from ferrule.agent.waiting import Stopped
 from ferrule.agent_settings import Loop
 from ferrule.core.errors import FerruleError
 from ferrule.models.model import Model, ModelError
-from ferrule.wire.turn import Image, Result, Text, Thinking, Turn, Use
+from ferrule.wire.turn import Document, Image, Result, Text, Thinking, Turn, Use
 
 if TYPE_CHECKING:
     from ferrule.agent.agent import Agent
@@ -33,6 +34,8 @@ _SUMMARY_TOKENS = 8_000
 """The most that a summary takes, and no more than a quarter of the window."""
 _ANSWER_TOKENS = 32_000
 _LISTED = 40
+_NAMED = 20
+"""So many attachments are named that went with a summary."""
 
 Keep = Callable[[str, str, str], Awaitable[str]]
 """Keeps a text of a call and a tool; its id."""
@@ -126,7 +129,7 @@ class Compacting:
         if not _is_long(result) or _chars(result) <= shown:
             return result
         whole = "\n".join(part.text for part in result.parts if isinstance(part, Text))
-        pictures = tuple(part for part in result.parts if isinstance(part, Image))
+        pictures = tuple(part for part in result.parts if isinstance(part, Image | Document))
         where = ""
         if whole:
             try:
@@ -162,7 +165,7 @@ class Compacting:
         summary = await self._summary(agent, turns[:at], focus)
         if not summary:  # it was interrupted
             return as_it_was
-        opening = Turn("user", (Text(_opening(talk, summary)),))
+        opening = Turn("user", (Text(_opening(talk, summary, turns[:at])),))
         talk.shrink_to([opening, *turns[at:]], gone=at)
         done = Compacted(
             thread=talk.thread,
@@ -179,12 +182,13 @@ class Compacting:
         from ferrule.agent.prompt import summary_prompt  # for long conversations
 
         talk = agent.talk
-        asked = talk.question([*turns, Turn("user", (Text(summary_prompt(focus)),))], tools=False)
+        closing = Turn("user", (Text(summary_prompt(focus)),))
         needed = talk.history.above + sum(map(tokens_of, turns))
         most_chars = int(_summary_tokens(talk.model) * CHARS_PER_TOKEN)
         for model in (self._small(), talk.model):
             if model is None or model.window < needed + _summary_tokens(model):
                 continue
+            asked = talk.question([*turns, closing], tools=False, model=model)
             try:
                 answered = await agent.listen(asked, model, aloud=False)
             except ModelError as error:
@@ -228,7 +232,7 @@ def _chars(result: Result) -> int:
 
 
 def _is_long(result: Result) -> bool:
-    return _chars(result) > _SMALL_CHARS or any(isinstance(part, Image) for part in result.parts)
+    return _chars(result) > _SMALL_CHARS or any(isinstance(part, Image | Document) for part in result.parts)
 
 
 def _share(sizes: Sequence[int], room: int) -> int:
@@ -244,12 +248,15 @@ def _recall(talk: "Conversation") -> str:
     return NAME if talk.shows(NAME) else ""
 
 
-def _opening(talk: "Conversation", summary: str) -> str:
+def _opening(talk: "Conversation", summary: str, turns: Sequence[Turn]) -> str:
     recall, kept = _recall(talk), ""
     if talk.is_kept:
         kept = f" All of it is kept as thread {talk.thread}."
         kept += f' {recall} {{"id": "{talk.thread}", "pattern": "..."}} reads it.' if recall else ""
-    return f"[The conversation until here was summed up to save room.{kept}]\n\n{summary}"
+    files = names_of(attached(turns))
+    more = f" and {len(files) - _NAMED} more" if len(files) > _NAMED else ""
+    gone = f" You see no more what the user had attached: {'; '.join(files[:_NAMED])}{more}." if files else ""
+    return f"[The conversation until here was summed up to save room.{kept}{gone}]\n\n{summary}"
 
 
 def _listed(turns: Sequence[Turn], most_chars: int) -> str:
@@ -262,6 +269,8 @@ def _listed(turns: Sequence[Turn], most_chars: int) -> str:
                     lines.append(f"- The user: {_line(part.text)}")
                 case Text():
                     lines.append(f"- You: {_line(part.text)}")
+                case Image() | Document() if turn.role == "user":
+                    lines.append(f"- The user attached: {part}")
                 case Use():
                     lines.append(f"- You called {part.name} {_line(str(part.input))}")
                 case Result() if part.failed:

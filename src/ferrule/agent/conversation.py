@@ -4,6 +4,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from ferrule.agent.attachments import PromptPart, names_of, without_sight, words_of_parts
 from ferrule.agent.budget import Limits
 from ferrule.agent.events import AgentEvent, Reason, Spent, Steered, Warned
 from ferrule.agent.history import LEFT_OFF, History, words_of
@@ -12,7 +13,7 @@ from ferrule.agent.recall import NAME as RECALL
 from ferrule.core.call import Call
 from ferrule.core.face import Face
 from ferrule.core.reply import Reply
-from ferrule.models.model import Model, ModelError
+from ferrule.models.model import Model, ModelError, has_vision
 from ferrule.wire.turn import Asked, Choice, Definition, Text, Turn
 from ferrule.wire.wire import definition_of
 
@@ -110,7 +111,7 @@ class Conversation:
         self.history = History() if earlier is None else earlier.history
         self.past = Past() if earlier is None else earlier.past
         self.reads = reads
-        self.steering: list[str] = []
+        self.steering: list[tuple[PromptPart, ...]] = []
         self.unwritten: set[str] = set()
         """What of it no user wrote."""
         self.is_left_off = earlier is not None and earlier.is_left_off
@@ -154,14 +155,19 @@ class Conversation:
         """How the model reads back an output that was left out; empty where it cannot."""
         return f'{RECALL} {{"id": "{output_id}"}} reads it.' if self.shows(RECALL) else ""
 
-    def question(self, turns: Sequence[Turn], *, tools: bool = True) -> Asked:
-        """What the model is asked. Without `tools` it is shown them, for the calls of before, and must not use any."""
+    def question(self, turns: Sequence[Turn], *, tools: bool = True, model: Model | None = None) -> Asked:
+        """What the model is asked. Without `tools` it is shown them, for the calls of before, and must not use any.
+
+        `model` is given where another one than the conversation's is asked.
+        """
         above = (Turn("system", (Text(self.setup.system),)),) if self.setup.system else ()
         reminder = self.setup.reminder() if tools else ""
         below = (Turn("user", (Text(reminder),)),) if reminder else ()
+        # The model may be another than the one that was shown the pictures.
+        seen = turns if has_vision(model or self.model) else without_sight(turns)
         return Asked(
             model=self.model.model,
-            turns=(*above, *turns, *below),
+            turns=(*above, *seen, *below),
             definitions=self.shown(),
             choice=None if tools else Choice("none"),
             max_tokens=self.setup.max_tokens,
@@ -169,14 +175,20 @@ class Conversation:
             stream=True,
         )
 
-    def take_steering(self) -> tuple[Text, ...]:
+    def take_steering(self) -> tuple[PromptPart, ...]:
         """What the user wrote meanwhile, and what has happened behind the model's back."""
-        texts, self.steering = self.steering, []
-        for text in texts:
-            self.tell(Steered(thread=self.thread, text=text))
+        steered, self.steering = self.steering, []
+        for parts in steered:
+            text = words_of_parts(parts)
+            self.tell(Steered(thread=self.thread, text=text, attached=names_of(parts)))
             if text not in self.unwritten:
                 self.setup.heard(text)
-        return tuple(map(Text, (*self.setup.news(), *texts)))
+        return (*map(Text, self.setup.news()), *(part for parts in steered for part in parts))
+
+    def unheard(self) -> tuple[PromptPart, ...]:
+        """Take what was steered and came too late for the model to hear it: it is the next prompt."""
+        steered, self.steering = self.steering, []
+        return tuple(part for parts in steered for part in parts)
 
     def add(self, turn: Turn, files: tuple[str, ...] = ()) -> None:
         """One more turn of the user's side."""

@@ -37,11 +37,14 @@ class Began(Happened, frozen=True, kw_only=True, tag="began"):
     """The agent takes up a prompt; the first of a conversation, or one more."""
 
     prompt: str
+    """Its words."""
     model: str
     dialect: str
     cwd: str
     tools: tuple[str, ...]
     permission_mode: str
+    attached: tuple[str, ...] = ()
+    """The pictures and files of the prompt, each in a few words."""
 
 
 class TurnBegan(Happened, frozen=True, kw_only=True, tag="turn-began"):
@@ -108,6 +111,8 @@ class Steered(Happened, frozen=True, kw_only=True, tag="steered"):
     """What the user wrote meanwhile has reached the model."""
 
     text: str
+    attached: tuple[str, ...] = ()
+    """The pictures and files beside it, each in a few words."""
 
 
 class Compacted(Happened, frozen=True, kw_only=True, tag="compacted"):

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from ferrule.wire.turn import Image, Part, Result, Said, Text, Thinking, Turn, Use
+from ferrule.core.content import data_bytes
+from ferrule.wire.turn import Document, Image, Part, Result, Said, Text, Thinking, Turn, Use
 
 RESUMED = "error: tool execution was interrupted (session resumed)"
 INTERRUPTED = "error: tool execution was interrupted by the user"
@@ -13,6 +14,10 @@ LEFT_OFF = "left-off"
 
 CHARS_PER_TOKEN = 3.5
 _IMAGE_TOKENS = 1_600
+_PAGE_TOKENS = 2_000
+_PAGE_BYTES = 25_000
+"""Of a PDF whose pages nobody has counted: the API says with its answer how many tokens they were."""
+_MOST_PAGES = 100
 _TURN_TOKENS = 4
 
 
@@ -102,6 +107,8 @@ def _part_tokens(part: Part) -> int:
             return int((len(part.text) + len(part.sealed)) / CHARS_PER_TOKEN) + 1
         case Image():
             return _IMAGE_TOKENS
+        case Document():
+            return _document_tokens(part)
         case Use():
             size = len(part.input) if isinstance(part.input, str) else len(str(part.input))
             return int((size + len(part.name)) / CHARS_PER_TOKEN) + 8
@@ -109,6 +116,13 @@ def _part_tokens(part: Part) -> int:
             return 8 + sum(map(_part_tokens, part.parts))
         case _:
             return int(len(str(part.block)) / CHARS_PER_TOKEN)
+
+
+def _document_tokens(document: Document) -> int:
+    size = data_bytes(document)
+    if document.media_type.startswith("text/"):
+        return int(size / CHARS_PER_TOKEN) + 1
+    return _PAGE_TOKENS * max(1, min(_MOST_PAGES, size // _PAGE_BYTES))
 
 
 def words_of(turn: Turn) -> str:

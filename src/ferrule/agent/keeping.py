@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from ferrule.wire.turn import Image, Result, Text, Thinking, Turn, Use
+from ferrule.agent.attachments import names_of
+from ferrule.wire.turn import Document, Image, Result, Text, Thinking, Turn, Use
 
 if TYPE_CHECKING:
     from ferrule.agent.past import Mark
@@ -158,7 +159,7 @@ def _set(future: "asyncio.Future[None]") -> None:
 
 def _title(turn: Turn) -> str:
     words = next((part.text.strip() for part in turn.parts if isinstance(part, Text) and part.text.strip()), "")
-    return words.split("\n", 1)[0][:200]
+    return (words or "; ".join(names_of(turn.parts))).split("\n", 1)[0][:200]
 
 
 def _item(turn: Turn, files: tuple[str, ...]) -> "Item":
@@ -196,6 +197,8 @@ def _searched(turn: Turn) -> str:
                 )
             case Result():
                 found += [one.text[:500] for one in part.parts if isinstance(one, Text)]
-            case Thinking() | Image() | _:
+            case Image() | Document():
+                found.append(part.title)
+            case Thinking() | _:
                 pass
     return "\n".join(found)[:_SEARCHED_CHARS]

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ferrule.agent.attachments import names_of
 from ferrule.agent.history import EMPTY, STOPPED_BEFORE
 from ferrule.core.errors import ConfigError
 from ferrule.wire.turn import Text, Turn
@@ -129,7 +130,8 @@ def _begins(longer: View, view: View) -> bool:
 def prompt_text(turn: Turn) -> str:
     """What the user typed, without what was said before and behind it."""
     texts = (part.text for part in turn.parts if isinstance(part, Text) and part.text != STOPPED_BEFORE)
-    return next((text for text in texts if text != EMPTY), "")
+    words = next((text for text in texts if text != EMPTY), "")
+    return words or "; ".join(names_of(turn.parts))
 
 
 def is_behind_a_stop(turn: Turn) -> bool:

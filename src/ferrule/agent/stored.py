@@ -12,7 +12,7 @@ from ferrule.agent.past import PROMPT, REWOUND, UNREWOUND, WRITTEN, Mark, Past, 
 from ferrule.agent.planned import PLANNING, Plan
 from ferrule.agent.reads import READ
 from ferrule.core.errors import ConfigError
-from ferrule.wire.turn import Image, Part, Result, Text, Turn, Use
+from ferrule.wire.turn import Document, Image, Part, Result, Text, Turn, Use
 from ferrule.workspace.ledger import Sights
 
 if TYPE_CHECKING:
@@ -306,6 +306,10 @@ def as_text(items: "Sequence[Item]", shown: Callable[[str], str] = str) -> str:
     return "\n".join(lines)
 
 
+def _is_told(part: Part) -> bool:
+    return isinstance(part, Text | Image | Document)
+
+
 def _lines(turn: Turn) -> list[str]:
     out = [f"## {turn.role}"]
     for part in turn.parts:
@@ -317,9 +321,11 @@ def _lines(turn: Turn) -> list[str]:
             case Result():
                 head = "failed" if part.failed else "result"
                 out.append(f"{head} of {part.name}:")
-                out += (one.text for one in part.parts if isinstance(one, Text))
+                out += (one.text if isinstance(one, Text) else f"({one})" for one in part.parts if _is_told(one))
             case Image():
-                out.append("(a picture)")
+                out.append(f"({part})")
+            case Document():
+                out += (f"({part})", *part.text.splitlines())
             case _:
                 pass
     return out

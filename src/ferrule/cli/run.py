@@ -327,6 +327,8 @@ async def _worked(work: Work, shown: Shown, stopping: Stopping, driver: "Driver 
             stopping.agent = session.agent
             work.flags.give(session)
             work.fitting.fit(session)
+            if driver is not None:
+                shown.offer(driver.offered(session))
             for warning in work.warnings:
                 session.agent.talk.warn(warning)
                 if work.task is None:  # the lines tell a program, and this whoever looks at its own output

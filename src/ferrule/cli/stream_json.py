@@ -92,6 +92,8 @@ class StreamJson:
         self._blocked: set[str] = set()
         """The calls that somebody was asked about."""
         self._children: dict[str, ChildBegan] = {}
+        self.offered: dict[str, Any] = {}
+        """What the first line says of skills and kinds of agents."""
         self._write = write
         self._form = form
         self._pieces: dict[str, Pieces] | None = {} if partial else None
@@ -133,7 +135,8 @@ class StreamJson:
             self._task("task_started", event)
         elif isinstance(event, Ended):
             self._unmade(thread)
-            if thread == self._session:
+            # A prompt that could not even be taken has no beginning.
+            if thread == self._session or not (self._session or thread in self._parents):
                 self._end(event)
         else:
             self._aside(event)
@@ -181,6 +184,7 @@ class StreamJson:
                 "model": event.model,
                 "permissionMode": event.permission_mode,
                 "slash_commands": [],
+                **self.offered,
                 "apiKeySource": "none",
                 "output_style": "default",
                 "dialect": event.dialect,
@@ -290,7 +294,7 @@ class StreamJson:
             "duration_ms": round(event.spent.seconds * 1000),
             "duration_api_ms": round(self._asking_seconds * 1000),
             "num_turns": event.spent.turns,
-            "result": event.text if formed is None else json_text(formed),
+            "result": _words(event) if formed is None else json_text(formed),
             "stop_reason": self._stop_reason,
             "terminal_reason": _TERMINAL.get(event.reason, event.reason),
             # Clients read the list of every end that is no success.
@@ -307,7 +311,7 @@ class StreamJson:
             },
             "modelUsage": self._models(event.spent.cost),
             "permission_denials": self._denied,
-            "uuid": _uuid(),
+            "uuid": new_uuid(),
         }
         self._denied, self._asking_seconds, self._stop_reason, self._by_model = [], 0.0, None, {}
         self._write(line_of(self.result))
@@ -336,7 +340,7 @@ class StreamJson:
         if not self._session:
             self._early.append((line, thread))
             return
-        about = {"parent_tool_use_id": self._parents.get(thread), "session_id": self._session, "uuid": _uuid()}
+        about = {"parent_tool_use_id": self._parents.get(thread), "session_id": self._session, "uuid": new_uuid()}
         self._write(line_of({**line, **about}))
 
 
@@ -346,13 +350,20 @@ def line_of(value: dict[str, Any]) -> bytes:
     return (text if text.isascii() else shown_json(text)).encode() + b"\n"
 
 
+def _words(event: Ended) -> str:
+    """What the model said last; of a prompt that a hook has stopped before it was asked, that."""
+    if event.reason == "stopped" and not event.spent.turns:
+        return f"Operation stopped by hook: {event.error}"
+    return event.text
+
+
 def _servers(tools: tuple[str, ...]) -> list[dict[str, str]]:
     """The MCP servers whose tools are shown."""
     names = dict.fromkeys(tool.split("__")[1] for tool in tools if tool.startswith("mcp__"))
     return [{"name": name, "status": "connected"} for name in names if name]
 
 
-def _uuid() -> str:
+def new_uuid() -> str:
     """A random one, of version 4."""
     raw = bytearray(os.urandom(16))
     raw[6], raw[8] = raw[6] & 0x0F | 0x40, raw[8] & 0x3F | 0x80

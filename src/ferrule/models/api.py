@@ -49,6 +49,7 @@ class HttpModel:
         self.window = about.window
         self.most_output = about.most_output
         self.prices = about.prices
+        self.vision = about.vision
         self.conversation = ""
         """A name of the conversation, the same for all of its turns: some hosts find by it what they keep."""
         self._host = host

@@ -31,6 +31,8 @@ class About(NamedTuple):
     most_output: int = MOST_OUTPUT
     prices: Prices | None = None
     thinks: Thinks = ""
+    vision: bool = True
+    """Does it take pictures? A model of which nothing is known is given them: its host says where that is wrong."""
 
 
 def _row(begins: str, window: int, most_output: int, prices: tuple[float, ...], thinks: Thinks = "") -> About:
@@ -100,6 +102,9 @@ CATALOG = (
 )
 """The longest beginning that fits holds."""
 
+BLIND = ("gpt-3.5", "gpt-oss", "o3-mini", "qwen3-coder", "qwen2.5-coder", "deepseek-r1", "deepseek-v3", "codestral")
+"""How the ids of models begin that take no pictures."""
+
 SHORT = {
     "fable": "anthropic:claude-fable-5-1",
     "opus": "anthropic:claude-opus-5-5",
@@ -112,6 +117,8 @@ SHORT = {
 def about(model: str, known: Mapping[str, KnownModel]) -> About:
     """What is known of a model, by its id; what the settings say about it comes first."""
     row = _longest(model, {one.begins: one for one in CATALOG}) or About(model)
+    if _longest(model, dict.fromkeys(BLIND, True)):
+        row = row._replace(vision=False)
     own = said(model, known)
     if own is None:
         return row
@@ -124,7 +131,12 @@ def about(model: str, known: Mapping[str, KnownModel]) -> About:
             old.cache_read if own.cache_read is None else own.cache_read,
             old.cache_write if own.cache_write is None else own.cache_write,
         )
-    return row._replace(window=own.window or row.window, most_output=own.most_output or row.most_output, prices=prices)
+    return row._replace(
+        window=own.window or row.window,
+        most_output=own.most_output or row.most_output,
+        prices=prices,
+        vision=row.vision if own.vision is None else own.vision,
+    )
 
 
 def said(model: str, known: Mapping[str, KnownModel]) -> KnownModel | None:

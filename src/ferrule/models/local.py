@@ -39,6 +39,7 @@ class LocalModel:
 
     wire = "local"
     prices: Prices | None = None
+    vision = False
 
     def __init__(
         self, file: LocalFile, *, window: int | None = None, start: "Callable[[LocalFile, int], Any] | None" = None

@@ -6,9 +6,9 @@ from typing import Any
 
 from ferrule.models.local_grammar import CLOSE, OPEN, TAIL, head
 from ferrule.models.standins import each_text
-from ferrule.wire.content import json_text, object_out
+from ferrule.wire.content import document_words, json_text, object_out
 from ferrule.wire.conversation import apart
-from ferrule.wire.turn import Definition, Image, Result, Text, Turn, Use
+from ferrule.wire.turn import Definition, Document, Image, Result, Text, Turn, Use
 
 _HOW = f"""To use a tool, write only this:
 {OPEN}
@@ -108,6 +108,8 @@ class Telling:
         """Pictures are not shown to local models."""
         if isinstance(part, Text):
             return self._plain(part.text)
+        if isinstance(part, Document):
+            return self._plain(document_words(part) if part.text else "[A file, which this model cannot read.]")
         return "[A picture, which this model cannot see.]" if isinstance(part, Image) else ""
 
 

@@ -77,3 +77,8 @@ class Model(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+def has_vision(model: Model) -> bool:
+    """Does it take pictures and PDF files? False only for one that says `vision = False`."""
+    return bool(getattr(model, "vision", True))

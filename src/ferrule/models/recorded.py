@@ -35,6 +35,7 @@ class Header(_Line, frozen=True, kw_only=True):
     window: int = 200_000
     most_output: int = 32_000
     prices: Prices | None = None
+    vision: bool = True
     piece: int | None = None
     """How many characters come at once, where the cue does not say it; None means a word."""
     pause: float = 0.0

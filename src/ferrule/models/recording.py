@@ -8,7 +8,7 @@ import os
 from collections.abc import AsyncGenerator, Iterator
 
 from ferrule.core.errors import ConfigError
-from ferrule.models.model import Again, Model, ModelError
+from ferrule.models.model import Again, Model, ModelError, has_vision
 from ferrule.models.recorded import Broken, Cue, Failure, Header, Repeat, Spoken, Whom, line
 from ferrule.models.scripted import beginning, heard, results_of
 from ferrule.models.standins import Portable
@@ -73,6 +73,7 @@ class Tape:
                     window=model.window,
                     most_output=model.most_output,
                     prices=model.prices,
+                    vision=has_vision(model),
                 )
             )
 
@@ -110,6 +111,7 @@ class Recording:
         self.window = model.window
         self.most_output = model.most_output
         self.prices = model.prices
+        self.vision = has_vision(model)
         self._inner = model
         self._owns_tape = isinstance(tape, str)
         self.tape = Tape(tape, workspace) if isinstance(tape, str) else tape

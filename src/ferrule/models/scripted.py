@@ -48,6 +48,7 @@ class Scripted:
         self.window = self.header.window
         self.most_output = self.header.most_output
         self.prices: Prices | None = self.header.prices
+        self.vision = self.header.vision
         self.workspace = workspace or os.getcwd()
         """What `${workspace}` stands for."""
         self.pace = pace

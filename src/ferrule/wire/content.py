@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ferrule.wire.turn import Foreign, Image, Part, Reason, Result, Text, Use
+from ferrule.wire.turn import Content, Document, Foreign, Image, Part, Reason, Result, Text, Use
 
 FREE = "input"
 """The one parameter of a free-text tool where an API knows only objects."""
@@ -55,16 +55,40 @@ def picture(address: str) -> Image:
     return Image("", "", address)
 
 
-def left_out(foreign: Foreign) -> str:
+def document_address(document: Document) -> str:
+    """Where the file is: the file itself as an address."""
+    return f"data:{document.media_type};base64,{document.data}"
+
+
+def document_words(document: Document) -> str:
+    """A file of plain text, for APIs that have no other place for one than the conversation."""
+    return f"Document {document.title}:\n\n{document.text}" if document.title else document.text
+
+
+def left_out(part: Foreign | Document) -> str:
     """What stands in place of a block that this wire has no place for."""
-    return f"[A part of the kind {foreign.kind} was left out here.]"
+    if isinstance(part, Document):
+        return f"[The document at {part.url} was left out here.]"
+    return f"[A part of the kind {part.kind} was left out here.]"
 
 
 def words(result: Result) -> str:
-    """The text of a result, parts joined by line ends; pictures are not in it."""
-    return "\n".join(
-        part.text if isinstance(part, Text) else left_out(part) for part in result.parts if not isinstance(part, Image)
-    )
+    """The text of a result, parts joined by line ends; pictures and files are not in it."""
+    return "\n".join(_words(part) for part in result.parts if not is_attached(part))
+
+
+def _words(part: Content) -> str:
+    if isinstance(part, Text):
+        return part.text
+    if isinstance(part, Document):
+        return document_words(part)
+    assert isinstance(part, Foreign), "Pictures have no words."
+    return left_out(part)
+
+
+def is_attached(part: Content) -> bool:
+    """Must it follow behind, where a result may hold only text?"""
+    return isinstance(part, Image) or (isinstance(part, Document) and not part.text)
 
 
 def marked(text: str, *, failed: bool) -> str:
@@ -72,9 +96,9 @@ def marked(text: str, *, failed: bool) -> str:
     return _FAILED + text if failed else text
 
 
-def unmarked_parts(parts: Iterable[Part]) -> tuple[tuple[Text | Image | Foreign, ...], bool]:
+def unmarked_parts(parts: Iterable[Part]) -> tuple[tuple[Content, ...], bool]:
     """What a result holds, and whether the mark of a failure stood before it. Text without words is nothing."""
-    kept = [part for part in parts if isinstance(part, Text | Image | Foreign)]
+    kept = [part for part in parts if isinstance(part, Text | Image | Document | Foreign)]
     first = kept[0] if kept else None
     failed = isinstance(first, Text) and first.text.startswith(_FAILED)
     if isinstance(first, Text):
@@ -82,13 +106,24 @@ def unmarked_parts(parts: Iterable[Part]) -> tuple[tuple[Text | Image | Foreign,
     return tuple(part for part in kept if not isinstance(part, Text) or part.text), failed
 
 
-def pictures(result: Result) -> list[Image]:
-    return [part for part in result.parts if isinstance(part, Image)]
+def attached(result: Result) -> list[Image | Document]:
+    """The pictures and files of a result that cannot stand among its text."""
+    return [part for part in result.parts if isinstance(part, Image | Document) and is_attached(part)]
+
+
+def words_or_pointer(result: Result) -> str:
+    """The text of a result; where it has none, what follows behind it."""
+    files, said = attached(result), words(result)
+    return f"The {_kind(files)} follows below." if files and not said else said
+
+
+def _kind(files: Iterable[Image | Document]) -> str:
+    return "image" if any(isinstance(one, Image) for one in files) else "document"
 
 
 def label(result: Result, name: str) -> str:
-    """What is said before pictures that could not stand in the result itself."""
-    return f"Image from {name or 'the tool'} (call {result.id}):"
+    """What is said before pictures and files that could not stand in the result itself."""
+    return f"{_kind(attached(result)).capitalize()} from {name or 'the tool'} (call {result.id}):"
 
 
 def reason_of(reason: Reason, parts: Iterable[Part]) -> Reason:

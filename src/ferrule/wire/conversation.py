@@ -6,14 +6,14 @@ from typing import Literal
 
 from ferrule.wire.content import FREE
 from ferrule.wire.shape import WireError
-from ferrule.wire.turn import Definition, Image, Part, Result, Text, Thinking, Turn, Use
+from ferrule.wire.turn import Definition, Document, Image, Part, Result, Text, Thinking, Turn, Use
 
 Role = Literal["system", "user", "assistant"]
 
 _NOT_IN: dict[str, tuple[type, ...]] = {
     "user": (Use, Thinking),
     "assistant": (Result,),
-    "system": (Use, Thinking, Result, Image),
+    "system": (Use, Thinking, Result, Image, Document),
 }
 
 

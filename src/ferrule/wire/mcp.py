@@ -3,12 +3,13 @@
 import base64
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import quote
 
 from ferrule.core.elsewhere import Mixed, Part
 from ferrule.core.outcomes import Picture
 from ferrule.wire.content import json_text, left_out, object_out
 from ferrule.wire.shape import as_list, as_object, flag_or, list_or, object_or, text_of, text_or
-from ferrule.wire.turn import Definition, Foreign, Image, Result, Text, Use
+from ferrule.wire.turn import Definition, Document, Foreign, Image, Result, Text, Use
 
 NAME = "mcp"
 
@@ -51,14 +52,25 @@ def result_out(result: Result) -> dict[str, Any]:
     return {"content": [_content_out(part) for part in result.parts], "isError": result.failed}
 
 
-def _content_out(part: Text | Image | Foreign) -> dict[str, Any]:
+def _content_out(part: Text | Image | Document | Foreign) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     if isinstance(part, Image):
         if not part.url:
             return {"type": "image", "data": part.data, "mimeType": part.media_type}
         return {"type": "resource_link", "name": "image", "uri": part.url, "mimeType": part.media_type or "image/*"}
+    if isinstance(part, Document):
+        return _document_out(part)
     return part.block if part.wire == NAME else {"type": "text", "text": left_out(part)}
+
+
+def _document_out(document: Document) -> dict[str, Any]:
+    """An embedded resource, or a link to one."""
+    name = document.title or "document"
+    if document.url:
+        return {"type": "resource_link", "name": name, "uri": document.url, "mimeType": document.media_type}
+    held = {"text": document.text} if document.text else {"blob": document.data}
+    return {"type": "resource", "resource": {"uri": f"file:///{quote(name)}", "mimeType": document.media_type, **held}}
 
 
 def blocks_of(outcome: Any) -> tuple[dict[str, Any], ...]:

@@ -5,19 +5,26 @@ from typing import Any, Literal
 
 import msgspec
 
+from ferrule.core.content import Document, Image, Text
 
-class Text(msgspec.Struct, frozen=True, tag="text"):
-    """Words."""
-
-    text: str
-
-
-class Image(msgspec.Struct, frozen=True, tag="image"):
-    """A picture: base64 data, or an address where the API fetches it itself."""
-
-    media_type: str
-    data: str
-    url: str = ""
+__all__ = [
+    "Asked",
+    "Choice",
+    "Content",
+    "Definition",
+    "Document",
+    "Foreign",
+    "Image",
+    "Part",
+    "Reason",
+    "Result",
+    "Said",
+    "Text",
+    "Thinking",
+    "Turn",
+    "Usage",
+    "Use",
+]
 
 
 class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
@@ -54,13 +61,15 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
     """The answer to a call."""
 
     id: str
-    parts: tuple[Text | Image | Foreign, ...]
+    parts: "tuple[Content, ...]"
     failed: bool = False
     name: str = ""
     """The tool, for APIs that want to hear it again; empty where the wire did not say."""
 
 
-Part = Text | Image | Thinking | Use | Result | Foreign
+Content = Text | Image | Document | Foreign
+"""What a result may hold."""
+Part = Text | Image | Document | Thinking | Use | Result | Foreign
 
 
 class Turn(msgspec.Struct, frozen=True):

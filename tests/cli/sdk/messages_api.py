@@ -2,13 +2,14 @@
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 USAGE = {"input_tokens": 100, "output_tokens": 10, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
-Cue = str | list[tuple[str, Mapping[str, Any]]] | int | None
-"""Words; calls as name and input; a status that is no success; or None, an answer that never ends."""
+Cue = str | list[tuple[str, Mapping[str, Any]]] | int | None | Callable[[Mapping[str, Any]], "Cue"]
+"""Words; calls as name and input; a status that is no success; None, an answer that never ends; or what is to be asked
+for one of these with the request."""
 
 
 class Talk:
@@ -25,7 +26,8 @@ class Talk:
         text = " ".join(texts(body["messages"]))
         found = next((cues for words, cues in self._cues.items() if words in text), ())
         turn = sum(message["role"] == "assistant" for message in body["messages"])
-        return found[turn] if turn < len(found) else "Done."
+        cue = found[turn] if turn < len(found) else "Done."
+        return cue(body) if callable(cue) else cue
 
 
 def texts(messages: Any) -> Iterator[str]:
@@ -84,7 +86,8 @@ def _handler(talks: Mapping[str, Talk]) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             self._send(404, b"{}")
 
-        do_HEAD = do_GET
+        def do_HEAD(self) -> None:
+            self.do_GET()
 
         def _send(self, status: int, raw: bytes) -> None:
             self.send_response(status)

@@ -1,5 +1,6 @@
 """The program that an SDK starts, and what one query of the SDK has shown of it."""
 
+import json
 import os
 import stat
 import sys
@@ -48,6 +49,10 @@ class Seen:
     def tools(self) -> list[str]:
         return [tool["name"] for tool in self.asked[0].get("tools", ())]
 
+    @property
+    def warnings(self) -> list[str]:
+        return [one.data["message"] for one in self.of("warning")]
+
     def results(self) -> list[str]:
         """What the model was told of its calls, as text."""
         blocks = [
@@ -78,6 +83,24 @@ class Program:
         self.path = os.environ.get("FERRULE_TESTED_PROGRAM") or str(_script(folder / "ferrule-run"))
         self.is_own = "FERRULE_TESTED_PROGRAM" not in os.environ
 
+    def user_rules(self, **rules: list[str]) -> None:
+        """Rules in the user's own settings, of either program."""
+        (self.home / ".claude").mkdir(exist_ok=True)
+        (self.home / ".claude" / "settings.json").write_text(json.dumps({"permissions": rules}))
+        with open(os.environ["FERRULE_SETTINGS"], "a", encoding="utf-8") as file:
+            file.write("[permissions]\n" + "".join(f"{name} = {json.dumps(texts)}\n" for name, texts in rules.items()))
+
+    def write(self, name: str, text: str) -> Path:
+        """A file of the workspace."""
+        path = self.workspace / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def files(self) -> dict[str, str]:
+        """The files at the top of the workspace."""
+        return {path.name: path.read_text() for path in sorted(self.workspace.iterdir()) if path.is_file()}
+
     def environment(self, address: str) -> dict[str, str]:
         return {
             "ANTHROPIC_BASE_URL": address,
@@ -106,7 +129,7 @@ class Program:
                 options=self.options(address, seen, given),
             ):
                 seen.messages.append(message)
-        except Exception as error:  # what a start that fails raises is of no one type
+        except Exception as error:  # noqa: BLE001 - what a start that fails raises is of no one type
             seen.error = f"{type(error).__name__}: {error}"
         return seen
 

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
-from ferrule.cli.driven.control import Control
+from ferrule.cli.driven.control import Control, offered
 from ferrule.cli.driven.peer import Peer
 from ferrule.cli.inbox import Inbox, descriptor
 from ferrule.core.errors import FerruleError
@@ -72,6 +72,10 @@ class Driver:
         words = "\n\n".join(map(str, given)) if isinstance(given, list) else str(given or "")
         fitting.words = words or fitting.words
         fitting.append(str(wanted.get("appendSystemPrompt") or ""))
+
+    def offered(self, session: "Session") -> dict[str, Any]:
+        """What the first line of the session tells of it."""
+        return offered(session)
 
     @contextlib.contextmanager
     def telling(self) -> Any:

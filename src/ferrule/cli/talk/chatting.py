@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ferrule.agent.attachments import words_of_parts
 from ferrule.agent.events import AgentEvent
 from ferrule.cli.leaving import left_running
 from ferrule.cli.talk import commands
@@ -213,7 +214,7 @@ class Chat:
         """What the model has not heard goes back to whoever wrote it: it may not be meant any more."""
         talk, unheard = self.session.agent.talk, self.lines.queued
         if unheard:
-            talk.steering = [text for text in talk.steering if text not in unheard]
+            talk.steering = [parts for parts in talk.steering if words_of_parts(parts) not in unheard]
             self.lines.queued = []
             self.front.put_back("\n".join(unheard))
 

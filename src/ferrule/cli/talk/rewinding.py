@@ -3,6 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING
 
+from ferrule.agent.attachments import words_of_parts
 from ferrule.cli.rewinding import MOST_PROMPTS, Listed, done_words, listed, preview_rows, previewed
 from ferrule.cli.talk.commands import Next
 from ferrule.cli.talk.line import BLANK, line, sentence
@@ -125,5 +126,5 @@ def _unrewind(chat: "Chat") -> None:
     if not agent.unrewind():
         chat.note("The conversation was not rewound, so there is nothing to take back.")
         return
-    agent.talk.steering = [text for text in agent.talk.steering if text != _STAYED]
+    agent.talk.steering = [parts for parts in agent.talk.steering if words_of_parts(parts) != _STAYED]
     chat.note("The conversation is as it was before it was rewound. The files stayed as they are.")

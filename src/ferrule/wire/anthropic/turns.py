@@ -8,7 +8,7 @@ from ferrule.wire.content import left_out, object_out
 from ferrule.wire.conversation import Role, apart
 from ferrule.wire.shape import WireError, as_list, as_object, flag_or, list_or, text_of, text_or
 from ferrule.wire.thinking import carried, is_own, uncarried
-from ferrule.wire.turn import Foreign, Image, Part, Result, Text, Thinking, Turn, Use
+from ferrule.wire.turn import Document, Foreign, Image, Part, Result, Text, Thinking, Turn, Use
 
 NAME = "anthropic"
 _SILENT = "The tool failed and said nothing."
@@ -42,6 +42,8 @@ def _block_out(part: Part, *, is_user: bool) -> dict[str, Any] | None:
         return _thinking_out(part) if is_own(part, NAME) else None
     if isinstance(part, Image):
         return _image_out(part) if is_user else None
+    if isinstance(part, Document):
+        return _document_out(part) if is_user else None
     if part.wire == NAME:
         return part.block
     return {"type": "text", "text": left_out(part)} if is_user else None
@@ -57,6 +59,17 @@ def _image_out(image: Image) -> dict[str, Any]:
     if image.url:
         return {"type": "image", "source": {"type": "url", "url": image.url}}
     return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": image.data}}
+
+
+def _document_out(document: Document) -> dict[str, Any]:
+    if document.url:
+        source = {"type": "url", "url": document.url}
+    elif document.text:
+        source = {"type": "text", "media_type": "text/plain", "data": document.text}
+    else:
+        source = {"type": "base64", "media_type": document.media_type, "data": document.data}
+    block: dict[str, Any] = {"type": "document", "source": source}
+    return {**block, "title": document.title} if document.title else block
 
 
 def _result_out(result: Result) -> dict[str, Any]:
@@ -133,7 +146,7 @@ def _image_in(block: dict[str, Any], where: str) -> Image | Foreign:
 def _result_in(block: dict[str, Any], where: str) -> Result:
     content = block.get("content")
     given = () if content is None or content == "" else content_in(content, f"{where}.content")
-    parts = tuple(part for part in given if isinstance(part, Text | Image | Foreign))
+    parts = tuple(part for part in given if isinstance(part, Text | Image | Document | Foreign))
     if len(parts) != len(given):
         raise WireError(f"{where}.content must be text and images only.")
     failed = bool(flag_or(block, "is_error", where, otherwise=False))

@@ -10,11 +10,11 @@ from functools import cache
 from typing import Any
 
 from ferrule.wire import ids
-from ferrule.wire.content import json_text, label, left_out, object_out, pictures, words
+from ferrule.wire.content import attached, document_words, json_text, label, left_out, object_out, words_or_pointer
 from ferrule.wire.conversation import Role, apart, name_of, uses_of
 from ferrule.wire.shape import WireError, as_list, as_object, as_text
 from ferrule.wire.thinking import is_own
-from ferrule.wire.turn import Foreign, Image, Part, Result, Text, Thinking, Turn, Use
+from ferrule.wire.turn import Document, Foreign, Image, Part, Result, Text, Thinking, Turn, Use
 
 NAME = "gemini"
 _ROLES: dict[str, Role] = {"user": "user", "function": "user", "model": "assistant"}
@@ -81,8 +81,8 @@ def parts_out(turn: Turn, uses: dict[str, Use]) -> Iterator[dict[str, Any]]:
 def _part_out(part: Part, *, is_user: bool) -> dict[str, Any] | None:
     if isinstance(part, Text):
         return {"text": part.text} if part.text else None
-    if isinstance(part, Image):
-        return _image_out(part)
+    if isinstance(part, Image | Document):
+        return _file_out(part)
     if isinstance(part, Thinking):
         return _thought_out(part) if is_own(part, NAME) else None
     if isinstance(part, Use):
@@ -98,11 +98,13 @@ def _thought_out(part: Thinking) -> dict[str, Any]:
     return {**thought, "thoughtSignature": part.signature} if part.signature else thought
 
 
-def _image_out(image: Image) -> dict[str, Any]:
-    if image.url:
-        kind = {"mimeType": image.media_type} if image.media_type else {}
-        return {"fileData": {**kind, "fileUri": image.url}}
-    return {"inlineData": {"mimeType": image.media_type, "data": image.data}}
+def _file_out(part: Image | Document) -> dict[str, Any]:
+    if part.url:
+        kind = {"mimeType": part.media_type} if part.media_type else {}
+        return {"fileData": {**kind, "fileUri": part.url}}
+    if isinstance(part, Document) and part.text:
+        return {"text": document_words(part)}
+    return {"inlineData": {"mimeType": part.media_type, "data": part.data}}
 
 
 def _results_out(results: Sequence[Result], uses: dict[str, Use]) -> Iterator[dict[str, Any]]:
@@ -113,12 +115,12 @@ def _results_out(results: Sequence[Result], uses: dict[str, Use]) -> Iterator[di
             raise WireError(
                 f"The result of call {result.id} must say its tool's name: this API wants to hear it again."
             )
-        said = {"name": name, "response": {"error" if result.failed else "output": words(result)}}
+        said = {"name": name, "response": {"error" if result.failed else "output": words_or_pointer(result)}}
         yield {"functionResponse": {"id": result.id, **said} if result.id else said}
     for result in results:
-        if images := pictures(result):
+        if images := attached(result):
             yield {"text": label(result, name_of(result, uses))}
-            yield from map(_image_out, images)
+            yield from map(_file_out, images)
 
 
 def results_out(results: Sequence[Result], uses: Sequence[Use] = ()) -> list[dict[str, Any]]:

@@ -12,23 +12,24 @@ import msgspec
 from ferrule.wire.content import (
     arguments_in,
     arguments_out,
+    attached,
+    document_address,
+    document_words,
     json_text,
     label,
     left_out,
     marked,
     picture,
     picture_address,
-    pictures,
     unmarked_parts,
-    words,
+    words_or_pointer,
 )
 from ferrule.wire.conversation import Role, grouped, name_of, ordered, system_words, uses_of
 from ferrule.wire.shape import WireError, as_list, as_object, list_or, text_of, text_or
 from ferrule.wire.thinking import is_own
-from ferrule.wire.turn import Foreign, Image, Part, Result, Text, Thinking, Turn, Use
+from ferrule.wire.turn import Document, Foreign, Image, Part, Result, Text, Thinking, Turn, Use
 
 NAME = "openai-chat"
-_ONLY_PICTURES = "The image follows below."
 
 
 def turns_out(turns: Sequence[Turn]) -> dict[str, Any]:
@@ -53,11 +54,11 @@ def _messages_out(turn: Turn, uses: dict[str, Use]) -> Iterator[dict[str, Any]]:
 
 def _results_out(results: Sequence[Result], uses: dict[str, Use]) -> Iterator[dict[str, Any]]:
     for result in results:
-        text = words(result) or (_ONLY_PICTURES if pictures(result) else "")
-        yield {"role": "tool", "tool_call_id": result.id, "content": marked(text, failed=result.failed)}
+        text = marked(words_or_pointer(result), failed=result.failed)
+        yield {"role": "tool", "tool_call_id": result.id, "content": text}
     shown: list[dict[str, Any]] = []
     for result in results:
-        if images := pictures(result):
+        if images := attached(result):
             shown.append({"type": "text", "text": label(result, name_of(result, uses))})
             shown += map(_content_out, images)
     if shown:
@@ -72,10 +73,19 @@ def results_out(results: Sequence[Result], uses: Sequence[Use] = ()) -> list[dic
 def _content_out(part: Part) -> dict[str, Any]:
     if isinstance(part, Image):
         return {"type": "image_url", "image_url": {"url": picture_address(part)}}
+    if isinstance(part, Document):
+        return _document_out(part)
     if isinstance(part, Foreign):
         return part.block if part.wire == NAME else {"type": "text", "text": left_out(part)}
     assert isinstance(part, Text), "A turn of the user holds nothing else."
     return {"type": "text", "text": part.text}
+
+
+def _document_out(document: Document) -> dict[str, Any]:
+    if document.text or document.url:  # this API fetches pictures, and no files
+        return {"type": "text", "text": document_words(document) if document.text else left_out(document)}
+    file = {"filename": document.title or "document.pdf", "file_data": document_address(document)}
+    return {"type": "file", "file": file}
 
 
 def message_out(turn: Turn, *, is_answer: bool = False) -> dict[str, Any] | None:

@@ -10,18 +10,20 @@ from typing import Any
 from ferrule.wire.content import (
     arguments_in,
     arguments_out,
+    attached,
+    document_address,
+    document_words,
     left_out,
     marked,
     picture,
     picture_address,
-    pictures,
     unmarked_parts,
     words,
 )
 from ferrule.wire.conversation import Role, grouped, ordered, system_words, uses_of
 from ferrule.wire.shape import WireError, as_list, as_object, list_or, text_of, text_or
 from ferrule.wire.thinking import is_own, uncarried
-from ferrule.wire.turn import Foreign, Image, Part, Result, Text, Thinking, Turn, Use
+from ferrule.wire.turn import Document, Foreign, Image, Part, Result, Text, Thinking, Turn, Use
 
 NAME = "openai-responses"
 _TEXTS = {"input_text", "output_text", "text", "summary_text", "reasoning_text"}
@@ -84,8 +86,8 @@ def result_item(result: Result, uses: dict[str, Use]) -> dict[str, Any]:
 
 
 def _output(result: Result) -> str | list[dict[str, Any]]:
-    """Always there, even where it is empty; a list only where there are pictures."""
-    if not pictures(result):
+    """Always there, even where it is empty; a list only where there are pictures or files."""
+    if not attached(result):
         return marked(words(result), failed=result.failed)
     content = [_content_out(part) for part in result.parts]
     if not result.failed:
@@ -104,10 +106,21 @@ def results_out(results: Sequence[Result], uses: Sequence[Use] = ()) -> list[dic
 def _content_out(part: Part) -> dict[str, Any]:
     if isinstance(part, Image):
         return {"type": "input_image", "image_url": picture_address(part), "detail": "auto"}
+    if isinstance(part, Document):
+        return _document_out(part)
     if isinstance(part, Foreign):
         return part.block if part.wire == NAME else {"type": "input_text", "text": left_out(part)}
     assert isinstance(part, Text), "A turn of the user holds nothing else."
     return {"type": "input_text", "text": part.text}
+
+
+def _document_out(document: Document) -> dict[str, Any]:
+    if document.text:
+        return {"type": "input_text", "text": document_words(document)}
+    if document.url:
+        return {"type": "input_file", "file_url": document.url}
+    name = document.title or "document.pdf"
+    return {"type": "input_file", "filename": name, "file_data": document_address(document)}
 
 
 def turns_in(body: Any) -> tuple[Turn, ...]:
