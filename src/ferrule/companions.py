@@ -240,7 +240,7 @@ class Companions:
         parts.flow.hooks = Hooking(
             self._hooks, given.registry, parts.flow.arguments, parts.policing.names, parts.flow.look
         )
-        if self._hooks.has("Notification"):
+        if self._hooks.has("Notification") or self._hooks.has("PermissionRequest"):
             parts.flow.gate.hear(Notifying(given.asker, self._hooks))
         if self._hooks.has("SessionStart"):
             said = await self._hooks.fire("SessionStart", source="startup")

@@ -130,15 +130,28 @@ def named_scripts(hooks: "Sequence[Hook]", look: "Look") -> list[str]:
     return sorted({path for hook in hooks if hook.command for path in look(hook.command).files})
 
 
+_REQUESTS = ("call", "outside", "folder")
+"""Questions about a call that has not begun."""
+
+
 class Notifying:
-    """Tells the hooks that somebody is asked, and asks."""
+    """Tells the hooks that somebody is asked, and asks. A hook may answer no."""
 
     def __init__(self, asker: Asker, hooks: "Hooks") -> None:
         self.behind = asker
         self._hooks = hooks
 
     async def ask(self, question: Question) -> Answer:
-        """The question does not wait for the hooks, but the call waits for both."""
+        """The question does not wait for the hooks of notifications, but the call waits for both."""
+        if question.kind in _REQUESTS:
+            said = await self._hooks.fire(
+                "PermissionRequest",
+                tool_name=question.name,
+                tool_input=dict(question.input if question.given is None else question.given),
+                permission_suggestions=[],
+            )
+            if said.blocked:
+                return Answer(allow=False, message=said.blocked)
         told = asyncio.create_task(
             self._hooks.fire("Notification", message=question.summary, notification_type="permission_prompt")
         )

@@ -359,7 +359,9 @@ class Agent:
             if answered.said.reason in {"length", "refused"}:
                 return answered.said.reason
             if self._sent_back < _STOP_HOOKS:
-                said = await self.hooks(talk.setup.stop_event, stop_hook_active=bool(self._sent_back))
+                said = await self.hooks(
+                    talk.setup.stop_event, stop_hook_active=bool(self._sent_back), **talk.setup.about
+                )
                 if said is not None and said.stop:
                     self._tell_stop(said.stop)
                     return "end"

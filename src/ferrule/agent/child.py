@@ -82,6 +82,8 @@ class Child:
         self._began = time.monotonic()
         self._branch: Branch
         self._keeping: Keeping | None = None
+        self._about = {"agent_id": self.id, "agent_type": job.agent.name}
+        """What hooks are told of it."""
         self._parent: Agent | None = None
         self._purse: Budget | None = None
         self._shared = Spent()
@@ -131,6 +133,7 @@ class Child:
             news=self._children.news,
             tell_hooks=engine.tell,
             stop_event="SubagentStop",
+            about=self._about,
             overdrawn=parent.budget.overdrawn if parent is not None else None,
             interrupt=None if parent is None else parent.talk.setup.interrupt or parent.interrupt,
         )
@@ -176,6 +179,7 @@ class Child:
         ended: Ended | None = None
         before = self._shared = agent.spent
         try:
+            await self._home.engine.tell("SubagentStart", **self._about)
             ended = await agent.run(self._job.prompt)
         finally:
             self.is_over = True

@@ -1,7 +1,8 @@
 """A conversation with a model: what stands above it, its history, who keeps it and who listens."""
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from ferrule.agent.attachments import PromptPart, names_of, without_sight, words_of_parts
@@ -53,6 +54,7 @@ class Setup:
         heard: Callable[[str], None] = lambda _: None,
         tell_hooks: "Callable[..., Awaitable[After | None]] | None" = None,
         stop_event: str = "Stop",
+        about: Mapping[str, str] = MappingProxyType({}),
         overdrawn: "Callable[[], Reason | None] | None" = None,
         on_prompt: Callable[[int], object] = lambda _: None,
         fallback: "Callable[[ModelError], Model | None]" = lambda _: None,
@@ -77,7 +79,9 @@ class Setup:
         self.heard = heard
         self.tell_hooks = tell_hooks
         self.stop_event = stop_event
-        """What hooks are told when it is done."""
+        """What hooks are told when it is done,"""
+        self.about = dict(about)
+        """and what they are told of it then."""
         self.overdrawn = overdrawn
         """Has whoever started it nothing left?"""
         self.on_prompt = on_prompt

@@ -4,12 +4,12 @@ import json
 import os
 import stat
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from claude_agent_sdk import ClaudeAgentOptions, Message, query
-from tests.cli.sdk.messages_api import Cue, MessagesApi, Talk, texts
+from claude_agent_sdk import ClaudeAgentOptions, query
+from tests.cli.sdk.messages_api import MessagesApi, Talk, texts
 
 MODEL = "claude-opus-4-5"
 
@@ -19,7 +19,7 @@ class Seen:
 
     def __init__(self, talk: Talk) -> None:
         self.talk = talk
-        self.messages: list[Message] = []
+        self.messages: list[Any] = []
         self.stderr: list[str] = []
         self.error = ""
 
@@ -117,10 +117,8 @@ class Program:
         usual = {"cwd": self.workspace, "model": MODEL, "stderr": seen.stderr.append}
         return ClaudeAgentOptions(cli_path=self.path, **{**usual, **given, "env": environment})
 
-    async def query(
-        self, cues: Sequence[Cue] | Mapping[str, Sequence[Cue]], prompt: Any = "PROMPT", **given: Any
-    ) -> Seen:
-        """One `query()` with these options."""
+    async def query(self, cues: Any, prompt: Any = "PROMPT", **given: Any) -> Seen:
+        """One `query()` with these options. `cues` are those of the conversation, or of several by words of theirs."""
         address, talk = self._api.talk(cues if isinstance(cues, Mapping) else {"PROMPT": cues})
         seen = Seen(talk)
         try:

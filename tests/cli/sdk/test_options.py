@@ -462,7 +462,7 @@ async def hook_events_of_the_start_alone(program: Program) -> Any:
 async def hooks(program: Program) -> Any:
     told = []
 
-    async def deny(given: Any, key: str | None, about: Any) -> dict[str, Any]:
+    async def deny(given: Any, key: str | None, about: Any) -> Any:
         told.append(given["tool_name"])
         said = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "no"}
         return {"hookSpecificOutput": said}

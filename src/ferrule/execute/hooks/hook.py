@@ -12,10 +12,12 @@ EVENTS = (
     "Notification",
     "UserPromptSubmit",
     "Stop",
+    "SubagentStart",
     "SubagentStop",
     "PreCompact",
+    "PermissionRequest",
 )
-"""The last four are for whoever runs a conversation around the engine."""
+"""From `UserPromptSubmit` to `PreCompact` they are for whoever runs a conversation around the engine."""
 Event = str
 Layer = Literal["managed", "user", "project", "session"]
 Function = Callable[[dict[str, Any]], Mapping[str, Any] | Awaitable[Mapping[str, Any] | None] | None]

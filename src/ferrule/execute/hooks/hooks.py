@@ -29,6 +29,9 @@ _MATCHED = {
     "SessionEnd": "reason",
     "Notification": "notification_type",
     "PreCompact": "trigger",
+    "PermissionRequest": "tool_name",
+    "SubagentStart": "agent_type",
+    "SubagentStop": "agent_type",
 }
 """What a matcher is about where there is no tool; at other events every hook is told."""
 _TMP = "/tmp"  # noqa: S108 - the name under which confined commands have their own
