@@ -92,6 +92,8 @@ class StreamJson:
         self._blocked: set[str] = set()
         """The calls that somebody was asked about."""
         self._children: dict[str, ChildBegan] = {}
+        self._calls: dict[str, int] = {}
+        """How many calls each subagent has made."""
         self.offered: dict[str, Any] = {}
         """What the first line says of skills and kinds of agents."""
         self._write = write
@@ -221,6 +223,7 @@ class StreamJson:
         if not isinstance(call, Done) or not call.reply.id:
             return
         reply = call.reply
+        self._calls[event.thread] = self._calls.get(event.thread, 0) + 1
         use = self._open.get(event.thread, {}).pop(reply.id, None)
         if reply.status == "rejected-by-user":
             given = use.input if use is not None else {}
@@ -261,7 +264,7 @@ class StreamJson:
             "summary": began.description,
             "usage": {
                 "total_tokens": usage.input + usage.output,
-                "tool_uses": 0,
+                "tool_uses": self._calls.pop(began.child, 0),
                 "duration_ms": round(ended.spent.seconds * 1000),
             },
         }

@@ -184,7 +184,7 @@ async def test_an_interruption_is_told_and_the_next_prompt_is_answered(client):
 async def test_a_hook_may_end_the_work(program, client, event):
     calls: list[str] = []
 
-    async def halt(given: Any, key: str | None, about: Any) -> dict[str, Any]:
+    async def halt(given: Any, key: str | None, about: Any) -> Any:
         calls.append(given["hook_event_name"])
         return {"continue_": False, "stopReason": "ENOUGH"} if len(calls) == 1 else {}
 
@@ -204,7 +204,7 @@ async def test_a_hook_may_end_the_work(program, client, event):
 async def test_hooks_are_told_of_questions_and_subagents(program, client):
     told: list[tuple[str, str]] = []
 
-    async def note(given: Any, key: str | None, about: Any) -> dict[str, Any]:
+    async def note(given: Any, key: str | None, about: Any) -> Any:
         told.append((given["hook_event_name"], given.get("tool_name") or given.get("agent_type") or ""))
         return {}
 
@@ -286,7 +286,7 @@ KEY = "11111111-2222-4333-8444-555555555555"
 
 
 async def test_what_has_no_counterpart_is_refused_with_words_and_the_session_goes_on(program, client):
-    requests = [
+    requests: list[dict[str, Any]] = [
         {"subtype": "mcp_reconnect", "serverName": "none"},
         {"subtype": "mcp_toggle", "serverName": "none", "enabled": False},
         {"subtype": "rewind_files", "user_message_id": "none"},
