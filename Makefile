@@ -26,12 +26,14 @@ trials: $(VENV)/.dev
 	@$(BIN)/python scripts/provide.py
 	@$(BIN)/python -m trials $(NAMES)
 
-# Rewrites the hashed locks from pyproject.toml; no index address is written into them.
+# Rewrites the hashed locks from pyproject.toml; no index address is written into them. The wheels of claude-agent-sdk have a
+# program of 370 MB in them that no test needs, so its source is taken.
 lock: $(VENV)/.dev
 	$(PIP) install uv
 	$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --quiet --upgrade \
 	  pyproject.toml --extra all --group build -o requirements/run.txt
 	$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --quiet --upgrade \
+	  --no-binary claude-agent-sdk --emit-build-options \
 	  pyproject.toml --extra all --extra local --group build --group dev --group oracles --group node -o requirements/dev.txt
 
 format: $(VENV)/.dev
@@ -47,7 +49,7 @@ $(VENV)/.run: requirements/run.txt pyproject.toml
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.run
-	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@$(PIP) install --no-build-isolation --require-hashes -r requirements/dev.txt
 	@touch $@
 
 clean:

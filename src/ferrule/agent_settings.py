@@ -56,6 +56,12 @@ class Models(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Of each answer; as many as the model gives, at most 32,000, where nothing is said."""
     thinking_tokens: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """How much the model may think before it answers; the API's own way where nothing is said."""
+    effort: Literal["", "low", "medium", "high", "xhigh", "max"] = ""
+    """How much work a model puts into its answers, for models that are told so."""
+    task_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """How many tokens a whole task may take, as models of Anthropic are told, to plan with; nothing enforces it."""
+    betas: tuple[str, ...] = ()
+    """Betas of Anthropic's API that are switched on."""
 
 
 class Loop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -12,7 +12,7 @@ from ferrule.context import CallContext
 from ferrule.core.call import Call
 from ferrule.core.errors import Denied, ToolFailure
 from ferrule.core.face import Face
-from ferrule.core.reply import Failure, Reply, Status, spoken
+from ferrule.core.reply import Failure, Reply, Status, Stop, spoken
 from ferrule.output.bounds import Bounded
 from ferrule.output.clean import clean, clean_value
 
@@ -87,6 +87,7 @@ def refusal(call: Call, ctx: CallContext, face: Face | None, error: BaseExceptio
         notes=tuple(ctx.notes),
         started=ctx.started,
         ended=now,
+        stop=Stop("user", error.message) if isinstance(error, Denied) and error.stop else ctx.stop,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ferrule.answering import stop
 from ferrule.assembly import Given, Parts
 from ferrule.core.errors import ConfigError
-from ferrule.core.events import Reported, ToolsChanged
+from ferrule.core.events import HookRun, Reported, ToolsChanged
 from ferrule.introducing import Introducing
 from ferrule.output.clean import clean
 from ferrule.permissions.policy import mode_name
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ferrule.core.face import Face
     from ferrule.core.subagents import Subagents
     from ferrule.execute.hooks.hook import After, Hook
-    from ferrule.execute.hooks.hooks import Hooks
+    from ferrule.execute.hooks.hooks import Hooks, Ran
     from ferrule.gathering.gathering import Gathering
     from ferrule.layered import Layered
 
@@ -235,11 +235,12 @@ class Companions:
             look=look,
             walls=parts.services.confinement,
             others=others,
+            ran=self._ran,
         )
         parts.flow.hooks = Hooking(
             self._hooks, given.registry, parts.flow.arguments, parts.policing.names, parts.flow.look
         )
-        if self._hooks.has("Notification"):
+        if self._hooks.has("Notification") or self._hooks.has("PermissionRequest"):
             parts.flow.gate.hear(Notifying(given.asker, self._hooks))
         if self._hooks.has("SessionStart"):
             said = await self._hooks.fire("SessionStart", source="startup")
@@ -247,6 +248,22 @@ class Companions:
             variables = parts.services[Variables]
             variables.update(self._hooks.environment_additions())
             variables.confined.update(self._hooks.environment_additions(is_confined=True))
+
+    def _ran(self, ran: "Ran") -> None:
+        """Tell whoever listens of a program that is a hook."""
+        code, out, err = (ran.answer and ran.answer.printed) or (0, b"", b"")
+        self._given.emit(
+            HookRun(
+                id=ran.key,
+                name=ran.about,
+                at=time.perf_counter(),
+                hook=ran.event,
+                ended=ran.answer is not None,
+                exit_code=code,
+                stdout=clean(out.decode(errors="replace")),
+                stderr=clean(err.decode(errors="replace")),
+            )
+        )
 
     def _report(self, sentence: str) -> None:
         """Tell the user, and not the model."""

@@ -21,7 +21,7 @@ from ferrule.workspace.paths import Jail
 if TYPE_CHECKING:
     from ferrule.core.events import Done
     from ferrule.core.face import Face
-    from ferrule.core.reply import Changes
+    from ferrule.core.reply import Changes, Stop
     from ferrule.support.highlights import Found
 
 S = TypeVar("S")
@@ -72,6 +72,7 @@ class CallContext:
         "spelled",
         "spoken",
         "started",
+        "stop",
         "touches",
         "tracked",
         "watch",
@@ -98,8 +99,9 @@ class CallContext:
         self.spoken: Face | None = None
         """The face in whose words its arguments came."""
         self.missing = 0
-        self.found: Callable[[], Found] | None = None
         """Characters that the tool has left out of the middle of its output."""
+        self.found: Callable[[], Found] | None = None
+        """Finds the lines of it that matter."""
         self.spelled: dict[str, str] = {}
         """Real path → the same as the caller spelled it, with its links."""
         self.touches: tuple[Access, ...] = ()
@@ -116,8 +118,9 @@ class CallContext:
         """Of a command, where the call ran one to its end."""
         self.hooked = ("", "")
         """What the user's hooks say about the call, and why."""
-        self.started = 0.0
-        self.over = False
+        self.stop: Stop | None = None
+        """Is the work to end with this call?"""
+        self.started, self.over = 0.0, False
         self.notes: list[str] = []
         self.tracked: list[str] = []
         self.log: tuple[str, str] | None = None

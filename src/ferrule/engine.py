@@ -63,6 +63,7 @@ class Engine(Lookback):
         rules: str | os.PathLike[str] | None = None,
         add_dirs: Sequence[str | os.PathLike[str]] = (),
         settings: Settings | None = None,
+        over: Mapping[str, Any] = MappingProxyType({}),
         state: str | os.PathLike[str] | None = None,
         hooks: "Sequence[Hook]" = (),
         mcp_config: Sequence[str | os.PathLike[str]] = (),
@@ -79,11 +80,14 @@ class Engine(Lookback):
         `network` lets commands use the network, and `allow_hosts` lets them reach these hosts, beside what the
         settings say. `watched`: a person sits before it, to whom servers' ports are forwarded.
 
+        `over` are settings by their names, as in a file, that count over the user's and the project's for this session.
+
         `session_id` is given where an earlier session goes on. `model` may be a function that is given the settings.
         """
         check(tools := _made(tools), ask, add_dirs, settings, mcp_config, mode=mode)
         self.state = os.path.abspath(state) if state is not None else state_folder()
-        self.settings, self.layered = (settings, None) if settings else settled(os.fspath(workspace), self.state)
+        found = (settings, None) if settings else settled(os.fspath(workspace), self.state, over)
+        self.settings, self.layered = found
         self.settings = with_network(self.settings, network=network, hosts=allow_hosts)
         self._watched = watched
         more = (*self.settings.files.add_dirs, *(os.fspath(one) for one in add_dirs))

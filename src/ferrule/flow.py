@@ -8,7 +8,7 @@ The user's hooks, where there are any, are told of all calls of a message before
 
 import asyncio
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -24,7 +24,7 @@ from ferrule.core.errors import BadArguments, UnknownTool
 from ferrule.core.events import Blocked, Done, Event, FileEdit, Prepared, Started
 from ferrule.core.face import Face
 from ferrule.core.preview import Preview
-from ferrule.core.reply import Reply
+from ferrule.core.reply import Reply, Stop
 from ferrule.core.tool import AnyTool
 from ferrule.execute.repeats import Repeats
 from ferrule.execute.runner import Runner
@@ -54,6 +54,16 @@ class Ready(NamedTuple):
     ctx: CallContext
     ticket: Ticket | None = None
     """None for a call that is only looked at."""
+    agreed: bool = False
+    """Has the user given its input, instead of another one that was asked about?"""
+
+
+class _Exchanged(Exception):  # noqa: N818 - what happened, and nobody's error
+    """The user wants the call made with another input."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.input = dict(given)
 
 
 class Unready(NamedTuple):
@@ -128,10 +138,11 @@ class Flow:
             replies = [self._answer(ready, tasks.get(at)) for at, ready in enumerate(prepared)]
         if watch is not None:
             replies = await watch.finish(replies, self._running)
-        if self.hooks is None:
-            return replies
-        # A hook may have had the call made under another name; whoever waits for the answer knows the first one.
-        return [msgspec.structs.replace(reply, name=call.name) for reply, call in zip(replies, calls, strict=True)]
+        # A hook or the user may have had it made under another name; whoever waits for the answer knows the first one.
+        return [
+            reply if reply.name == call.name else msgspec.structs.replace(reply, name=call.name)
+            for reply, call in zip(replies, calls, strict=True)
+        ]
 
     async def _tell(self, hooks: "Hooks", calls: Sequence[Call]) -> "list[Told]":
         """Every call as the hooks leave it. None is looked at before all are told: the order stays the model's."""
@@ -167,12 +178,12 @@ class Flow:
             return self._end(call, ready.ctx, ready.face, asyncio.CancelledError())
         if hooked is not None:
             ready.ctx.hooked = (hooked.verdict, hooked.reason)
+            ready.ctx.stop = Stop("hook", hooked.stop) if hooked.stop else None
             for note in hooked.notes:
                 ready.ctx.note(note)
         if isinstance(ready, Ready):
             self.emit(self._prepared(ready))
-            waits = ready.tool.waits
-            return ready._replace(ticket=self.scheduler.ticket(() if waits else ready.touches, slotless=waits))
+            return self._placed(ready)
         return self._end(call, ready.ctx, ready.face, ready.error)
 
     def _prepared(self, ready: Ready) -> Prepared:
@@ -187,6 +198,10 @@ class Flow:
             tool=ready.tool.name,
             arguments={key: value for key, value in ctx.input.items() if key not in added or value != added[key]},
         )
+
+    def _placed(self, ready: Ready) -> Ready:
+        waits = ready.tool.waits
+        return ready._replace(ticket=self.scheduler.ticket(() if waits else ready.touches, slotless=waits))
 
     def look(self, call: Call) -> "Ready | Unready":
         """Which tool, with which arguments, touching what."""
@@ -232,11 +247,27 @@ class Flow:
         finally:
             self.scheduler.release(ticket)
             ctx.finish()
+        if isinstance(end, _Exchanged):
+            return await self._exchange(ready, end.input)
         return self._end(call, ctx, ready.face, end)
+
+    async def _exchange(self, ready: Ready, given: dict[str, Any]) -> Reply:
+        """Make the call with the input that the user gave instead, as if it had come now: it is looked at like any."""
+        call = Call(ready.face.name, given, ready.call.id)
+        other = self.look(call)
+        other.ctx.hooked, other.ctx.watch, other.ctx.stop = ready.ctx.hooked, ready.ctx.watch, ready.ctx.stop
+        for note in ready.ctx.notes:
+            other.ctx.note(note)
+        if isinstance(other, Unready):
+            other.ctx.note("This is about the input that the user gave for the call, in the place of yours.")
+            return self._end(call, other.ctx, other.face, other.error)
+        if self.hooks is not None:
+            self.hooks.change(call)
+        return await self.perform(self._placed(other)._replace(agreed=True))
 
     async def _run(self, ready: Ready, ticket: Ticket) -> Reply | BaseException:
         """What came of it, whatever that is: every call gets its answer."""
-        call, face, tool, args, _, ctx, _ = ready
+        call, face, tool, args, ctx = ready.call, ready.face, ready.tool, ready.args, ready.ctx
         try:
             admitted = await self._admit(ready, ticket)
             waited = await self.scheduler.turn(ticket)
@@ -274,7 +305,9 @@ class Flow:
                 functools.partial(ready.tool.preview, ready.args, ready.ctx),
             )
         blocked = functools.partial(self._blocked, ready.call)
-        admitted = await self.gate.admit(self.case(ready), blocked, preview)
+        admitted = await self.gate.admit(self.case(ready), blocked, preview, agreed=ready.agreed)
+        if admitted.input is not None:
+            raise _Exchanged(admitted.input)
         ready.ctx.agreed = admitted.agreed
         return admitted
 
@@ -299,7 +332,7 @@ class Flow:
 
     def case(self, ready: Ready) -> Case:
         """The call as the policy sees it."""
-        call, face, tool, _, touches, ctx, _ = ready
+        call, face, tool, touches, ctx = ready.call, ready.face, ready.tool, ready.touches, ready.ctx
         named = (call.id, face.name, tool.name, touches, tool.subagent_types)
         said = (ctx.input, ctx.spelled, ctx.hooked, self.context_kind)
         # Tools from elsewhere may bear the names of ours, and do something else.
@@ -332,6 +365,8 @@ class Flow:
         reply = end if isinstance(end, Reply) else refusal(call, ctx, face, end, self.clock())
         if ctx.changes is not None:
             reply = msgspec.structs.replace(reply, changes=ctx.changes)
+        if ctx.stop is not None and reply.stop is None:
+            reply = msgspec.structs.replace(reply, stop=ctx.stop)
         if late := [note for note in ctx.notes if note not in reply.notes]:
             reply = msgspec.structs.replace(reply, notes=(*reply.notes, *late))
         failed = reply.status in {"error", "rejected-by-user"} or bool(ctx.exit_code)

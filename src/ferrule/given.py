@@ -2,8 +2,9 @@
 
 import functools
 import os
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from ferrule.core.errors import ConfigError
 from ferrule.core.tool import AnyTool, Tool
@@ -27,6 +28,7 @@ class Options(TypedDict, total=False):
     rules: str | os.PathLike[str] | None
     add_dirs: Sequence[str | os.PathLike[str]]
     settings: Settings | None
+    over: Mapping[str, Any]
     hooks: "Sequence[Hook]"
     mcp_config: Sequence[str | os.PathLike[str]]
     lazy: bool
@@ -70,16 +72,23 @@ def chosen(given: str | Dialect | None, model: str | None, settings: Settings) -
     return load_dialect(settings.dialect if given is None else given)
 
 
-def settled(workspace: str, state: str) -> "tuple[Settings, Layered | None]":
-    """The settings of all layers, and where they came from; mostly there is only the user's file, or none."""
+def settled(
+    workspace: str, state: str, over: Mapping[str, Any] = MappingProxyType({})
+) -> "tuple[Settings, Layered | None]":
+    """The settings of all layers, and where they came from; mostly there is only the user's file, or none.
+
+    `over` is what this session wants beside them.
+    """
     project = os.path.join(workspace, ".ferrule", "settings.toml")
-    if not os.path.lexists(project) and not os.path.exists(managed_path()):
-        return load_settings(), None
-    whole = layers_of(workspace, state)
+    if not over and not os.path.lexists(project) and not os.path.exists(managed_path()):
+        settings = load_settings()
+        if "user" in settings.sources:
+            return settings, None
+    whole = layers_of(workspace, state, over)
     return whole.settings, whole
 
 
-def layers_of(workspace: str, state: str) -> "Layered":
+def layers_of(workspace: str, state: str, over: Mapping[str, Any] = MappingProxyType({})) -> "Layered":
     """The settings of all layers, each value with its origin."""
     from ferrule.layered import File, layered, project_path  # for projects and machines with settings of their own
     from ferrule.permissions.layers import project_files
@@ -90,16 +99,17 @@ def layers_of(workspace: str, state: str) -> "Layered":
         files.append(File("managed", managed_path(), raw))
     if (raw := read_settings(settings_path())) is not None:
         files.append(File("user", settings_path(), raw))
+    sources = over.get("sources") or layered(files, over).settings.sources
     real = os.path.realpath(os.path.expanduser(workspace))
     path = project_path(real)
     notes: tuple[str, ...] = ()
-    if os.path.lexists(path):
+    if os.path.lexists(path) and "project" in sources:
         seen = Trust(state).look(real, project_files(real))
         if seen.state == "trusted" and path in seen.contents:
             files.append(File("project", path, seen.contents[path]))
         else:
             notes = (f"{path} is not trusted: only its rules that tighten count. See `ferrule permissions trust`.",)
-    whole = layered(files)
+    whole = layered(files, over)
     return whole._replace(warnings=(*whole.warnings, *notes))
 
 

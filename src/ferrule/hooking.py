@@ -16,11 +16,11 @@ from ferrule.arguments.schema import Schema
 from ferrule.core.call import Call
 from ferrule.core.errors import ConfigError, FerruleError
 from ferrule.core.face import Face
-from ferrule.core.reply import Reply
+from ferrule.core.reply import Reply, Stop
 from ferrule.dialects.dialect import load_dialect
 from ferrule.output.clean import clean
 from ferrule.permissions.asker import Answer, Asker, Question
-from ferrule.permissions.layers import PROJECT_FILES, own_path, project_files
+from ferrule.permissions.layers import heeded, own_path, project_files
 from ferrule.registry.registry import Registry
 from ferrule.settings import Settings, read_settings
 from ferrule.telling import Told
@@ -75,23 +75,24 @@ def find(
         for layer in ("managed", "user", "project")
         if layer in layers and layers[layer].hooks
     ]
-    files = [own_path(file) for file in settings.permissions.files if file.endswith(".json")]
-    read = [(file, raw) for file in files if (raw := read_settings(file)) is not None]
+    own = [own_path(file) for file in settings.permissions.files if file.endswith(".json")]
+    read = [(file, raw) for file in own if (raw := read_settings(file)) is not None]
     founds += [from_claude(raw, layer="user", source=file) for file, raw in read]
     contents = trusted(workspace, state)
-    for path in (os.path.join(workspace, name) for name in PROJECT_FILES if name.startswith(".claude/")):
+    files = heeded(settings.sources)
+    for path in (os.path.join(workspace, name) for name in files if name.startswith(".claude/")):
         if path in contents:
             founds.append(from_claude(contents[path], layer="project", source=path))
     found = together([*founds, from_program(given)])
-    if not contents and _has_hooks(workspace):
+    if not contents and _has_hooks(workspace, files):
         left = f"The hooks of {workspace} are not run: look at them, then `ferrule permissions trust`."
         found = found._replace(warnings=(*found.warnings, left))
     return found._replace(hooks=tuple(_pinned(hook, look, contents) for hook in found.hooks))
 
 
-def _has_hooks(workspace: str) -> bool:
+def _has_hooks(workspace: str, files: "Sequence[str]") -> bool:
     """Do files of the project speak of hooks? They are not read for it, only looked at."""
-    for path in (os.path.join(workspace, name) for name in PROJECT_FILES):
+    for path in (os.path.join(workspace, name) for name in files):
         with contextlib.suppress(OSError, ConfigError):
             if os.path.isfile(path) and b"hooks" in (read_settings(path) or b"")[:_LOOK_BYTES]:
                 return True
@@ -129,15 +130,28 @@ def named_scripts(hooks: "Sequence[Hook]", look: "Look") -> list[str]:
     return sorted({path for hook in hooks if hook.command for path in look(hook.command).files})
 
 
+_REQUESTS = ("call", "outside", "folder")
+"""Questions about a call that has not begun."""
+
+
 class Notifying:
-    """Tells the hooks that somebody is asked, and asks."""
+    """Tells the hooks that somebody is asked, and asks. A hook may answer no."""
 
     def __init__(self, asker: Asker, hooks: "Hooks") -> None:
         self.behind = asker
         self._hooks = hooks
 
     async def ask(self, question: Question) -> Answer:
-        """The question does not wait for the hooks, but the call waits for both."""
+        """The question does not wait for the hooks of notifications, but the call waits for both."""
+        if question.kind in _REQUESTS:
+            said = await self._hooks.fire(
+                "PermissionRequest",
+                tool_name=question.name,
+                tool_input=dict(question.input if question.given is None else question.given),
+                permission_suggestions=[],
+            )
+            if said.blocked:
+                return Answer(allow=False, message=said.blocked)
         told = asyncio.create_task(
             self._hooks.fire("Notification", message=question.summary, notification_type="permission_prompt")
         )
@@ -193,10 +207,14 @@ class Hooking:
             said = await self._with_commands(changed, said)
         if not spoken.is_clear and said.verdict in {"", "allow"}:
             # What they look for may be in it under a name that they do not know.
-            return Told(call, "ask", _UNSAYABLE, said.notes)
+            return Told(call, "ask", _UNSAYABLE, said.notes, said.stop)
         if said.input is not None:
             self._told[call.id] = spoken._replace(values=said.input)
-        return Told(changed, said.verdict, said.reason, said.notes)
+        return Told(changed, said.verdict, said.reason, said.notes, said.stop)
+
+    def change(self, call: Call) -> None:
+        if call.id in self._told:
+            self._told[call.id] = self._in_their_words(call)
 
     async def _with_commands(self, call: Call, said: "Before") -> "Before":
         """Their word, with the one on each command that comes with a call: it is the shell's, whoever runs it."""
@@ -224,7 +242,9 @@ class Hooking:
         said = await self._hooks.after(spoken.names, spoken.name, spoken.values, call.id, told, failed=failed)
         objection = (f"A hook objects to this: {said.blocked}",) if said.blocked else ()
         notes = (*reply.notes, *(clean(note) for note in (*objection, *said.notes)))
-        return msgspec.structs.replace(reply, notes=notes) if notes != reply.notes else reply
+        stop = Stop("hook", said.stop) if said.stop else reply.stop
+        is_same = notes == reply.notes and stop == reply.stop
+        return reply if is_same else msgspec.structs.replace(reply, notes=notes, stop=stop)
 
     def _every_name(self, call: Call, *tools: str) -> frozenset[str]:
         """A hook on `Edit` is told of every family's way to call that tool, or one that does the same."""

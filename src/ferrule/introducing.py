@@ -120,6 +120,7 @@ class Introducing:
             beside=os.path.dirname(settings_path()),
             models=(*roles, *roles.values()),
             taken=BUILT_IN,
+            sources=self._given.settings.sources,
         )
 
     def _hosts_allowed(self) -> object:

@@ -6,12 +6,13 @@ only for what a project may decide: nothing in it opens folders, files, commands
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from ferrule.core.errors import ConfigError
-from ferrule.settings import Settings, decode_settings
+from ferrule.settings import SOURCES, Settings, decode_settings
 
 Name = Literal["managed", "user", "project"]
 
@@ -32,6 +33,9 @@ _DEEP = ("mcp.servers.", "lsp.servers.", "tools.exposure.", "web.search.")
 """Settings that have one more level: servers and exposures have names, and searching is a part of the web."""
 _APART = ("permissions.", "hooks.", "mcp.servers.")
 """Rules, hooks and servers know their layer: they are not put over one another here."""
+_OBEYED = (*_APART, "mcp.files", "skills.folders", "tools.folders", "tools.toolbox")
+"""What a session without the source `user` leaves out of the user's settings; how it works on this machine stays."""
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class File(NamedTuple):
@@ -54,17 +58,26 @@ class Layered(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def layered(files: Sequence[File]) -> Layered:
-    """The files put over one another. Raises `ConfigError` for one that is wrong."""
+def layered(files: Sequence[File], over: Mapping[str, Any] = _NOTHING) -> Layered:
+    """The files put over one another. Raises `ConfigError` for one that is wrong.
+
+    `over` is what one session wants: over the user's and the project's files, and under the machine's.
+    """
     layers = {file.layer: decode_settings(file.raw, file.path) for file in files}
     warnings: list[str] = []
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
+    own = layers["user"].sources if "user" in layers else SOURCES
+    obeys_user = "user" in over.get("sources", own)
     for wanted in ("user", "project", "managed"):
+        if wanted == "managed":
+            _put_over(values, over)
         for file in files:
             if file.layer != wanted:
                 continue
             for key, value in leaves(msgspec.toml.decode(file.raw)):
+                if wanted == "user" and not obeys_user and key.startswith(_OBEYED):
+                    continue
                 if key.startswith(_APART):
                     if wanted == "user":
                         values[key], origins[key] = value, file.path
@@ -73,8 +86,16 @@ def layered(files: Sequence[File]) -> Layered:
                 else:
                     values[key] = value
                     origins[key] = file.path
-    settings = layers["user"] if set(layers) == {"user"} else _settings(values)
+    is_plain = set(layers) == {"user"} and not over and obeys_user
+    settings = layers["user"] if is_plain else _settings(values)
     return Layered(settings, origins, layers, tuple(warnings))
+
+
+def _put_over(values: dict[str, Any], over: Mapping[str, Any]) -> None:
+    """Rules come beside the user's, everything else comes in its place."""
+    for key, value in leaves(over):
+        is_more = key.startswith("permissions.") and isinstance(value, list | tuple)
+        values[key] = [*values.get(key, ()), *value] if is_more else value
 
 
 def _settings(values: Mapping[str, Any]) -> Settings:

@@ -61,7 +61,7 @@ class Policing:
             sets = (self._one_file(rules, names),)
             self.warnings = sets[0].warnings
             wanted = mode or sets[0].mode or "default"
-        elif exist(workspace, permissions, managed_path(), self._grants_path()):
+        elif exist(workspace, permissions, managed_path(), self._grants_path(), self._settings.sources):
             names = self.names()
             layers, trusted = self._layers(names)
             sets, bypass, self.warnings, wishes = layers.sets, layers.bypass, layers.warnings, layers.wishes
@@ -193,6 +193,7 @@ class Policing:
             managed=managed_path(),
             trusted=seen.contents if trusted else None,
             said=Grants(self._state, workspace).texts(),
+            sources=self._settings.sources,
         )
         return layers, trusted
 

@@ -310,7 +310,8 @@ class Services:
     def _make_guidance(self) -> object:
         from ferrule.workspace.guidance import Guidance  # for sessions that write
 
-        return Guidance(self._jail, self._one("Guard"))
+        sources = self._settings.sources
+        return Guidance(self._jail, self._one("Guard"), user="user" in sources, project="project" in sources)
 
     def _make_journal(self) -> object:
         from ferrule.workspace.journal import Journal, Origin  # for sessions that write

@@ -9,6 +9,10 @@ from ferrule.agent_settings import Conversations, Loop, Models, PlanMode, Reposi
 from ferrule.core.errors import ConfigError
 from ferrule.tool_settings import Checks, Lsp, Web
 
+Source = Literal["user", "project", "local"]
+SOURCES: tuple[Source, ...] = ("user", "project", "local")
+"""The user's own files, those that come with a project, and those that somebody has beside a project for themselves."""
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How much may happen, and for how long."""
@@ -144,6 +148,8 @@ class Mcp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Tools of servers are deferred when their definitions take more tokens than this together."""
     result_mb: Annotated[int, msgspec.Meta(ge=1)] = 32
     """How large one message of a server may be."""
+    strict: bool = False
+    """Does a session have only the servers that it is given, beside those of whoever runs the machine?"""
 
 
 class Skills(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -153,6 +159,8 @@ class Skills(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """More folders of skills; they come first."""
     disable: tuple[str, ...] = ()
     """Globs of skills that the session does not have."""
+    only: tuple[str, ...] | None = None
+    """The only skills that it has, by their names; all by default."""
 
 
 class HookSetting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -197,6 +205,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The model family whose tools are advertised where no model is named."""
     dialects: dict[str, str] = {}
     """How a model's id begins → its dialect, where that is not the usual one."""
+    sources: tuple[Source, ...] = SOURCES
+    """Whose rules, hooks, guidance, skills, kinds of agents and servers count; the machine's always do."""
     limits: Limits = Limits()
     files: Files = Files()
     shell: Shell = Shell()

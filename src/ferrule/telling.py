@@ -16,6 +16,8 @@ class Told(NamedTuple):
     verdict: str = ""
     reason: str = ""
     notes: tuple[str, ...] = ()
+    stop: str = ""
+    """Why the work is to end with this call, if a hook wants that."""
 
 
 class Hooks(Protocol):
@@ -24,6 +26,9 @@ class Hooks(Protocol):
     async def before(self, call: Call) -> Told: ...
 
     async def after(self, call: Call, reply: Reply) -> Reply: ...
+
+    def change(self, call: Call) -> None:
+        """The user has had a call made with another input, after the hooks were told of it."""
 
 
 def told(call: Call, task: "asyncio.Task[Told]") -> Told:

@@ -17,7 +17,9 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 def pins(text: str) -> list[str]:
     """Each requirement with its hashes, as one line."""
     lines = [
-        line for line in text.replace("\\\n", " ").splitlines() if line.strip() and not line.lstrip().startswith("#")
+        line
+        for line in text.replace("\\\n", " ").splitlines()
+        if line.strip() and not line.lstrip().startswith(("#", "--no-binary "))
     ]
     return [" ".join(line.split()) for line in lines]
 

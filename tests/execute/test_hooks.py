@@ -110,7 +110,9 @@ DENY = "echo 'Not on main.' >&2; exit 2"
         ),
         pytest.param([DENY], Before("deny", "Not on main."), id="deny"),
         pytest.param([printing({"decision": "block", "reason": "No."})], Before("deny", "No."), id="older"),
-        pytest.param([printing({"continue": False, "stopReason": "Halt."})], Before("deny", "Halt."), id="stop"),
+        pytest.param(
+            [printing({"continue": False, "stopReason": "Halt."})], Before("deny", "Halt.", stop="Halt."), id="stop"
+        ),
         pytest.param(
             [says(permissionDecision="allow"), DENY, says(permissionDecision="ask", permissionDecisionReason="Sure?")],
             Before("deny", "Not on main."),

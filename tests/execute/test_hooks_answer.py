@@ -11,7 +11,15 @@ from ferrule.execute.hooks.hook import EVENTS
 
 WHO = "The hook"
 NO_REASON = "A hook refused this and gave no reason."
-OBJECTING = {"PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop", "SubagentStop"}
+OBJECTING = {
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "UserPromptSubmit",
+    "Stop",
+    "SubagentStop",
+    "PermissionRequest",
+}
 
 
 def before(**fields):
@@ -56,7 +64,7 @@ def before(**fields):
         ),
         pytest.param(
             {"continue": False, "stopReason": "Halt.", **before(permissionDecision="allow")},
-            Answer("deny", "Halt."),
+            Answer("deny", "Halt.", stop="Halt."),
             id="not-to-go-on-refuses",
         ),
         pytest.param({"continue": True, "suppressOutput": True}, Answer(), id="to-go-on"),
@@ -118,7 +126,15 @@ def test_a_mistake_without_a_decision_is_only_told():
     [
         pytest.param("PostToolUse", {"decision": "block", "reason": "Lint."}, Answer("deny", "Lint."), id="block"),
         pytest.param("PostToolUse", {"decision": "block"}, Answer("deny", NO_REASON), id="block-without-a-reason"),
-        pytest.param("PostToolUse", {"continue": False, "stopReason": "Halt."}, Answer("deny", "Halt."), id="stop"),
+        pytest.param(
+            "PostToolUse", {"continue": False, "stopReason": "Halt."}, Answer("deny", "Halt.", stop="Halt."), id="stop"
+        ),
+        pytest.param(
+            "PermissionRequest",
+            {"hookSpecificOutput": {"decision": {"behavior": "deny", "message": "Not this."}}},
+            Answer("deny", "Not this."),
+            id="no-to-a-question",
+        ),
         pytest.param("PostToolUse", {"decision": "approve", "reason": "x"}, Answer(), id="nothing-to-approve"),
         pytest.param(
             "PostToolUse",
@@ -138,7 +154,12 @@ def test_a_mistake_without_a_decision_is_only_told():
             "PostToolUse", [], Answer(told=("The hook answered with a list instead of an object.",)), id="list"
         ),
         pytest.param("Stop", {"decision": "block", "reason": "Go on."}, Answer("deny", "Go on."), id="not-yet"),
-        pytest.param("Stop", {"continue": False}, Answer(), id="to-stop-a-stop-is-no-objection"),
+        pytest.param(
+            "Stop",
+            {"continue": False},
+            Answer(stop="A hook stopped the work and gave no reason."),
+            id="to-stop-a-stop-is-no-objection",
+        ),
         pytest.param(
             "SessionStart",
             {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "Hi."}},

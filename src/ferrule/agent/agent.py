@@ -9,13 +9,13 @@ from ferrule.agent.attachments import Prompt, PromptPart, check_vision, names_of
 from ferrule.agent.budget import Budget, Limits, counted, together
 from ferrule.agent.compacting import Compacting
 from ferrule.agent.conversation import Conversation
-from ferrule.agent.events import Began, Called, Compacted, Ended, Reason, Spent, TurnBegan, TurnEnded
+from ferrule.agent.events import Began, Called, Compacted, Ended, FellBack, Reason, Spent, TurnBegan, TurnEnded
 from ferrule.agent.history import EMPTY, INTERRUPTED, STOPPED_BEFORE, failed, words_of
 from ferrule.agent.repeating import Repeating, longest
 from ferrule.agent.waiting import Stopped, Waiting
 from ferrule.agent_settings import Loop
 from ferrule.core.errors import ConfigError
-from ferrule.core.events import Event, ToolsChanged
+from ferrule.core.events import Done, Event, ToolsChanged
 from ferrule.core.reply import Reply
 from ferrule.models.model import Model, ModelError
 from ferrule.wire.turn import Asked, Text, Turn, Usage, Use
@@ -50,6 +50,8 @@ class Agent:
         """How often hooks have sent the model back to work."""
         self._words = ""
         """What the model said last to the prompt that is worked on."""
+        self._stopped = ""
+        """Why a hook has ended the work on it."""
         self._budget = Budget(Limits())
 
     @property
@@ -76,6 +78,9 @@ class Agent:
         if isinstance(event, ToolsChanged):
             self.talk.tools_changed()
         self.talk.tell(Called(thread=self.thread, call=event))
+        if isinstance(event, Done) and event.reply.stop is not None and event.reply.stop.by == "user":
+            # Later: the call itself is at its end, and keeps its own answer.
+            asyncio.get_running_loop().call_soon(self.talk.setup.interrupt or self.interrupt)
 
     def use(self, model: Model) -> None:
         """Ask another model from the next turn on."""
@@ -135,7 +140,8 @@ class Agent:
         """
         if self.is_running or self._waiting.is_busy:
             raise ConfigError("The agent works on a prompt already, or sums up: steer it, or interrupt it first.")
-        self.is_running, self._interrupted, self._words = True, False, ""
+        self.is_running, self._interrupted = True, False
+        self._words = self._stopped = ""
         try:
             parts = await prompt_parts(prompt)
             check_vision(parts, self.model)
@@ -199,7 +205,7 @@ class Agent:
         """The loop itself."""
         self._began(prompt)
         if refused := await self._take(prompt, written):
-            return "hook", refused
+            return refused
         self._sent_back, repeating = 0, Repeating(self._loop.repeats)
         while True:
             if (met := self._budget.over()) is not None:
@@ -213,7 +219,7 @@ class Agent:
             uses = [part for part in answered.said.parts if isinstance(part, Use)]
             met = await (self._reply(answered, uses, repeating) if uses else self._stop(answered))
             if met is not None:
-                return met, ""
+                return met, self._stopped
 
     def _began(self, prompt: tuple[PromptPart, ...]) -> None:
         setup = self.talk.setup
@@ -230,11 +236,14 @@ class Agent:
             )
         )
 
-    async def _take(self, prompt: tuple[PromptPart, ...], written: str) -> str:
-        """Put the prompt into the conversation; why not, where a hook will not have it."""
+    async def _take(self, prompt: tuple[PromptPart, ...], written: str) -> tuple[Reason, str] | None:
+        """Put the prompt into the conversation; how it ends and why, where a hook will not have it."""
         said = await self.hooks("UserPromptSubmit", prompt=words_of_parts(prompt))
+        if said is not None and said.stop:
+            self._tell_stop(said.stop)
+            return "stopped", self._stopped
         if said is not None and said.blocked:
-            return said.blocked
+            return "hook", said.blocked
         self.talk.setup.heard(written)
         before = [STOPPED_BEFORE] if self.talk.is_left_off else []
         notes = said.notes if said is not None else ()
@@ -243,7 +252,12 @@ class Agent:
         parts = (*kept, *self.talk.take_steering())
         self.talk.begin_prompt(Turn("user", parts or (Text(EMPTY),)))
         self.talk.is_left_off = False
-        return ""
+        return None
+
+    def _tell_stop(self, why: str) -> None:
+        """A hook has ended the work: the user is told why."""
+        self._stopped = why
+        self.talk.warn(f"A hook has ended the work: {why}")
 
     async def _answer(self) -> Answered:
         """Ask the model, and take in what it says; a conversation that is too long for it is made smaller first."""
@@ -253,7 +267,7 @@ class Agent:
         try:
             answered = await self.listen(talk.question(talk.history.turns))
         except ModelError as error:
-            if error.kind != "too-long" or not await self._compacting.shrink(self):
+            if not await self._helped(error):
                 raise
             answered = NOTHING if self._interrupted else await self.listen(talk.question(talk.history.turns))
         talk.keep(talk.history.hear(answered.said))
@@ -262,6 +276,17 @@ class Agent:
         self._budget.count(answered.said.usage, self.model.prices)
         talk.tell(TurnEnded(thread=self.thread, said=answered.said, spent=self.spent))
         return answered
+
+    async def _helped(self, error: ModelError) -> bool:
+        """Make the conversation smaller, or take another model, if that may help against what went wrong."""
+        if error.kind == "too-long":
+            return await self._compacting.shrink(self)
+        other = self.talk.setup.fallback(error)
+        if other is None or self._interrupted:
+            return False
+        self.talk.tell(FellBack(thread=self.thread, model=self.model.name, fallback=other.name, why=str(error)))
+        self.use(other)
+        return True
 
     async def listen(self, asked: Asked, model: Model | None = None, *, aloud: bool = True) -> Answered:
         """Ask a model. An interruption or the end of the time gives what was heard until then.
@@ -302,8 +327,14 @@ class Agent:
         steered = () if self._interrupted else talk.take_steering()
         files = tuple(path for reply in replies for path in reply.track_files)
         talk.add(Turn("user", (*results, *told, *steered)), files)
-        if self._interrupted:
+        if self._interrupted or any(reply.stop is not None and reply.stop.by == "user" for reply in replies):
+            self._interrupted = True
             return "interrupted"
+        if stop := next((reply.stop for reply in replies if reply.stop is not None), None):
+            self._tell_stop(stop.why)
+            return "stopped"
+        if talk.setup.is_done():
+            return "end"
         return "loop" if again == "stop" else None
 
     async def _call(self, uses: Sequence[Use]) -> list[Reply]:
@@ -328,7 +359,12 @@ class Agent:
             if answered.said.reason in {"length", "refused"}:
                 return answered.said.reason
             if self._sent_back < _STOP_HOOKS:
-                said = await self.hooks(talk.setup.stop_event, stop_hook_active=bool(self._sent_back))
+                said = await self.hooks(
+                    talk.setup.stop_event, stop_hook_active=bool(self._sent_back), **talk.setup.about
+                )
+                if said is not None and said.stop:
+                    self._tell_stop(said.stop)
+                    return "end"
                 sent_back = (Text(said.blocked),) if said is not None and said.blocked else ()
         # What the user wrote while the hooks had their say counts as well.
         if not sent_back and not talk.steering:

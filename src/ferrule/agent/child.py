@@ -41,6 +41,7 @@ WHY: dict[Reason, str] = {
     "length": "Its answer was cut off: it was too long.",
     "refused": "Its model refused to answer.",
     "hook": "A hook stopped it.",
+    "stopped": "A hook ended its work.",
     "interrupted": "It was stopped.",
 }
 
@@ -81,6 +82,8 @@ class Child:
         self._began = time.monotonic()
         self._branch: Branch
         self._keeping: Keeping | None = None
+        self._about = {"agent_id": self.id, "agent_type": job.agent.name}
+        """What hooks are told of it."""
         self._parent: Agent | None = None
         self._purse: Budget | None = None
         self._shared = Spent()
@@ -130,7 +133,9 @@ class Child:
             news=self._children.news,
             tell_hooks=engine.tell,
             stop_event="SubagentStop",
+            about=self._about,
             overdrawn=parent.budget.overdrawn if parent is not None else None,
+            interrupt=None if parent is None else parent.talk.setup.interrupt or parent.interrupt,
         )
         reads = Reads(branch.services[Ledger], is_kept=False)
         talk = Conversation(
@@ -174,6 +179,7 @@ class Child:
         ended: Ended | None = None
         before = self._shared = agent.spent
         try:
+            await self._home.engine.tell("SubagentStart", **self._about)
             ended = await agent.run(self._job.prompt)
         finally:
             self.is_over = True

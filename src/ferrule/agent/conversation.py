@@ -1,7 +1,8 @@
 """A conversation with a model: what stands above it, its history, who keeps it and who listens."""
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from ferrule.agent.attachments import PromptPart, names_of, without_sight, words_of_parts
@@ -13,7 +14,7 @@ from ferrule.agent.recall import NAME as RECALL
 from ferrule.core.call import Call
 from ferrule.core.face import Face
 from ferrule.core.reply import Reply
-from ferrule.models.model import Model, has_vision
+from ferrule.models.model import Model, ModelError, has_vision
 from ferrule.wire.turn import Asked, Choice, Definition, Text, Turn
 from ferrule.wire.wire import definition_of
 
@@ -53,13 +54,17 @@ class Setup:
         heard: Callable[[str], None] = lambda _: None,
         tell_hooks: "Callable[..., Awaitable[After | None]] | None" = None,
         stop_event: str = "Stop",
+        about: Mapping[str, str] = MappingProxyType({}),
         overdrawn: "Callable[[], Reason | None] | None" = None,
         on_prompt: Callable[[int], object] = lambda _: None,
+        fallback: "Callable[[ModelError], Model | None]" = lambda _: None,
+        interrupt: Callable[[], None] | None = None,
     ) -> None:
         """`reminder` is told before each turn and not remembered; `news` is told once, with the next replies.
 
         `heard` is given what the user writes, and nothing else that comes to stand in the conversation.
-        `on_prompt` is told the number of each prompt before it is worked on.
+        `on_prompt` is told the number of each prompt before it is worked on. `fallback` gives the model that is asked
+        after one has failed, if there is one. `interrupt` interrupts whoever the user talks to, if that is not it.
         """
         self.thread = thread
         self.system = system
@@ -74,10 +79,16 @@ class Setup:
         self.heard = heard
         self.tell_hooks = tell_hooks
         self.stop_event = stop_event
-        """What hooks are told when it is done."""
+        """What hooks are told when it is done,"""
+        self.about = dict(about)
+        """and what they are told of it then."""
         self.overdrawn = overdrawn
         """Has whoever started it nothing left?"""
         self.on_prompt = on_prompt
+        self.fallback = fallback
+        self.interrupt = interrupt
+        self.is_done: Callable[[], bool] = lambda: False
+        """Has the model given with its calls all that was wanted? Then it is not asked again."""
 
 
 class Conversation:

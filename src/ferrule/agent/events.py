@@ -7,9 +7,12 @@ import msgspec
 from ferrule.core.events import Event
 from ferrule.wire.turn import Said, Usage
 
-Reason = Literal["end", "length", "refused", "turns", "tokens", "cost", "time", "loop", "hook", "interrupted", "error"]
+Reason = Literal[
+    "end", "length", "refused", "turns", "tokens", "cost", "time", "loop", "hook", "stopped", "interrupted", "error"
+]
 """Why control came back: the model was done, ran out of tokens, was refused by a filter; a limit of turns, tokens,
-cost or time was met; the same call came again and again; a hook stopped it; the user did; something went wrong."""
+cost or time was met; the same call came again and again; a hook refused the prompt, or ended the work; the user
+interrupted it; something went wrong."""
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -77,6 +80,18 @@ class Retrying(Happened, frozen=True, kw_only=True, tag="retrying"):
     why: str
     seconds: float
     attempt: int
+
+
+class FellBack(Happened, frozen=True, kw_only=True, tag="fell-back"):
+    """The model could not be asked, and another one is asked in its place from now on."""
+
+    model: str
+    fallback: str
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.fallback} is asked from now on, for {self.model} could not be: {self.why}"
 
 
 class TurnEnded(Happened, frozen=True, kw_only=True, tag="turn-ended"):
@@ -155,6 +170,7 @@ AgentEvent = (
     | Thought
     | Calling
     | Retrying
+    | FellBack
     | TurnEnded
     | Called
     | Steered

@@ -21,9 +21,10 @@ from ferrule.agent.prompt import InstructionNews, repository, system_prompt
 from ferrule.agent.reads import Reads
 from ferrule.agent.recall import OwnThread, Recall
 from ferrule.core.errors import ConfigError
-from ferrule.core.events import Event
+from ferrule.core.events import Event, HookRun
 from ferrule.core.subagents import Subagent
 from ferrule.engine import Engine
+from ferrule.given import new_session_id
 from ferrule.models.load import chosen, load_model
 from ferrule.models.model import Model, ModelError
 from ferrule.permissions.policy import mode_name
@@ -39,12 +40,17 @@ if TYPE_CHECKING:
     from ferrule.dialects.dialect import Dialect
     from ferrule.given import Options
     from ferrule.permissions.asker import Asker, Callback
+    from ferrule.workspace.guidance import Guide
     from ferrule.workspace.thread_store import ThreadStore
 
 _UNASKED = (
     "Commands run in a sandbox, without a question; what they change in the workspace can be undone (/undo, or "
     "`ferrule undo`). To be asked before they run, set sandbox.auto_allow = false."
 )
+
+
+_PASSED_ON = frozenset({"overloaded", "server", "network", "no-model", "limit", "cut"})
+"""What another model may do better."""
 
 
 class Session:
@@ -62,6 +68,9 @@ class Session:
         tools: "Iterable[AnyTool]" = (),
         ask: "Asker | Callback | None" = None,
         resume: str = "",
+        thread: str = "",
+        fork: bool = False,
+        fallback: str = "",
         limits: Limits | None = None,
         record: str = "",
         state: str | os.PathLike[str] | None = None,
@@ -70,6 +79,9 @@ class Session:
     ) -> None:
         """`resume` is the id of a thread, or `last`; `record` a file that the conversation is recorded in.
 
+        `thread` is the id of a new conversation. With `fork`, the one that is resumed stays as it is, and a copy of it
+        goes on. `fallback` is a model that is asked if the other one cannot be.
+
         What an engine takes beside these, it takes here too.
         """
         self._workspace = os.fspath(workspace)
@@ -77,6 +89,9 @@ class Session:
         self._dialect = dialect
         self._ask = ask
         self._resume = resume
+        self._thread = thread
+        self._fork = fork
+        self._fallback = fallback
         self._limits = limits
         self._record = record
         self._state = os.path.abspath(state) if state is not None else state_folder()
@@ -87,6 +102,9 @@ class Session:
         self._keeping: Keeping | None = None
         self._claim: Claim | None = None
         self._store: ThreadStore | None = None
+        self._guidance: tuple[Guide, ...] = ()
+        self._early: list[Event] = []
+        """What hooks did before there was a conversation."""
 
     async def __aenter__(self) -> Self:
         thread = await self._find_thread()
@@ -124,12 +142,21 @@ class Session:
         return self._store
 
     async def _find_thread(self) -> str | None:
-        """The id of the conversation that goes on, if one is to."""
-        if not self._resume:
+        """The id of the conversation that goes on, if one is to, or the one that a new one is to have."""
+        if self._thread and self._resume and not self._fork:
+            raise ConfigError("A conversation that goes on keeps its id: give another one with a fork only.")
+        if not self._resume and not self._thread:
             return None
-        from ferrule.agent.stored import found  # for conversations that go on
+        from ferrule.agent.stored import copied, found, unused  # for conversations that go on
 
-        return await asyncio.to_thread(found, self._state, self._resume, self._workspace)
+        if self._thread:
+            await asyncio.to_thread(unused, self._state, self._thread)
+        if not self._resume:
+            return self._thread
+        thread = await asyncio.to_thread(found, self._state, self._resume, self._workspace)
+        if not self._fork:
+            return thread
+        return await asyncio.to_thread(copied, self._state, thread, self._thread or new_session_id())
 
     def _model_id(self, settings: Settings) -> str:
         """The id of the model that is asked, which decides the dialect; the model is ready then."""
@@ -195,12 +222,7 @@ class Session:
         planning = PlanKept(engine, self._keeping, earlier, self._engine.get("permission_mode"), self._warn)
         setup = Setup(
             thread=engine.session_id,
-            system=system_prompt(
-                workspace=engine.jail.folder,
-                section=engine.section(listed=False),
-                guidance=await engine.guidance(),
-                notes=engine.beginning,
-            ),
+            system="",
             dialect=engine.dialect.name,
             cwd=engine.jail.folder,
             limits=self._limits or Limits(*(getattr(settings.loop, name) for name in Limits._fields)),
@@ -212,7 +234,10 @@ class Session:
             heard=self._heard,
             tell_hooks=engine.tell,
             on_prompt=engine.begin_prompt,
+            fallback=self._fall_back,
         )
+        self._guidance = await engine.guidance()
+        setup.system = self.prompt()
         reads = Reads(engine.need(Ledger), () if earlier is None else earlier.reads)
         if earlier is not None:
             engine.begin_prompt(earlier.past.number)
@@ -235,8 +260,32 @@ class Session:
         self._check_price(self.model)
         for warning in engine.warnings:
             talk.warn(warning)
+        for event in self._early:
+            self.agent.hear(event)
         engine.policy.unasked.tell = self._tell_unasked
         engine.tell_left_out(self._tell_left_out)
+
+    def prompt(self, own: str = "") -> str:
+        """The system prompt; `own` stands in the place of the usual words, above what is known of the workspace."""
+        engine = self.engine
+        return system_prompt(
+            workspace=engine.jail.folder,
+            own=own,
+            section=engine.section(listed=False),
+            guidance=self._guidance,
+            notes=engine.beginning,
+        )
+
+    def _fall_back(self, error: ModelError) -> Model | None:
+        """The model that is asked in the place of one that failed; None if there is none, or it would not help."""
+        if not self._fallback or error.kind not in _PASSED_ON:
+            return None
+        try:
+            model = self.load(self._fallback)
+        except (ModelError, ConfigError) as failure:
+            self._warn(f"The model {self._fallback} cannot be asked instead: {failure}")
+            return None
+        return None if model is self.agent.model else model
 
     def _heard(self, text: str) -> None:
         """The user has written this. It is kept apart from the turn, where it stands among what others said."""
@@ -321,6 +370,8 @@ class Session:
     def _hear(self, event: Event) -> None:
         if hasattr(self, "agent"):
             self.agent.hear(event)
+        elif isinstance(event, HookRun):
+            self._early.append(event)
 
     async def _close(self) -> None:
         # What one of them fails with, or a signal in the middle, leaves the others closed all the same.

@@ -69,6 +69,46 @@ def found(state: str, name: str, workspace: str) -> str:
     raise ConfigError(f"There is no conversation {name!r}: `ferrule threads list` lists them.")
 
 
+def unused(state: str, thread: str) -> None:
+    """Raise `ConfigError` if there is a conversation of this id already."""
+    from ferrule.workspace.thread_store import ThreadStore  # as above
+
+    store = ThreadStore(os.path.join(state, "threads"))
+    try:
+        is_there = looked_up(lambda: store.about(thread)) is not None
+    finally:
+        store.close()
+    if is_there:
+        raise ConfigError(f"There is a conversation {thread} already: --resume {thread} goes on with it.")
+
+
+def copied(state: str, thread: str, copy: str) -> str:
+    """Copy a conversation, and return the id of the copy. Raises: ConfigError."""
+    from ferrule.workspace.thread_store import ThreadStore  # as above
+
+    store = ThreadStore(os.path.join(state, "threads"))
+
+    def write() -> None:
+        loaded = store.load(thread)
+        if loaded is not None:
+            about = loaded.about
+            store.begin(
+                copy,
+                workspace=about.workspace,
+                repo=about.repo,
+                model=about.model,
+                dialect=about.dialect,
+                title=about.title,
+            )
+            store.append(copy, loaded.items)
+
+    try:
+        looked_up(write)
+    finally:
+        store.close()
+    return copy
+
+
 def looked_up(work: Callable[[], T]) -> T:
     """What is in the store; where it cannot be read, the user has to do something about it. Raises: ConfigError."""
     from ferrule.support.sqlite import UnusableError  # with the store

@@ -8,6 +8,7 @@ WHY = {
     "cost": "Stopped: the money is used. Go on with --continue.",
     "time": "Stopped: the time is up. Go on with --continue.",
     "loop": "Stopped: the model made the same call again and again.",
+    "stopped": "A hook has ended the work.",
     "hook": "A hook did not let the task through.",
     "interrupted": "Interrupted. Go on with --continue.",
 }

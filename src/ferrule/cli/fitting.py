@@ -1,16 +1,27 @@
 """What `ferrule run` may be told beside the session's options: rules, tools and words for this one run."""
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from ferrule.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from ferrule.agent.session import Session
     from ferrule.permissions.modes import ModeConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
-FITTING = ("allowed_tools", "disallowed_tools", "tools", "append_system_prompt", "system_prompt")
+FITTING = (
+    "allowed_tools",
+    "disallowed_tools",
+    "tools",
+    "append_system_prompt",
+    "append_system_prompt_file",
+    "system_prompt",
+    "system_prompt_file",
+)
 """The names under which they arrive."""
 
 _OPTIONS = (
@@ -32,7 +43,9 @@ _OPTIONS = (
     ),
     click.option("--tools", metavar="NAMES", help='The built-in tools of this run: "Read,Grep"; "" for none.'),
     click.option("--append-system-prompt", metavar="TEXT", default="", help="More words for the system prompt."),
+    click.option("--append-system-prompt-file", metavar="FILE", default="", help="The same from a file."),
     click.option("--system-prompt", metavar="TEXT", default="", help="Words in the place of the system prompt."),
+    click.option("--system-prompt-file", metavar="FILE", default="", help="The same from a file."),
 )
 
 
@@ -53,15 +66,20 @@ class Fitting:
         disallowed_tools: tuple[str, ...],
         tools: str | None,
         append_system_prompt: str,
+        append_system_prompt_file: str,
         system_prompt: str,
+        system_prompt_file: str,
     ) -> None:
         self._allowed = rules_in(allowed_tools)
         self._denied = rules_in(disallowed_tools)
         self._tools = tools
         self._more = append_system_prompt
-        self.words = system_prompt
+        self.append(_words_in(append_system_prompt_file))
+        self.words = _words_in(system_prompt_file) or system_prompt
         self.extra: tuple[str, ...] = ()
         """Tools that the session has beside those."""
+        self.is_done: Callable[[], bool] | None = None
+        """Is the model not to be asked again after calls that give all that was wanted?"""
 
     @property
     def mode(self) -> "ModeConfig | None":
@@ -90,10 +108,25 @@ class Fitting:
                     session.agent.talk.warn(
                         f"--allowed-tools: the rule {text!r} is not understood, and allows nothing."
                     )
-        setup.system = self.words or setup.system
+        setup.system = session.prompt(self.words)
         if self._more:
             setup.system = f"{setup.system}\n\n{self._more}"
+        if self.is_done is not None:
+            setup.is_done = self.is_done
         session.agent.talk.tools_changed()  # what is refused is not shown, and what stands above is weighed anew
+
+
+def _words_in(path: str) -> str:
+    """The words of a file; none where none is named. Raises: ConfigError."""
+    if not path:
+        return ""
+    try:
+        with open(os.path.expanduser(path), encoding="utf-8-sig") as file:
+            return file.read()
+    except OSError as error:
+        raise ConfigError(f"The system prompt {path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"The system prompt {path} is not UTF-8 text.") from error
 
 
 def rules_in(texts: "tuple[str, ...] | list[str]") -> list[str]:

@@ -9,9 +9,10 @@ import click
 import msgspec
 
 from ferrule.agent.agent import Agent
-from ferrule.agent.attachments import Prompt
+from ferrule.agent.attachments import Prompt, prompt_parts
 from ferrule.agent.events import Ended, Spent
 from ferrule.cli.terminal import piece
+from ferrule.core.content import Document, Image
 from ferrule.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class Inbox:
         """The `initialize` that the lines begin with, where they do: its id, and what it wants."""
         self._early: list[tuple[str, dict[str, Any]]] = []
         """Requests that came before anybody could answer them."""
-        self._waiting: list[str] = []
+        self._waiting: list[tuple[Prompt, str]] = []
+        """Prompts, each with the id of its message."""
         self._came = asyncio.Event()
         self._number = 0
 
@@ -68,8 +70,9 @@ class Inbox:
         for request in early:
             await control.answer(*request)
         ended: Ended | None = None
-        while (prompt := await self._next(agent)) is not None:
-            control.is_interrupted = False
+        while (found := await self._next(agent)) is not None:
+            prompt, key = found
+            control.begin(key)
             ended = await self._worked(agent, prompt)
             if ended.reason == "interrupted" and not control.is_interrupted:
                 break
@@ -92,23 +95,31 @@ class Inbox:
             if not work.done():
                 work.cancel()
                 await asyncio.wait([work])
-        return work.result()
+        try:
+            return work.result()
+        except ConfigError as error:
+            # A picture that nobody can send, for one: whoever sent it is told, and may send something else.
+            spent = agent.spent
+            ended = Ended(thread=agent.thread, reason="error", text="", spent=Spent(), total=spent, error=str(error))
+            agent.talk.tell(ended)
+            return ended
 
     @property
     def _failed(self) -> bool:
         return self._reading.done() and self._reading.exception() is not None
 
-    async def _next(self, agent: Agent) -> Prompt | None:
-        """The next prompt; None at the end of the input."""
-        # What came too late for the model to hear it is the next prompt.
-        if late := agent.talk.unheard():
-            return late
-        while not self._waiting and not self._reading.done():
+    async def _next(self, agent: Agent) -> tuple[Prompt, str] | None:
+        """The next prompt and the id of its message; None at the end of the input."""
+        while True:
+            # What came too late for the model to hear it is the next prompt.
+            if late := agent.talk.unheard():
+                return late, ""
+            if self._waiting and not self._failed:
+                return self._waiting.pop(0)
+            if self._reading.done():
+                return None
             self._came.clear()
             await self._came.wait()
-        if self._failed:
-            return None
-        return self._waiting.pop(0) if self._waiting else None
 
     async def _read(self) -> None:
         try:
@@ -129,7 +140,7 @@ class Inbox:
         elif kind == "control_request" and isinstance(said.get("request"), dict):
             await self._requested(str(said.get("request_id")), said["request"])
         elif kind not in _SILENT:
-            self._prompt(prompt_of(said, self._number))
+            await self._prompt(prompt_of(said, self._number), str(said.get("uuid") or ""))
 
     async def _requested(self, key: str, request: dict[str, Any]) -> None:
         if self._control is not None:
@@ -140,11 +151,16 @@ class Inbox:
             self._early.append((key, request))
         self._came.set()
 
-    def _prompt(self, prompt: str) -> None:
-        if self._agent is not None and self._agent.is_running:
-            self._agent.steer(prompt)
+    async def _prompt(self, prompt: Prompt, key: str) -> None:
+        agent = self._agent
+        if agent is not None and agent.is_running:
+            try:
+                agent.steer(await prompt_parts(prompt))
+            except ConfigError as error:
+                agent.talk.warn(f"A message was left out: {error}")
+            self._came.set()  # it may have come too late
         else:
-            self._waiting.append(prompt)
+            self._waiting.append((prompt, key))
             self._came.set()
 
 
@@ -165,19 +181,35 @@ async def lines(descriptor: int) -> AsyncIterator[bytes]:
         yield b"".join(rest)
 
 
-def prompt_of(said: dict[str, Any], number: int) -> str:
-    """The words of a message. Raises: click.UsageError."""
+def prompt_of(said: dict[str, Any], number: int) -> Prompt:
+    """What a message says: words, or words with pictures and files among them. Raises: click.UsageError."""
     try:
         content = {"user": said["message"]["content"]}[said["type"]]
-        texts = [content] if isinstance(content, str) else [{"text": block["text"]}[block["type"]] for block in content]
-        prompt = "\n".join(texts)
+        parts: list[str | Image | Document]
+        parts = [content] if isinstance(content, str) else [_part(block) for block in content]
     except (KeyError, TypeError) as error:
-        raise click.UsageError(
-            f"Line {number} of standard input is no message of text. Each line is {_FORM}."
-        ) from error
+        raise click.UsageError(f"Line {number} of standard input is no message. Each line is {_FORM}.") from error
+    texts = [part for part in parts if isinstance(part, str)]
+    if len(texts) < len(parts):
+        return parts
+    prompt = "\n".join(texts)
     if not prompt.strip():
         raise click.UsageError(f"Line {number} of standard input is an empty message.")
     return prompt
+
+
+def _part(block: dict[str, Any]) -> str | Image | Document:
+    """One block of a message, in the form of the Messages API. Raises: KeyError, TypeError."""
+    if block["type"] == "text":
+        return str({"text": block["text"]}["text"])
+    source, title = block["source"], str(block.get("title") or "")
+    kind, media_type = source["type"], str(source.get("media_type") or "")
+    url = str(source["url"]) if kind == "url" else ""
+    data = str(source["data"]) if kind == "base64" else ""
+    if block["type"] == "document":
+        text = str(source["data"]) if kind == "text" else ""
+        return Document(media_type or "text/plain", data, text=text, url=url, title=title)
+    return {"image": Image(media_type, data or {"url": ""}[kind], url=url, title=title)}[block["type"]]
 
 
 def _decoded(line: bytes) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from ferrule.cli.fitting import FITTING, Fitting, fitting_options
 from ferrule.cli.loop import finish
 from ferrule.cli.options import agent_options, agent_session, piped_in, session_options, typed_in
 from ferrule.cli.outbox import outbox
+from ferrule.cli.session_flags import FLAGS, SessionFlags, session_flags
 from ferrule.cli.showing import Shown, front, plainly
 from ferrule.core.content import Image
 from ferrule.core.errors import FerruleError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 CODES: dict[Reason, int] = {
     "end": DONE,
+    "stopped": DONE,
     "refused": REFUSED,
     "hook": REFUSED,
     "interrupted": INTERRUPTED,
@@ -37,10 +39,19 @@ _MOMENT_SECONDS = 1.0
 """So long who reads is waited for where the program is to end."""
 
 
+LEFT_OUT = "ferrule.left_out"
+"""Where a context has the options that nobody here knows."""
+
+
 class Dashed(click.Command):
-    """Says how a task is written that looks like an option."""
+    """Says how a task is written that looks like an option, and leaves out what only other programs know.
+
+    Programs that drive this one give it flags of Claude Code, of which there are more with every release.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if _is_driven(args):
+            args, ctx.meta[LEFT_OUT] = self._known(args)
         is_task = any(argument.startswith("-") and " " in argument.partition("=")[0] for argument in args)
         try:
             return super().parse_args(ctx, args)
@@ -49,6 +60,40 @@ class Dashed(click.Command):
                 raise
             how = 'A task that begins with a dash stands at the end, behind --: ferrule run -- "- do this"'
             raise click.UsageError(f"{error.format_message()} {how}", ctx) from error
+
+    def _known(self, args: list[str]) -> tuple[list[str], list[str]]:
+        """The arguments without options that nobody here knows, and those."""
+        takes_value = {
+            name: not (isinstance(one, click.Option) and one.is_flag) for one in self.params for name in one.opts
+        }
+        kept: list[str] = []
+        unknown: list[str] = []
+        rest = list(args)
+        while rest:
+            first = rest.pop(0)
+            name, has_value, _ = first.partition("=")
+            if not first.startswith("--") or first == "--":
+                kept.append(first)
+            elif name in takes_value or name == "--help":
+                kept.append(first)
+                if takes_value.get(name) and not has_value:
+                    kept += rest[:1]
+                    del rest[:1]
+            else:
+                unknown.append(name)
+                if not has_value and rest and not rest[0].startswith("-"):
+                    rest.pop(0)
+        return kept, unknown
+
+
+def _is_driven(args: list[str]) -> bool:
+    """Does another program give the task, as lines?"""
+    pairs = zip(args, [*args[1:], ""], strict=True)
+    return any(
+        one.replace("=", " ") in {"--input stream-json", "--input-format stream-json"}
+        or (one in {"--input", "--input-format"} and value == "stream-json")
+        for one, value in pairs
+    )
 
 
 @click.command("run", cls=Dashed)
@@ -91,7 +136,7 @@ class Dashed(click.Command):
 @click.option(
     "--permission-prompt-tool",
     "asked",
-    type=click.Choice(["stdio"]),
+    metavar="stdio",
     help="With --input stream-json: the program that writes the lines is asked.",
 )
 @click.option(
@@ -101,7 +146,14 @@ class Dashed(click.Command):
     help="The answer is an object of this form, a JSON Schema or its file; --output json has it as structured_output.",
 )
 @click.option("-p", "--print", is_flag=True, hidden=True, expose_value=False, help="Nothing: it is always so.")
+@click.option(
+    "--include-hook-events",
+    "hook_events",
+    is_flag=True,
+    help="With --output stream-json: also every hook that is run.",
+)
 @fitting_options
+@session_flags
 @agent_options
 @session_options
 def command(
@@ -114,6 +166,7 @@ def command(
     asked: str | None,
     images: tuple[str, ...],
     files: tuple[str, ...],
+    hook_events: bool,
     **session: Any,
 ) -> int:
     """Have a model work on TASK until it is done. Without TASK, or with -, it is read from standard input.
@@ -151,8 +204,13 @@ def command(
         raise click.UsageError("Standard output is closed: nobody would hear the answer.")
     box = outbox() if output != "text" else None
     write = box.write if box is not None else plainly
-    work = Work(text, session, write, asks=asked is not None, piped=piped, attached=(images, files))
-    shown = Shown(front(output, write, partial=partial, verbose=verbose, form=work.form), box, goes_on=text is None)
+    work = Work(text, session, write, asks=asked == "stdio", piped=piped, attached=(images, files))
+    if asked and asked != "stdio":
+        work.warnings.append(f"--permission-prompt-tool {asked} is left out: what would ask is refused.")
+    left_out = click.get_current_context().meta.get(LEFT_OUT, ())
+    work.warnings += [f"There is no option {name} here: it is left out." for name in left_out]
+    told = front(output, write, partial=partial, verbose=verbose, form=work.form, hooks=hook_events, asks=work.asks)
+    shown = Shown(told, box, goes_on=text is None)
     try:
         return finish(_run(work, shown))
     except asyncio.CancelledError:
@@ -214,6 +272,10 @@ class Work:
         self.task = task
         self.piped = piped
         self.attached = attached
+        self.flags = SessionFlags({name: options.pop(name) for name in FLAGS})
+        self.warnings = self.flags.warnings
+        """What the user is told once the session is open."""
+        options = _with_flags(options, self.flags)
         self.fitting = Fitting(**{name: options.pop(name) for name in FITTING})
         self.form = _form(options.pop("json_schema"), self.fitting, options)
         self.options = options if (mode := self.fitting.mode) is None else {**options, "mode": mode}
@@ -234,6 +296,24 @@ class Work:
         return [words, *shown]
 
 
+def _with_flags(options: dict[str, Any], flags: SessionFlags) -> dict[str, Any]:
+    """What a session is given for the flags."""
+    if options["permission_mode"] == "auto":
+        flags.warnings.append("There is no permission mode auto here: what would ask is asked about, as in default.")
+        options["permission_mode"] = "default"
+    return {
+        **options,
+        "model": options["model"] or flags.model or None,
+        "over": flags.over,
+        "hooks": tuple(flags.hooks),
+        "mcp_config": (*options["mcp_config"], *flags.servers),
+        "add_dirs": (*options["add_dirs"], *flags.folders),
+        "thread": flags.thread,
+        "fork": flags.fork,
+        "fallback": flags.fallback,
+    }
+
+
 def _form(text: str, fitting: Fitting, options: dict[str, Any]) -> "Form | None":
     """The form that the answer is to have, if it is; the session is given what that needs."""
     if not text:
@@ -244,7 +324,8 @@ def _form(text: str, fitting: Fitting, options: dict[str, Any]) -> "Form | None"
     fitting.append(form.words)
     tool = form.tool()
     fitting.extra = (tool.name,)
-    options |= {"tools": (tool,), "hooks": (form.hook(),)}
+    fitting.is_done = lambda: form.value is not None
+    options |= {"tools": (tool,), "hooks": (*options["hooks"], form.hook())}
     return form
 
 
@@ -275,7 +356,7 @@ async def _lines(work: Work, shown: Shown, stopping: Stopping) -> Ended:
 
     may_bypass = work.options["permission_mode"] == "bypassPermissions"
     async with Driver(work.write, may_bypass=may_bypass) as driver:
-        work.options = driver.prepare(work.fitting, work.options, asks=work.asks)
+        work.options = driver.prepare(work.fitting, work.flags, work.options, asks=work.asks)
         with driver.telling():
             return await _worked(work, shown, stopping, driver)
 
@@ -284,7 +365,14 @@ async def _worked(work: Work, shown: Shown, stopping: Stopping, driver: "Driver 
     async with Session(**agent_session(**work.options), on_event=shown.put) as session:
         try:
             stopping.agent = session.agent
+            work.flags.give(session)
             work.fitting.fit(session)
+            if driver is not None:
+                shown.offer(driver.offered(session))
+            for warning in work.warnings:
+                session.agent.talk.warn(warning)
+                if work.task is None:  # the lines tell a program, and this whoever looks at its own output
+                    click.echo(f"warning: {warning}", err=True)
             if driver is not None:
                 ended = await driver.work(session)
             else:

@@ -61,6 +61,8 @@ def make_servers(workspace: str, approve: "Approve | None" = None) -> Servers:
         settings.mcp,
         managed=None if managed is None else managed.mcp,
         rule_files=settings.permissions.files,
+        sources=settings.sources,
+        strict=settings.mcp.strict,
     )
     opening = Opening(
         # As in a session: what lies in the workspace is no program that a server may be started with.

@@ -3,18 +3,26 @@
 import io
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ferrule.agent.events import AgentEvent, Ended
 from ferrule.cli.outbox import Outbox
 
 if TYPE_CHECKING:
     from ferrule.cli.forming import Form
+    from ferrule.cli.stream_json import StreamJson
 
 
 def front(
-    output: str, write: Callable[[bytes], None], *, partial: bool, verbose: bool, form: "Form | None" = None
-) -> Callable[[AgentEvent], None]:
+    output: str,
+    write: Callable[[bytes], None],
+    *,
+    partial: bool,
+    verbose: bool,
+    form: "Form | None" = None,
+    hooks: bool = False,
+    asks: bool = False,
+) -> "Front":
     if output == "text":
         from ferrule.cli.told import Told  # for people
 
@@ -22,20 +30,32 @@ def front(
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")  # what an old locale cannot say does not end the work
         shows_work = verbose or (sys.stderr is not None and sys.stderr.isatty())
-        return Told(is_live=sys.stdout.isatty(), shows_work=shows_work).put
+        return Told(is_live=sys.stdout.isatty(), shows_work=shows_work)
     from ferrule.cli.stream_json import StreamJson, line_of  # for programs
 
     if output == "stream-json":
-        return StreamJson(write, partial=partial, form=form).put
-    last = StreamJson(lambda _: None, form=form)
+        return StreamJson(write, partial=partial, form=form, hooks=hooks, asks=asks)
+    return _Last(StreamJson(lambda _: None, form=form), lambda line: write(line_of(line)))
 
-    def put(event: AgentEvent) -> None:
-        last.put(event)
-        if isinstance(event, Ended) and last.result is not None:
-            write(line_of(last.result))
-            last.result = None
 
-    return put
+class Front(Protocol):
+    """Shows a conversation."""
+
+    def put(self, event: AgentEvent) -> None: ...
+
+
+class _Last:
+    """Shows the last line alone."""
+
+    def __init__(self, lines: "StreamJson", write: Callable[[dict[str, Any]], None]) -> None:
+        self._lines = lines
+        self._write = write
+
+    def put(self, event: AgentEvent) -> None:
+        self._lines.put(event)
+        if isinstance(event, Ended) and self._lines.result is not None:
+            self._write(self._lines.result)
+            self._lines.result = None
 
 
 def plainly(line: bytes) -> None:
@@ -46,9 +66,9 @@ def plainly(line: bytes) -> None:
 class Shown:
     """Shows events until nobody looks any more; the work ends then."""
 
-    def __init__(self, put: Callable[[AgentEvent], None], box: Outbox | None, *, goes_on: bool) -> None:
+    def __init__(self, front: Front, box: Outbox | None, *, goes_on: bool) -> None:
         """`goes_on`: a prompt that has ended may be followed by another one."""
-        self._put = put
+        self._front = front
         self._box = box
         self._goes_on = goes_on
         if box is not None:
@@ -60,10 +80,15 @@ class Shown:
         if self.broken is not None:
             return
         try:
-            self._put(event)
+            self._front.put(event)
         except OSError as error:
             # Raised here, it would end a call or a writer of the store, and not the work.
             self._broke(error, is_over=isinstance(event, Ended) and not self._goes_on)
+
+    def offer(self, offered: dict[str, Any]) -> None:
+        """Have the first line of a session tell of these, if there is such a line."""
+        if hasattr(self._front, "offered"):
+            self._front.offered = offered
 
     async def drained(self, seconds: float | None = None) -> None:
         """Wait for whoever reads, at most so long."""

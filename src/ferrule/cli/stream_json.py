@@ -6,13 +6,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ferrule.agent.budget import added
+from ferrule.agent.child import agent_id_of
 from ferrule.agent.events import (
     AgentEvent,
     Began,
     Called,
     ChildBegan,
+    ChildEnded,
     Compacted,
     Ended,
+    FellBack,
     Reason,
     Retrying,
     Spoke,
@@ -25,7 +28,8 @@ from ferrule.agent.events import (
 from ferrule.cli.endings import UNFORMED, WHY
 from ferrule.cli.pieces import Pieces
 from ferrule.cli.show import shown_json
-from ferrule.core.events import Done, Reported
+from ferrule.core.events import Blocked, Done, HookRun, Reported
+from ferrule.core.reply import Reply
 from ferrule.wire.anthropic import results_out, said_out
 from ferrule.wire.content import json_text
 from ferrule.wire.turn import Result, Text, Usage, Use
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 
 _SUBTYPES: dict[Reason, str] = {
     "end": "success",
+    "stopped": "success",
     "turns": "error_max_turns",
     "cost": "error_max_budget_usd",
     "tokens": "error_max_tokens",
@@ -43,6 +48,24 @@ _SUBTYPES: dict[Reason, str] = {
     "loop": "error_loop",
     "length": "error_max_output_tokens",
 }
+_TERMINAL: dict[Reason, str] = {
+    "end": "completed",
+    "stopped": "hook_stopped",
+    "turns": "max_turns",
+    "cost": "budget_exhausted",
+    "error": "api_error",
+    "interrupted": "aborted",
+}
+"""Why it ended, in words that clients know; the others are our own."""
+_TASK_ENDS: dict[Reason, str] = {
+    "error": "failed",
+    "refused": "failed",
+    "hook": "failed",
+    "stopped": "stopped",
+    "interrupted": "stopped",
+}
+_INTERRUPTED = "[Request interrupted by user]"
+_INTERRUPTED_CALLS = "[Request interrupted by user for tool use]"
 _VERSION = "2.0.0"
 """Of the program whose form this is: clients look which one they talk to."""
 _NOT_MADE = "The call was not made."
@@ -51,8 +74,28 @@ _NOT_MADE = "The call was not made."
 class StreamJson:
     """Puts events into lines. Helpers' messages name the call that has started them, as `parent_tool_use_id`."""
 
-    def __init__(self, write: Callable[[bytes], None], *, partial: bool = False, form: "Form | None" = None) -> None:
-        """`partial`: every piece of an answer is a line too. `form` has the answer that is given in one."""
+    def __init__(
+        self,
+        write: Callable[[bytes], None],
+        *,
+        partial: bool = False,
+        form: "Form | None" = None,
+        hooks: bool = False,
+        asks: bool = False,
+    ) -> None:
+        """`partial`: every piece of an answer is a line too. `form` has the answer that is given in one.
+
+        `hooks`: programs that are hooks are told of. `asks`: whoever reads the lines is asked about calls.
+        """
+        self._hooks = hooks
+        self._asks = asks
+        self._blocked: set[str] = set()
+        """The calls that somebody was asked about."""
+        self._children: dict[str, ChildBegan] = {}
+        self._calls: dict[str, int] = {}
+        """How many calls each subagent has made."""
+        self.offered: dict[str, Any] = {}
+        """What the first line says of skills and kinds of agents."""
         self._write = write
         self._form = form
         self._pieces: dict[str, Pieces] | None = {} if partial else None
@@ -81,6 +124,8 @@ class StreamJson:
         elif isinstance(event, TurnBegan):
             self._unmade(thread)
             self._asked[thread] = time.monotonic()
+            if self._pieces is not None:
+                self._say({"type": "system", "subtype": "status", "status": "requesting"}, thread)
         elif isinstance(event, TurnEnded):
             self._turn(event)
         elif isinstance(event, Called):
@@ -88,9 +133,12 @@ class StreamJson:
         elif isinstance(event, ChildBegan):
             # A helper's helper belongs to the call in its own parent.
             self._parents[event.child] = event.call_id
+            self._children[event.child] = event
+            self._task("task_started", event)
         elif isinstance(event, Ended):
             self._unmade(thread)
-            if thread == self._session:
+            # A prompt that could not even be taken has no beginning.
+            if thread == self._session or not (self._session or thread in self._parents):
                 self._end(event)
         else:
             self._aside(event)
@@ -116,6 +164,11 @@ class StreamJson:
                 self._say({"type": "system", "subtype": "compact_boundary", "compact_metadata": about}, event.thread)
             case Warned():
                 self._warn(event.sentence, event.thread)
+            case FellBack():
+                about = {"original_model": event.model, "fallback_model": event.fallback, "content": event.sentence}
+                self._say({"type": "system", "subtype": "model_fallback", **about}, event.thread)
+            case ChildEnded() if event.child in self._children:
+                self._task("task_notification", self._children.pop(event.child), event)
             case _:
                 pass
 
@@ -133,6 +186,7 @@ class StreamJson:
                 "model": event.model,
                 "permissionMode": event.permission_mode,
                 "slash_commands": [],
+                **self.offered,
                 "apiKeySource": "none",
                 "output_style": "default",
                 "dialect": event.dialect,
@@ -162,14 +216,59 @@ class StreamJson:
         call = event.call
         if isinstance(call, Reported):
             self._warn(call.sentence, event.thread)
+        elif isinstance(call, Blocked):
+            self._blocked.add(call.id)
+        elif isinstance(call, HookRun) and (self._hooks or call.hook == "SessionStart"):
+            self._hook(call, event.thread)
         if not isinstance(call, Done) or not call.reply.id:
             return
         reply = call.reply
+        self._calls[event.thread] = self._calls.get(event.thread, 0) + 1
         use = self._open.get(event.thread, {}).pop(reply.id, None)
         if reply.status == "rejected-by-user":
             given = use.input if use is not None else {}
             self._denied.append({"tool_name": reply.name, "tool_use_id": reply.id, "tool_input": given})
+            self._tell_denied(reply, event.thread)
         self._answer(result_of(reply), event.thread)
+
+    def _tell_denied(self, reply: Reply, thread: str) -> None:
+        """A call was refused, and not by an answer of whoever reads this."""
+        if self._asks and reply.id in self._blocked:
+            return
+        why = reply.error.message if reply.error is not None else ""
+        about = {"tool_name": reply.name, "tool_use_id": reply.id, "message": why}
+        self._say({"type": "system", "subtype": "permission_denied", **about}, thread)
+
+    def _hook(self, run: HookRun, thread: str) -> None:
+        about: dict[str, Any] = {"hook_id": run.id, "hook_name": run.name, "hook_event": run.hook}
+        if not run.ended:
+            self._say({"type": "system", "subtype": "hook_started", **about}, thread)
+            return
+        printed = {"output": run.stdout or run.stderr, "stdout": run.stdout, "stderr": run.stderr}
+        outcome = {"exit_code": run.exit_code, "outcome": "error" if run.exit_code else "success"}
+        self._say({"type": "system", "subtype": "hook_response", **about, **printed, **outcome}, thread)
+
+    def _task(self, subtype: str, began: ChildBegan, ended: ChildEnded | None = None) -> None:
+        """A subagent begins, or has ended."""
+        about: dict[str, Any] = {"task_id": agent_id_of(began.child), "tool_use_id": began.call_id}
+        if ended is None:
+            kind = {"subagent_type": began.name, "task_type": "local_agent"}
+            self._say(
+                {"type": "system", "subtype": subtype, **about, "description": began.description, **kind}, began.thread
+            )
+            return
+        usage = ended.spent.usage
+        about |= {
+            "status": _TASK_ENDS.get(ended.reason, "completed"),
+            "output_file": "",
+            "summary": began.description,
+            "usage": {
+                "total_tokens": usage.input + usage.output,
+                "tool_uses": self._calls.pop(began.child, 0),
+                "duration_ms": round(ended.spent.seconds * 1000),
+            },
+        }
+        self._say({"type": "system", "subtype": subtype, **about}, began.thread)
 
     def _unmade(self, thread: str) -> None:
         """Every call has its result: those that were cut off, or that no limit was left for, were not made."""
@@ -181,6 +280,10 @@ class StreamJson:
         self._say({"type": "user", "message": {"role": "user", "content": content}}, thread)
 
     def _end(self, event: Ended) -> None:
+        if event.reason == "interrupted":
+            words = _INTERRUPTED_CALLS if self._stop_reason == "tool_use" else _INTERRUPTED
+            message = {"role": "user", "content": [{"type": "text", "text": words}]}
+            self._say({"type": "user", "message": message}, event.thread)
         usage = event.spent.usage
         formed = self._form.value if self._form is not None else None
         subtype = _SUBTYPES.get(event.reason, "error_during_execution")
@@ -194,8 +297,9 @@ class StreamJson:
             "duration_ms": round(event.spent.seconds * 1000),
             "duration_api_ms": round(self._asking_seconds * 1000),
             "num_turns": event.spent.turns,
-            "result": event.text,
+            "result": _words(event) if formed is None else json_text(formed),
             "stop_reason": self._stop_reason,
+            "terminal_reason": _TERMINAL.get(event.reason, event.reason),
             # Clients read the list of every end that is no success.
             **({"errors": [event.error or WHY.get(event.reason, UNFORMED)]} if subtype != "success" else {}),
             **({"structured_output": formed} if formed is not None else {}),
@@ -210,7 +314,7 @@ class StreamJson:
             },
             "modelUsage": self._models(event.spent.cost),
             "permission_denials": self._denied,
-            "uuid": _uuid(),
+            "uuid": new_uuid(),
         }
         self._denied, self._asking_seconds, self._stop_reason, self._by_model = [], 0.0, None, {}
         self._write(line_of(self.result))
@@ -239,7 +343,7 @@ class StreamJson:
         if not self._session:
             self._early.append((line, thread))
             return
-        about = {"parent_tool_use_id": self._parents.get(thread), "session_id": self._session, "uuid": _uuid()}
+        about = {"parent_tool_use_id": self._parents.get(thread), "session_id": self._session, "uuid": new_uuid()}
         self._write(line_of({**line, **about}))
 
 
@@ -249,13 +353,20 @@ def line_of(value: dict[str, Any]) -> bytes:
     return (text if text.isascii() else shown_json(text)).encode() + b"\n"
 
 
+def _words(event: Ended) -> str:
+    """What the model said last; of a prompt that a hook has stopped before it was asked, that."""
+    if event.reason == "stopped" and not event.spent.turns:
+        return f"Operation stopped by hook: {event.error}"
+    return event.text
+
+
 def _servers(tools: tuple[str, ...]) -> list[dict[str, str]]:
     """The MCP servers whose tools are shown."""
     names = dict.fromkeys(tool.split("__")[1] for tool in tools if tool.startswith("mcp__"))
     return [{"name": name, "status": "connected"} for name in names if name]
 
 
-def _uuid() -> str:
+def new_uuid() -> str:
     """A random one, of version 4."""
     raw = bytearray(os.urandom(16))
     raw[6], raw[8] = raw[6] & 0x0F | 0x40, raw[8] & 0x3F | 0x80

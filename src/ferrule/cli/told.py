@@ -13,6 +13,7 @@ from ferrule.agent.events import (
     ChildEnded,
     Compacted,
     Ended,
+    FellBack,
     Retrying,
     Spent,
     Spoke,
@@ -83,7 +84,7 @@ class Told:
                 said = "Old outputs were left out" if event.kind == "outputs" else "The conversation was summed up"
                 tokens = f"{event.before_tokens:,} → {event.after_tokens:,} tokens"
                 self._dim(f"{self._inside(event.thread)}… {said}: {tokens}.")
-            case Warned():
+            case Warned() | FellBack():
                 self._warn(event.sentence)
             case _:
                 pass
@@ -228,6 +229,7 @@ _STOPPED = {
     "length": "cut off",
     "error": "failed",
     "hook": "stopped by a hook",
+    "stopped": "ended by a hook",
 }
 
 

@@ -67,6 +67,9 @@ class BadArguments(ToolFailure):
 class Denied(_Answered):
     """The policy or the user refused the call before it ran."""
 
+    stop = False
+    """Does the user want the work to end with it?"""
+
 
 class Cancelled(FerruleError):  # noqa: N818 - as above
     """The call was given up before its turn."""

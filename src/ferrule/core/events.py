@@ -108,6 +108,17 @@ class Reported(Event, frozen=True, kw_only=True, tag="reported"):
     sentence: str
 
 
+class HookRun(Event, frozen=True, kw_only=True, tag="hook-run"):
+    """A hook that is a program begins, or has ended. It is about no call: its `name` is what it was told of."""
+
+    hook: str
+    """The event that the hook is for."""
+    ended: bool = False
+    exit_code: int = 0
+    stdout: str = ""
+    stderr: str = ""
+
+
 class EventStream:
     """Events from the moment it was made, for `async for`; it ends when the engine closes or `close` is called."""
 

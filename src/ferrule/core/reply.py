@@ -12,6 +12,13 @@ Status = Literal["in-progress", "done", "error", "cancelled", "rejected-by-user"
 _FILES: dict[str, type[Image | Document]] = {"image": Image, "document": Document}
 
 
+class Stop(msgspec.Struct, frozen=True):
+    """Somebody wants the work to end with a call."""
+
+    by: Literal["user", "hook"]
+    why: str = ""
+
+
 def sayable(path: str) -> str:
     """A path as JSON can hold it: bytes that are no text become question marks."""
     return path.encode(errors="replace").decode()
@@ -71,6 +78,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """What a command has changed, or another call that does not write through the engine."""
     structured: Any = None
     """The result as the JSON value that the tool's output schema describes, where the tool gave one."""
+    stop: Stop | None = None
+    """Is the work to end with this call? The user may refuse one so, and a hook may say so."""
     parts: tuple[dict[str, Any], ...] = ()
     """The whole result in the blocks of MCP, where some of it is neither text nor a picture; the text is cleaned."""
 

@@ -153,6 +153,9 @@ class Gathering:
         return {}
 
     def _project(self, names: Sequence[str]) -> list[str]:
+        """Places of the project, where its files count at all."""
+        if "project" not in self.around.settings.sources:
+            return []
         return [os.path.join(self.around.jail.folder, name) for name in names]
 
     async def _custom(self, *, packages: bool) -> None:

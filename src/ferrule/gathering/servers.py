@@ -25,6 +25,8 @@ def find(around: Around) -> Configured:
         given=around.mcp_config,
         managed=around.managed,
         rule_files=around.settings.permissions.files,
+        sources=around.settings.sources,
+        strict=around.settings.mcp.strict,
     )
 
 

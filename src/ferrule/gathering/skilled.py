@@ -33,8 +33,10 @@ def make(
         beside=os.path.dirname(settings_path()),
         folders=around.settings.skills.folders,
         disable=around.settings.skills.disable,
+        only=around.settings.skills.only,
         session=around.session_id,
         trusted=lambda: bool(trusted()),
         contents=trusted,
         prompts=prompts,
+        sources=around.settings.sources,
     )

@@ -17,6 +17,7 @@ from ferrule.models.hosts import Host, is_near
 from ferrule.models.line import Incoming, Line
 from ferrule.models.model import Again, ModelError
 from ferrule.models.retry import MOST_SECONDS, chance, pause, should, wanted
+from ferrule.models.shaping import betas
 from ferrule.models.sockets import Broken, Silent, Unreachable
 from ferrule.models.speech import SPEECH, listed
 from ferrule.wire.delta import Delta
@@ -62,7 +63,7 @@ class HttpModel:
             (b"content-type", b"application/json"),
             (b"accept", b"text/event-stream, application/json"),
             (b"accept-encoding", b"identity"),
-            *self._speech.signed(host, about),
+            *self._speech.signed(host, betas(host.api, model, about, settings)),
         )
         self._about = about
         self._is_guest = line is not None
@@ -151,7 +152,13 @@ class HttpModel:
         most = asked.max_tokens or settings.max_tokens or min(DEFAULT_OUTPUT, self.most_output)
         thinking = settings.thinking_tokens if asked.thinking_tokens is None else asked.thinking_tokens
         return msgspec.structs.replace(
-            asked, model=self.model, stream=True, max_tokens=min(most, self.most_output), thinking_tokens=thinking
+            asked,
+            model=self.model,
+            stream=True,
+            max_tokens=min(most, self.most_output),
+            thinking_tokens=thinking,
+            effort=asked.effort or settings.effort,
+            task_tokens=asked.task_tokens or settings.task_tokens,
         )
 
     async def _begun(self, asked: Asked) -> Incoming:

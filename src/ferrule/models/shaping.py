@@ -1,8 +1,9 @@
 """What a body has besides the conversation, as each API and each model takes it: thinking, cache marks, limits."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
+from ferrule.agent_settings import Models
 from ferrule.models.catalog import About
 from ferrule.models.hosts import Host
 from ferrule.wire.thinking import effort
@@ -11,6 +12,12 @@ from ferrule.wire.turn import Asked
 MARK: dict[str, Any] = {"type": "ephemeral"}
 BINDING = "thinking-binding-controls-2026-08-01"
 """The beta that lets a conversation be made smaller although thinking is tied to it."""
+_EFFORT = "effort-2025-11-24"
+_TASK = "task-budgets-2026-03-13"
+_EFFORT_BESIDE = ("claude-opus-4-5",)
+"""Models that have a budget for thinking, and are told of an effort all the same."""
+_PLAIN_EFFORTS = {"xhigh": "high", "max": "high"}
+"""What an effort is to hosts that know three of them."""
 
 _Shape = Callable[[dict[str, Any], Asked, Host, About, str], dict[str, Any]]
 
@@ -20,9 +27,16 @@ def shaped(body: dict[str, Any], asked: Asked, host: Host, about: About, convers
     return _SHAPES[host.api](body, asked, host, about, conversation)
 
 
-def extra_headers(api: str, about: About) -> Mapping[str, str]:
-    """Headers that some models want."""
-    return {"anthropic-beta": BINDING} if api == "anthropic" and about.thinks == "bound" else {}
+def betas(api: str, model: str, about: About, settings: Models) -> list[str]:
+    """What of Anthropic's API has to be switched on for what is asked of the model."""
+    if api != "anthropic":
+        return []
+    is_needed = {
+        BINDING: about.thinks == "bound",
+        _EFFORT: bool(settings.effort) and model.startswith(_EFFORT_BESIDE),
+        _TASK: settings.task_tokens is not None,
+    }
+    return [*(beta for beta, needed in is_needed.items() if needed), *settings.betas]
 
 
 def _anthropic(body: dict[str, Any], asked: Asked, host: Host, about: About, conversation: str) -> dict[str, Any]:  # noqa: ARG001 - one shape for all
@@ -31,6 +45,8 @@ def _anthropic(body: dict[str, Any], asked: Asked, host: Host, about: About, con
         body["system"] = [*blocks[:-1], {**blocks[-1], "cache_control": MARK}]
     if tools := body.get("tools"):
         body["tools"] = [*tools[:-1], {**tools[-1], "cache_control": MARK}]
+    if told := _told(asked, about):
+        body["output_config"] = told
     if about.thinks in {"", "budget"}:
         return body
     body.pop("thinking", None)
@@ -41,8 +57,8 @@ def _anthropic(body: dict[str, Any], asked: Asked, host: Host, about: About, con
         body["thinking"] = {"type": "adaptive", "display": "summarized"}
     if wanted == 0 and about.thinks != "bound":
         body["thinking"] = {"type": "disabled"}
-    elif wanted is not None:
-        body["output_config"] = {"effort": _effort(wanted)}
+    elif wanted is not None and not asked.effort:
+        body["output_config"] = {**body.get("output_config", {}), "effort": _effort(wanted)}
     if about.thinks == "bound":
         # The loop makes old turns smaller; what was thought behind them is then left out instead of refused.
         body["thinking"]["block_binding"] = {"prefix_mismatch_behavior": "drop_block"}
@@ -51,12 +67,22 @@ def _anthropic(body: dict[str, Any], asked: Asked, host: Host, about: About, con
     return body
 
 
+def _told(asked: Asked, about: About) -> dict[str, Any]:
+    """What the model is told about how to work, besides its thinking."""
+    told: dict[str, Any] = {}
+    if asked.task_tokens is not None:
+        told["task_budget"] = {"type": "tokens", "total": asked.task_tokens}
+    if asked.effort and (about.thinks not in {"", "budget"} or asked.model.startswith(_EFFORT_BESIDE)):
+        told["effort"] = asked.effort
+    return told
+
+
 def _chat(body: dict[str, Any], asked: Asked, host: Host, about: About, conversation: str) -> dict[str, Any]:
     row = host.row
     if row.max_tokens != "max_completion_tokens" and "max_completion_tokens" in body:
         body[row.max_tokens] = body.pop("max_completion_tokens")
-    if asked.thinking_tokens is not None:
-        body["reasoning_effort"] = _effort(asked.thinking_tokens)
+    if word := _worded(asked):
+        body["reasoning_effort"] = word
     if about.thinks == "effort":
         body.pop("temperature", None)
     if row.marks and row.marks in asked.model.lower():
@@ -70,10 +96,10 @@ def _responses(body: dict[str, Any], asked: Asked, host: Host, about: About, con
     if about.thinks == "effort":
         body["include"] = ["reasoning.encrypted_content"]
         body.pop("temperature", None)
-    elif not about.thinks and asked.thinking_tokens is None:
+    elif not about.thinks and asked.thinking_tokens is None and not asked.effort:
         body.pop("include", None)
-    if asked.thinking_tokens is not None:
-        body["reasoning"] = {**body["reasoning"], "effort": _effort(asked.thinking_tokens)}
+    if word := _worded(asked):
+        body["reasoning"] = {**body.get("reasoning", {}), "effort": word}
     if host.row.conversation and conversation:
         body["prompt_cache_key"] = conversation
     return body
@@ -81,10 +107,17 @@ def _responses(body: dict[str, Any], asked: Asked, host: Host, about: About, con
 
 def _generate(body: dict[str, Any], asked: Asked, host: Host, about: About, conversation: str) -> dict[str, Any]:  # noqa: ARG001 - as above
     body.pop("model", None)
-    if asked.thinking_tokens is not None and about.thinks == "level":
-        level = "LOW" if asked.thinking_tokens < 16_000 else "HIGH"
+    if (word := _worded(asked)) and about.thinks == "level":
+        level = "LOW" if word == "low" else "HIGH"
         body["generationConfig"]["thinkingConfig"] = {"thinkingLevel": level, "includeThoughts": True}
     return body
+
+
+def _worded(asked: Asked) -> str:
+    """The effort that is wanted, in words that every host knows; empty where nothing is said about it."""
+    if asked.effort:
+        return _PLAIN_EFFORTS.get(asked.effort, asked.effort)
+    return "" if asked.thinking_tokens is None else _effort(asked.thinking_tokens)
 
 
 def _effort(tokens: int) -> str:

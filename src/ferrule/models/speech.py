@@ -1,13 +1,11 @@
 """How each API is spoken to over HTTP: where it is asked, how the key is shown, and who reads its streams."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from ferrule.models.catalog import About
 from ferrule.models.hosts import Host
-from ferrule.models.shaping import extra_headers
 from ferrule.wire.stream import StreamReader
 
 Headers = list[tuple[bytes, bytes]]
@@ -28,18 +26,21 @@ class Speech(NamedTuple):
     forgets: bool = False
     """Does it sometimes end an answer before it has begun, and say that all is well?"""
 
-    def signed(self, host: Host, about: About) -> Headers:
-        """Headers that say who asks; what the settings say comes over all others."""
+    def signed(self, host: Host, betas: Sequence[str] = ()) -> Headers:
+        """Headers that say who asks, and what is switched on; what the settings say comes over all others."""
         name, before = self.key
         headers = dict(self.plain)
         if host.key:
             headers[name] = before + host.key
-        headers |= extra_headers(host.api, about)
         own = {key.lower(): value for key, value in host.headers.items()}
+        if betas:
+            asked = own.pop(_BETA, "").split(",")
+            headers[_BETA] = ",".join(dict.fromkeys(one.strip() for one in (*betas, *asked) if one.strip()))
         headers |= {key: value for key, value in own.items() if key not in _OURS}
         return [(key.encode(), value.encode()) for key, value in headers.items()]
 
 
+_BETA = "anthropic-beta"
 _OURS = {"host", "content-length", "transfer-encoding", "connection", "accept-encoding"}
 """Headers that belong to the line itself."""
 

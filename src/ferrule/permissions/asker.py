@@ -54,6 +54,13 @@ class Answer(msgspec.Struct, frozen=True):
     """Do not ask about the like again in this session."""
     message: str = ""
     """A reason for the model."""
+    input: Mapping[str, Any] | None = None
+    """For a call that is allowed: the input that it is to be made with instead, in the words of `Question.given`.
+
+    It is decided about anew, without another question: rules that deny, and guarded files, hold for it too.
+    """
+    stop: bool = False
+    """For a call that is not allowed: does the user want the work to end with it?"""
     values: Mapping[str, Any] | None = None
     """For a question of the kind `values`: what the user filled in.
 

@@ -5,7 +5,7 @@ import copy
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -63,6 +63,8 @@ class Admitted(NamedTuple):
     """What they were shown of it: that may be written, and nothing else."""
     written: "Kept | None" = None
     """Called when that is written."""
+    input: Mapping[str, Any] | None = None
+    """What the user wants it made with instead: that is another call, which is not admitted yet."""
 
 
 class Gate:
@@ -159,8 +161,12 @@ class Gate:
         if case.context == "subagent" and case.tool in {"enter_plan", "exit_plan"}:
             raise Denied("A subagent can neither enter nor leave plan mode. Do your own task.", code="not-in-mode")
 
-    async def admit(self, case: Case, blocked: Blocked, preview: Previewing | None = None) -> Admitted:
+    async def admit(
+        self, case: Case, blocked: Blocked, preview: Previewing | None = None, *, agreed: bool = False
+    ) -> Admitted:
         """Return when the call may run; raise `Denied` when it may not.
+
+        `agreed`: the user has just given this input instead of another, and is not asked about it.
 
         Before anybody is asked, `preview` finds out what there is to show. What it fails with is raised: nobody is
         asked about what cannot be done.
@@ -170,14 +176,19 @@ class Gate:
         if outside := self._outside(case):
             lent = decision.verdict == "allow" and not any(access.kind == "command" for access in case.touches)
             for folder, path in outside:
-                if lent:
+                if lent or agreed:
                     self._jail.add(folder)  # for what rules allow there; the rest of it still asks
-                else:
-                    await self._widen(case, folder, path, blocked)
+                elif (wanted := await self._widen(case, folder, path, blocked)) is not None:
+                    return Admitted(by_person=True, input=wanted)
             decision = await self._let(case)
         said_yes = await self._uncover(case, blocked)
-        if decision.verdict == "allow":
-            return Admitted(by_person=said_yes)
+        if decision.verdict == "allow" or agreed:
+            self._check_agreed(case, agreed=agreed)
+            return Admitted(by_person=said_yes or agreed)
+        return await self._agree(case, decision, blocked, preview)
+
+    async def _agree(self, case: Case, decision: Decision, blocked: Blocked, preview: Previewing | None) -> Admitted:
+        """Ask the user about a call that the policy leaves to them."""
         from ferrule.permissions import always  # for whoever is asked
 
         keys = always.granted(case, self.policy.decide)
@@ -211,13 +222,25 @@ class Gate:
             left = "let it out of the sandbox" if question.kind == "outside" else "allow this"
             said = f"{answer.message} " if answer.message else f"The user did not {left}: {stated(question.summary)}"
             said += decision.why * (case.hooked[0] == "ask")
-            raise Denied(said.rstrip(), code="not-allowed")
+            denied = Denied(said.rstrip(), code="not-allowed")
+            denied.stop = answer.stop
+            raise denied
+        if answer.input is not None:
+            return Admitted(by_person=True, input=answer.input)
         if case.is_fetch and not decision.fixed:
             # A yes is one to the host: neither the calls beside this one nor later ones ask about it again.
             self._granted.update(keys)
             self.policy.unasked.agree(case)
         self.hold(case)
         return admitted
+
+    def _check_agreed(self, case: Case, *, agreed: bool) -> None:
+        """Raise for what no input that the user gives may reach."""
+        if not agreed:
+            return
+        if obeyed := self._obeyed(case):
+            self._check_person(obeyed, can_show=False)
+        self.hold(case)
 
     async def _shown(
         self, case: Case, question: Question, blocked: Blocked, keys: Sequence[str], preview: Previewing | None
@@ -354,7 +377,8 @@ class Gate:
                 return False
             why = f"{obeyed_by(planted[0].path)}. Only a person's yes counts."
             question = msgspec.structs.replace(question, changes=rows, why=visible(why[0].upper() + why[1:]))
-        return (await self._ask(question, blocked)).allow
+        answer = await self._ask(question, blocked)
+        return answer.allow and answer.input is None
 
     async def approve_hosts(
         self, case: Case, sentence: str, blocked: Blocked
@@ -363,6 +387,8 @@ class Gate:
         if self.policy.is_planning:
             return "no"
         answer = await self._ask(_met(case, "host", sentence), blocked)
+        if answer.input is not None:
+            return "no"
         if (answer.values or {}).get("run") == "outside":
             return "outside"
         return "no" if not answer.allow else "always" if answer.always else "yes"
@@ -444,7 +470,7 @@ class Gate:
             message = f"The question could not be answered ({why}): {stated(question.summary)}".rstrip()
             raise Denied(message, code="ask-failed") from error
         if answer.allow is not True:
-            return Answer(allow=False, message=answer.message, values=answer.values)
+            return Answer(allow=False, message=answer.message, values=answer.values, stop=answer.stop is True)
         if answer.always and question.proposals and self._save is not None:
             self._save(question.proposals)
         if question.kind in {"folder", "secret"} or (answer.always and question.kind == "call"):
@@ -462,9 +488,10 @@ class Gate:
                 out.append((folder, access.key))
         return out
 
-    async def _widen(self, case: Case, folder: str, path: str, blocked: Blocked) -> None:
+    async def _widen(self, case: Case, folder: str, path: str, blocked: Blocked) -> Mapping[str, Any] | None:
+        """Ask whether the folder may be opened. Returns another input where the user wants that instead."""
         if self._jail.holds(path):
-            return
+            return None
         does = "read" if all(access.mode == "read" for access in case.touches if access.key == path) else "write"
         wants = f"{does} {path}, outside the workspace; that opens all of {folder}"
         if path == folder:
@@ -483,9 +510,15 @@ class Gate:
         # A link put in the folder's place meanwhile would open another folder than the one that was asked about.
         if not answer.allow or os.path.realpath(folder) != folder:
             outside = Outside(path)
-            raise Denied(f"{answer.message} {outside.message}".strip(), code=outside.code, path=path)
+            said = f"{answer.message} {outside.message}".strip()
+            denied = Denied(said, code=outside.code, path=path)
+            denied.stop = answer.stop
+            raise denied
+        if answer.input is not None:
+            return answer.input
         self._jail.add(folder)
         self.policy.open(folder)
+        return None
 
 
 def _met(case: Case, kind: KindName, sentence: str) -> Question:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ferrule.core.errors import ConfigError
 from ferrule.permissions.asker import visible
 from ferrule.permissions.rules.rule import Layer, RuleSet
-from ferrule.settings import Permissions, decode_settings, settings_path
+from ferrule.settings import SOURCES, Permissions, Source, decode_settings, settings_path
 
 PROJECT_FILES = (
     ".ferrule/settings.toml",
@@ -51,11 +51,18 @@ class Layers(NamedTuple):
         return tuple(visible(warning) for one in self.sets for warning in one.warnings)
 
 
-def exist(workspace: str, permissions: Permissions, managed: str, grants: str) -> bool:
+def heeded(sources: Sequence[Source]) -> list[str]:
+    """Those files of a project that count in a session with these sources."""
+    return [name for name in PROJECT_FILES if ("local" if name.endswith(".local.json") else "project") in sources]
+
+
+def exist(
+    workspace: str, permissions: Permissions, managed: str, grants: str, sources: Sequence[Source] = SOURCES
+) -> bool:
     """Is there any rule at all? Mostly there is none, and then nothing is loaded for them."""
     if permissions != Permissions() or os.path.exists(managed) or os.path.exists(grants):
         return True
-    return any(os.path.lexists(os.path.join(workspace, name)) for name in PROJECT_FILES)
+    return any(os.path.lexists(os.path.join(workspace, name)) for name in heeded(sources))
 
 
 def project_files(workspace: str) -> list[str]:
@@ -75,6 +82,7 @@ def load_layers(
     managed: str = "",
     trusted: Mapping[str, bytes] | None = None,
     said: Sequence[str] = (),
+    sources: Sequence[Source] = SOURCES,
 ) -> Layers:
     """The rules of every layer. Raises `ConfigError` for rules that cannot be understood: they might have denied.
 
@@ -89,8 +97,8 @@ def load_layers(
         if ruling.mode != "default":
             sets.append(RuleSet((), ordered=False, source=managed, layer="managed", mode=ruling.mode))
     sets += from_settings(permissions, origin, source="the user's settings", layer="user")
-    sets += _project(origin, trusted)
-    if said:
+    sets += _project(origin, trusted, sources)
+    if said and "local" in sources:
         sets.append(said_before(said, origin))
     asked = [one.mode for one in sets if one.mode and (one.layer != "project" or trusted is not None)]
     bypass = bypass and not any(one.forbids_bypass for one in sets)
@@ -177,8 +185,8 @@ def _is_claude(text: str, path: str) -> bool:
     return not isinstance(said.get("permissions"), list)
 
 
-def _project(origin: Origin, trusted: Mapping[str, bytes] | None) -> Iterable[RuleSet]:
-    for path in (os.path.join(origin.workspace, name) for name in PROJECT_FILES):
+def _project(origin: Origin, trusted: Mapping[str, bytes] | None, sources: Sequence[Source]) -> Iterable[RuleSet]:
+    for path in (os.path.join(origin.workspace, name) for name in heeded(sources)):
         if not os.path.lexists(path):
             continue
         # What is trusted are the very bytes that were looked at, whatever is there by now.

@@ -149,11 +149,14 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     choice: Choice | None = None
     max_tokens: int | None = None
     thinking_tokens: int | None = None
+    effort: str = ""
+    """How hard to think and work, in the caller's own word, such as `high`; between wires it counts where
+    `thinking_tokens` is still what it stands for."""
+    task_tokens: int | None = None
+    """How many tokens the whole task may take, for models that are told so."""
     temperature: float | None = None
     stop: tuple[str, ...] = ()
     stream: bool = False
-    effort: str = ""
-    """How hard to think in the caller's own word; it counts where `thinking_tokens` is still what it stands for."""
     top_p: float | None = None
     top_k: int | None = None
     seed: int | None = None

@@ -46,7 +46,21 @@ def read_agent(text: str, *, file: str, layer: Layer, models: Collection[str] = 
     if (size := len(text.encode(errors="replace"))) > MOST_BYTES:
         raise Unusable(f"it has {size:,} bytes, and {MOST_BYTES:,} is the most")
     header = heading(text)
-    said = _said(header.values)
+    return _agent_file(header.values, header.body, file=file, layer=layer, models=models)
+
+
+def given_agent(name: str, values: Mapping[str, Any]) -> AgentFile:
+    """A kind that the user's program describes itself, in the words of the files. Raises: Unusable."""
+    rest = {key: value for key, value in values.items() if key != "prompt" and value is not None}
+    if isinstance(rest.get("maxTurns"), int):
+        rest["maxTurns"] = str(rest["maxTurns"])
+    body = values.get("prompt")
+    said = {**rest, "name": name}
+    return _agent_file(said, body if isinstance(body, str) else "", file="the program", layer="user", models=())
+
+
+def _agent_file(values: Mapping[str, Any], body: str, *, file: str, layer: Layer, models: Collection[str]) -> AgentFile:
+    said = _said(values)
     name = _text(said, "name")
     if re.fullmatch(_NAME, name) is None:
         raise Unusable(
@@ -55,12 +69,12 @@ def read_agent(text: str, *, file: str, layer: Layer, models: Collection[str] = 
     description = shown(_text(said, "description"))[:MOST_DESCRIPTION_CHARS]
     if not description:
         raise Unusable(_lacks("description"))
-    system = _visible(header.body).strip()
+    system = _visible(body).strip()
     if not system:
         raise Unusable("it says nothing below its front matter, where the system prompt belongs")
     warnings = [
         f"what it says about {shown(key)[:80]} has no effect here"
-        for key in header.values
+        for key in values
         if _plain(key) not in _KNOWN | _HARMLESS
     ]
     agent = Subagent(

@@ -7,7 +7,7 @@ may have written: it gives no right to anybody, and in a project nothing is read
 import itertools
 import os
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from ferrule.core.access import within
@@ -45,11 +45,14 @@ class AgentFiles:
         beside: str = "",
         models: Collection[str] = (),
         taken: Collection[str] = (),
+        sources: Collection[str] = ("user", "project"),
     ) -> None:
         """`home` is the user's home folder, `beside` the folder of the settings file.
 
         `models` are those that the settings name, and `taken` are names that no file of a project may have.
+        `sources` says whose files count.
         """
+        self._sources = frozenset(sources)
         self._jail = jail
         self._guard = guard
         home = os.path.expanduser("~") if home is None else home
@@ -60,11 +63,19 @@ class AgentFiles:
         self._lock = threading.Lock()
         self._read: dict[str, _Read] = {}
         self._warnings: dict[str, None] = {}
+        self._given: dict[str, AgentFile] = {}
+        self._folders: list[str] = []
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What could not be used, each as a sentence, by the last look."""
         return tuple(self._warnings)
+
+    def give(self, agents: Iterable[AgentFile] = (), folders: Iterable[str] = ()) -> None:
+        """Have these kinds beside those of files, and those of these folders; they count before all others."""
+        with self._lock:
+            self._given.update((one.agent.name, one) for one in agents)
+            self._folders += folders
 
     def all(self) -> tuple[AgentFile, ...]:
         """Every kind that a file describes, those that count first first."""
@@ -74,15 +85,17 @@ class AgentFiles:
     def places(self) -> list[tuple[str, Layer]]:
         """The folders that are looked in, whether they are there or not."""
         root = self._jail.folder
+        given: list[tuple[str, Layer]] = [(os.path.normpath(folder), "user") for folder in self._folders]
         places: list[tuple[str, Layer]] = [(os.path.join(root, *name.split("/")), "project") for name in _PROJECT]
         own = [os.path.join(self._beside, "agents")] if self._beside else []
         own += [os.path.join(self._home, ".claude", "agents")] if self._home else []
         known = {path for path, _ in places}
-        return places + [(path, "user") for path in map(os.path.normpath, own) if path not in known]
+        places += [(path, "user") for path in map(os.path.normpath, own) if path not in known]
+        return given + [place for place in places if place[1] in self._sources]
 
     def _found(self) -> dict[str, AgentFile]:
         self._warnings = {}
-        found: dict[str, AgentFile] = {}
+        found = dict(self._given)
         seen: set[str] = set()
         # Of each of the two: however many a project brings, the user's own are read.
         counts: dict[Layer, int] = {"project": 0, "user": 0}

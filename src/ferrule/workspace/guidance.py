@@ -89,8 +89,22 @@ class _Answer:
 class Guidance:
     """The guidance of a session. What holds from the start is told first, the rest when a tool goes there; all once."""
 
-    def __init__(self, jail: Jail, guard: Guard, home: str | None = None, config: str | None = None) -> None:
-        """`home` and `config` stand for the user's home folder and the one for configuration."""
+    def __init__(
+        self,
+        jail: Jail,
+        guard: Guard,
+        home: str | None = None,
+        config: str | None = None,
+        *,
+        user: bool = True,
+        project: bool = True,
+    ) -> None:
+        """`home` and `config` stand for the user's home folder and the one for configuration.
+
+        `user`, `project`: do the user's own files count, and those of the workspace and above it?
+        """
+        self._of_user = user
+        self._of_project = project
         self._jail = jail
         self._guard = guard
         home = os.path.expanduser("~") if home is None else home
@@ -127,7 +141,7 @@ class Guidance:
     def touched(self, path: str, room_bytes: int = MOST_BYTES) -> tuple[Guide, ...]:
         """What holds for a real path that a tool has read or written, and was not told before, outermost first."""
         root = next((root.path for root in self._jail.roots if within(path, root.path)), None)
-        if root is None:
+        if root is None or not self._of_project:
             return ()
         folder, name = os.path.split(path)
         if name.lower() in _LOWERED:
@@ -152,14 +166,15 @@ class Guidance:
     def _begin(self) -> tuple[Guide, ...]:
         if self._begun is None:
             answer, workspace = _Answer(), self._jail.folder
-            if self._config is not None:
+            if self._config is not None and self._of_user:
                 reach = (self._config, self._home) if self._home is not None else (self._config,)
                 for name in (os.path.join("amp", "AGENTS.md"), "AGENTS.md"):
                     self._tell(os.path.join(self._config, name), "user", reach, answer)
-            for folder in reversed(self._parents(workspace)):
-                self._tell(guidance_in(folder), "parent", (folder, *self._roots()), answer)
             self._looked.add(workspace)
-            self._tell(guidance_in(workspace), "project", self._roots(), answer)
+            if self._of_project:
+                for folder in reversed(self._parents(workspace)):
+                    self._tell(guidance_in(folder), "parent", (folder, *self._roots()), answer)
+                self._tell(guidance_in(workspace), "project", self._roots(), answer)
             self._begun = answer.told()
         return self._begun
 

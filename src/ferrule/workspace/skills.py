@@ -61,18 +61,21 @@ class Skills:
         beside: str = "",
         folders: Sequence[str] = (),
         disable: Sequence[str] = (),
+        only: Sequence[str] | None = None,
         session: str = "",
         trusted: Callable[[], bool] = bool,
         contents: Callable[[], Mapping[str, bytes]] | None = None,
         prompts: Callable[[], Sequence[ServerPrompt]] = tuple,
+        sources: Sequence[str] = ("user", "project"),
     ) -> None:
-        """`folders` and `disable` are the user's settings, and `beside` is the folder of the settings file.
+        """`folders`, `disable` and `only` are the user's settings, and `beside` is the folder of the settings file.
 
         `home` and `config` stand for the user's folders, `trusted` says whether the user trusts the project's code, and
         `contents` are the files of it, by real path, with what was in them then: a skill that came or changed since
-        is none of those.
+        is none of those. `sources` says whose folders are looked in; `folders` always are.
         """
         self._jail = jail
+        self._sources = frozenset(sources)
         home = os.path.expanduser("~") if home is None else home
         chosen = os.environ.get("XDG_CONFIG_HOME", "") if config is None else config
         self._home = home if os.path.isabs(home) else ""
@@ -80,6 +83,7 @@ class Skills:
         self._beside = beside
         self._folders = tuple(folders)
         self._disable = tuple(disable)
+        self._only = None if only is None else frozenset(only)
         self.session = session
         """The session's id, for instructions that name it."""
         self._trusted = trusted
@@ -103,7 +107,8 @@ class Skills:
     def places(self) -> list[Place]:
         """The folders that are looked in, the one that counts most first, whether they are there or not."""
         root = self._jail.folder
-        own = [os.path.join(root, os.path.expanduser(folder)) for folder in self._folders]
+        given = [os.path.join(root, os.path.expanduser(folder)) for folder in self._folders]
+        own = []
         if self._home:
             own += [
                 os.path.join(self._config, "agents", "skills"),
@@ -115,8 +120,9 @@ class Skills:
         places = [Place(path, "user") for path in own]
         places += [Place(os.path.join(root, *name.split("/")), "project") for name in _PROJECT]
         places += [Place(path, "user") for path in later]
+        counted = [place for place in places if place.owner in self._sources]
         found: dict[str, Place] = {}
-        for place in places:
+        for place in (*(Place(path, "user") for path in given), *counted):
             path = os.path.normpath(place.path)
             # Where the home folder is the workspace, one folder is both: then the stricter look counts.
             if path not in found or place.owner == "project":
@@ -134,6 +140,8 @@ class Skills:
         wanted = name.strip().removeprefix("/")
         known = {skill.name: skill for skill in self.all()}
         skill = known.get(wanted) or known.get(wanted.lower()) or prompt_of(wanted, known.values())
+        # A plugin's skill may be called with the plugin's name before it.
+        skill = skill or known.get(wanted.rpartition(":")[2].lower())
         if skill is None:
             raise unknown(wanted, known)
         if skill.server:
@@ -269,6 +277,8 @@ class Skills:
         return real
 
     def _is_disabled(self, name: str) -> bool:
+        if self._only is not None and name not in self._only:
+            return True
         if not self._disable:
             return False
         from fnmatch import fnmatchcase  # for whoever leaves some out

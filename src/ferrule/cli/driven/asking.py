@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from ferrule.agent.session import Session
 
 _EDITS = ("write", "edit", "multi_edit", "patch", "notebook_edit")
+_EXCHANGED = ("call", "outside", "folder")
+"""Questions about a call that has not begun: it may be made with another input."""
 _OTHER = "The user wants this call with another input, so it was not made. Make it with exactly this input: {}"
 
 
@@ -25,10 +27,16 @@ class ByPeer:
         """Tells what the model calls the arguments, and is interrupted where the answer says so."""
         self.warn: Callable[[str], None] = lambda _: None
         self.change_mode: Callable[[str], object] = lambda _: None
+        self.halt: Callable[[], object] = lambda: None
+        """Told when an answer ends the work on a prompt: another one may follow."""
+        self._halted: tuple[object, Answer] | None = None
+        """The prompt that an answer has ended, by its budget, and that answer: nothing more is asked about it."""
 
     async def ask(self, question: Question) -> Answer:
         if question.kind in {"server", "values"} or KINDS[question.kind].only_persons:
             return NO
+        if self._halted is not None and self.session is not None and self._halted[0] is self.session.agent.budget:
+            return self._halted[1]
         given = self._given(question)
         suggested = _suggested(question)
         try:
@@ -47,16 +55,21 @@ class ByPeer:
         except PeerError as error:
             return Answer(allow=False, message=f"Nobody could be asked about this: {error}")
         if said.get("behavior") != "allow":
-            if said.get("interrupt") is True and self.session is not None:
-                self.session.agent.interrupt()
-            return Answer(allow=False, message=str(said.get("message") or ""))
+            answer = Answer(allow=False, message=str(said.get("message") or ""), stop=said.get("interrupt") is True)
+            if answer.stop and self.session is not None:
+                self._halted = (self.session.agent.budget, answer)
+                self.halt()
+            return answer
         wanted = said.get("updatedInput")
         if question.kind == "choose":
             return _chosen(question, wanted if isinstance(wanted, dict) else {})
+        always = self._always(said.get("updatedPermissions"), suggested)
         if isinstance(wanted, dict) and wanted != given and question.kind != "plan":
-            # A question is answered with yes or no: what the user has not seen decided on must not run.
-            return Answer(allow=False, message=_OTHER.format(json_text(wanted)))
-        return Answer(allow=True, always=self._always(said.get("updatedPermissions"), suggested))
+            if question.kind not in _EXCHANGED:
+                # It is about something that came up while the call ran: its input is what it is.
+                return Answer(allow=False, message=_OTHER.format(json_text(wanted)))
+            return Answer(allow=True, always=always, input=wanted)
+        return Answer(allow=True, always=always)
 
     def _given(self, question: Question) -> dict[str, Any]:
         """The arguments as the model gave them, which is what the other program knows the call by."""

@@ -1,5 +1,6 @@
 """What the program that started this one may ask for beside its messages: `initialize`, `interrupt` and so on."""
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +10,37 @@ from ferrule.models.model import ModelError
 
 if TYPE_CHECKING:
     from ferrule.agent.session import Session
+    from ferrule.workspace.skill import Skill
 
 _BYPASS = "bypassPermissions"
+_NOT_HERE = {
+    "mcp_set_servers": "The MCP servers of a session are those that it began with: give them with --mcp-config.",
+    "mcp_toggle": "An MCP server is switched on and off in the settings; here a session has it to its end.",
+    "reload_plugins": "Plugins are read when a session begins: begin another one.",
+}
+"""Requests of Claude Code's that have no counterpart, and what to do instead."""
+
+
+def skills_of(session: "Session") -> "list[Skill]":
+    """The skills that a person may call by their names."""
+    from ferrule.workspace.skills import Skills  # for whoever asks what there is
+
+    return [skill for skill in session.engine.need(Skills).all() if skill.for_user]
+
+
+def agents_of(session: "Session") -> list[tuple[str, str]]:
+    """The kinds of agents, each with what it is for."""
+    from ferrule.tools.agents.kinds import Agents  # the same
+    from ferrule.workspace.agent_files import AgentFiles
+
+    kinds = Agents(session.engine.need(AgentFiles))
+    return [(name, kinds.get(name).description) for name in kinds.names()]
+
+
+def offered(session: "Session") -> dict[str, Any]:
+    """What of it stands in the first line of a session."""
+    skills = [skill.name for skill in skills_of(session)]
+    return {"slash_commands": skills, "skills": skills, "agents": [name for name, _ in agents_of(session)]}
 
 
 class Control:
@@ -25,11 +55,18 @@ class Control:
         """Servers that the other program has inside itself."""
         self.is_interrupted = False
         """Has the other program stopped the last prompt? It may send another one."""
+        self._prompts: dict[str, int] = {}
+        """The id of a message → the number of the prompt that it was."""
         self._answers: dict[str, Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]] = {
             "interrupt": self._interrupt,
             "set_permission_mode": self._mode,
             "set_model": self._model,
+            "set_max_thinking_tokens": self._thinking,
+            "apply_flag_settings": self._settings,
+            "rewind_files": self._rewind,
+            "stop_task": self._stop_task,
             "mcp_status": self._servers,
+            "mcp_reconnect": self._reconnect,
             "get_context_usage": self._usage,
         }
 
@@ -41,7 +78,8 @@ class Control:
         answer = self._answers.get(subtype)
         if answer is None:
             known = ", ".join(self._answers)
-            self._peer.refuse(key, f"There is no request {subtype!r} here; there are initialize, {known}.")
+            unknown = f"There is no request {subtype!r} here; there are initialize, {known}."
+            self._peer.refuse(key, _NOT_HERE.get(subtype, unknown))
             return
         try:
             self._peer.answer(key, await answer(request))
@@ -54,8 +92,13 @@ class Control:
         self._peer.answer(
             key,
             {
-                "commands": [],
-                "agents": [],
+                "commands": [
+                    {"name": skill.name, "description": skill.description, "argumentHint": skill.hint}
+                    for skill in skills_of(self._session)
+                ],
+                "agents": [
+                    {"name": agent, "description": description} for agent, description in agents_of(self._session)
+                ],
                 "output_style": "default",
                 "available_output_styles": ["default"],
                 "models": [{"value": name, "displayName": name, "description": ""}],
@@ -63,13 +106,25 @@ class Control:
             },
         )
 
+    def begin(self, key: str) -> None:
+        """A message with this id is worked on now."""
+        self.is_interrupted = False
+        if key:
+            self._prompts[key] = self._session.agent.talk.past.number + 1
+
+    def halt(self) -> None:
+        """An answer of the other program's has ended the work on its prompt; it may send another one."""
+        self.is_interrupted = True
+
     async def _interrupt(self, _: Mapping[str, Any]) -> None:
         if self._session.agent.is_running:
             self.is_interrupted = True
             self._session.agent.interrupt()
 
     async def _mode(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {"mode": self.change_mode(str(request.get("mode")))}
+        mode = self.change_mode(str(request.get("mode")))
+        self._peer.tell({"subtype": "status", "status": None, "permissionMode": mode}, self._session.engine.session_id)
+        return {"mode": mode}
 
     def change_mode(self, name: str) -> str:
         """The permission mode that holds from now on. Raises: FerruleError."""
@@ -85,6 +140,77 @@ class Control:
     async def _model(self, request: Mapping[str, Any]) -> None:
         session, name = self._session, request.get("model")
         session.agent.use(session.load(str(name)) if name else session.model)
+
+    async def _thinking(self, request: Mapping[str, Any]) -> None:
+        tokens = request.get("max_thinking_tokens")
+        if tokens is not None and (not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0):
+            raise FerruleError("max_thinking_tokens is a number of tokens, or null for what the settings say.")
+        setup = self._session.agent.talk.setup
+        setup.thinking_tokens = self._session.engine.settings.models.thinking_tokens if tokens is None else tokens
+
+    async def _settings(self, request: Mapping[str, Any]) -> None:
+        """Rules, variables and the model of a session that runs; other settings need another session."""
+        given = request.get("settings")
+        settings = given if isinstance(given, dict) else {}
+        rules = settings.get("permissions")
+        others = [key for key in settings if key not in {"permissions", "env", "model"}]
+        others += [f"permissions.{key}" for key in dict(rules or {}) if key not in {"allow", "deny"}]
+        if others:
+            raise FerruleError(
+                f"{', '.join(others)} cannot change in a session that runs; permissions.allow, permissions.deny, env "
+                "and model can. Begin another session for the rest."
+            )
+        for name, value in dict(settings.get("env") or {}).items():
+            os.environ[str(name)] = str(value)
+        self._rules(dict(rules or {}))
+        if settings.get("model"):
+            await self._model(settings)
+
+    def _rules(self, rules: Mapping[str, Any]) -> None:
+        engine = self._session.engine
+        around = engine.sources.around
+        if denied := [str(text) for text in rules.get("deny") or ()]:
+            around.policing.deny(engine.policy, around.services, denied, source="apply_flag_settings")
+        allowed = [str(text) for text in rules.get("allow") or ()]
+        understood = around.policing.allow(engine.policy, allowed, source="apply_flag_settings")
+        self._session.agent.talk.tools_changed()
+        if wrong := [text for text in allowed if text not in understood]:
+            raise FerruleError(f"The rules {', '.join(wrong)} are not understood, and allow nothing.")
+
+    async def _rewind(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Put the files back to what they were before a message."""
+        number = self._prompts.get(str(request.get("user_message_id")))
+        if number is None:
+            raise FerruleError("There is no message with this id in this session: a message names its own as uuid.")
+        if self._session.agent.is_running:
+            raise FerruleError("The model is at work: interrupt it before files are put back.")
+        engine = self._session.engine
+        look = engine.rewind_preview if request.get("dry_run") else engine.rewind
+        changes = (await look(number)).changes
+        return {"canRewind": True, "filesChanged": [change.path for change in changes]}
+
+    async def _stop_task(self, request: Mapping[str, Any]) -> None:
+        """Stop a subagent or a command that runs in the background."""
+        from ferrule.core.subagents import Subagents  # for whoever has some
+        from ferrule.support.tasks import Tasks
+
+        name, engine = str(request.get("task_id")), self._session.engine
+        if await engine.need(Subagents).stop(name) is not None:
+            return
+        task = engine.need(Tasks).get(name)
+        if task is None:
+            raise FerruleError(f"Nothing called {name!r} runs in the background.")
+        await engine.need(Tasks).stop(task)
+
+    async def _reconnect(self, request: Mapping[str, Any]) -> None:
+        name = str(request.get("serverName"))
+        engine = self._session.engine
+        if name in self.inside:
+            return
+        if name not in {state.name for state in engine.sources.states()}:
+            raise FerruleError(f"There is no MCP server called {name!r} in this session.")
+        await engine.connect([name])
+        self._session.agent.talk.tools_changed()
 
     async def _servers(self, _: Mapping[str, Any]) -> Mapping[str, Any]:
         words = {"running": "connected", "listed": "connected", "unlisted": "pending", "disabled": "disabled"}

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
-from ferrule.cli.driven.control import Control
+from ferrule.cli.driven.control import Control, offered
 from ferrule.cli.driven.peer import Peer
 from ferrule.cli.inbox import Inbox, descriptor
 from ferrule.core.errors import FerruleError
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ferrule.agent.session import Session
     from ferrule.cli.driven.asking import ByPeer
     from ferrule.cli.fitting import Fitting
+    from ferrule.cli.session_flags import SessionFlags
 
 
 class Driver:
@@ -35,7 +36,9 @@ class Driver:
     async def __aexit__(self, *_: object) -> None:
         await self._inbox.close()
 
-    def prepare(self, fitting: "Fitting", options: dict[str, Any], *, asks: bool) -> dict[str, Any]:
+    def prepare(
+        self, fitting: "Fitting", flags: "SessionFlags", options: dict[str, Any], *, asks: bool
+    ) -> dict[str, Any]:
         """What the session is given; `asks`: the other program answers questions."""
         more: dict[str, Any] = {}
         config: tuple[str, ...] = ()
@@ -54,6 +57,10 @@ class Driver:
                 hooks, self._warnings = hooks_of(wanted["hooks"], self.peer)
                 more["hooks"] = (*options.get("hooks", ()), *hooks)
             self._hear_words(fitting, wanted)
+            if isinstance(agents := wanted.get("agents"), dict):
+                flags.describe(agents)
+            if isinstance(skills := wanted.get("skills"), list):
+                flags.only_skills([str(name) for name in skills])
         if asks:
             from ferrule.cli.driven.asking import ByPeer  # for whoever is asked
 
@@ -65,11 +72,10 @@ class Driver:
         words = "\n\n".join(map(str, given)) if isinstance(given, list) else str(given or "")
         fitting.words = words or fitting.words
         fitting.append(str(wanted.get("appendSystemPrompt") or ""))
-        self._warnings += [
-            f"{name} are not taken from the program that started this one: they are left out."
-            for name in ("agents", "skills")
-            if wanted.get(name)
-        ]
+
+    def offered(self, session: "Session") -> dict[str, Any]:
+        """What the first line of the session tells of it."""
+        return offered(session)
 
     @contextlib.contextmanager
     def telling(self) -> Any:
@@ -87,6 +93,7 @@ class Driver:
         if self._asker is not None:
             self._asker.session, self._asker.warn = session, session.agent.talk.warn
             self._asker.change_mode = control.change_mode
+            self._asker.halt = control.halt
         if self._servers:
             await self._bring(session)
             control.inside = tuple(self._servers)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ferrule.cli.stream_json import line_of
+from ferrule.cli.stream_json import line_of, new_uuid
 
 _GONE = "The program that started this one has closed its end, and answers nothing any more."
 
@@ -62,6 +62,10 @@ class Peer:
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(PeerError(_GONE))
+
+    def tell(self, line: Mapping[str, Any], session: str) -> None:
+        """Something of the system, among the messages."""
+        self._say({"type": "system", **line, "session_id": session, "uuid": new_uuid()})
 
     def answer(self, key: str, response: Mapping[str, Any] | None = None) -> None:
         about = {"subtype": "success", "request_id": key, "response": response or {}}

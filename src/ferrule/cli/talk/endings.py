@@ -14,6 +14,7 @@ _REASONS = {
     "time": "The limit of time was met (loop.seconds). Say “go on” to continue.",
     "loop": "The same call came again and again, so it was stopped. Say what it should do otherwise.",
     "hook": "A hook stopped it.",
+    "stopped": "A hook ended the work.",
     "interrupted": "Interrupted. Say what to do otherwise, or “go on”.",
 }
 

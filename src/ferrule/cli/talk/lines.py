@@ -119,7 +119,7 @@ class Lines:
             what = "summed up" if event.kind == "summary" else "made smaller (old outputs left out)"
             sizes = f"{tokens(event.before_tokens)} → {tokens(event.after_tokens)} tokens"
             return self._apart("note", line(("dim", f"  The conversation was {what}: {sizes}.")))
-        if isinstance(event, told.Warned):
+        if isinstance(event, told.Warned | told.FellBack):
             return self._apart("note", sentence(("yellow", "  ! "), ("dim", event.sentence)))
         return []
 

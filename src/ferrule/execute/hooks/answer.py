@@ -21,10 +21,11 @@ import msgspec
 TEXT_CHARS = 10_000
 """So much of a reason, a context or a message is passed on."""
 _NO_REASON = "A hook refused this and gave no reason."
+_NO_STOP_REASON = "A hook stopped the work and gave no reason."
 _STOPS = frozenset({"PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit"})
 """Events where `continue: false` is an objection,"""
-_OBJECTS = _STOPS | {"Stop", "SubagentStop"}
-"""and those where there is something to object to. At the others the user is told."""
+_OBJECTS = _STOPS | {"Stop", "SubagentStop", "PermissionRequest"}
+"""and those where there is something to object to, and where it ends the work. At the others the user is told."""
 _PLAIN = frozenset({"SessionStart", "UserPromptSubmit"})
 """Events whose hooks may give context as a plain text."""
 _CANNOT_RUN = frozenset({126, 127})
@@ -51,6 +52,10 @@ class Answer(NamedTuple):
     """Sentences for the user."""
     variables: dict[str, str] | None = None
     """What the session's commands shall find in their environment."""
+    stop: str = ""
+    """Why the whole work is to end; empty where it goes on."""
+    printed: tuple[int, bytes, bytes] | None = None
+    """The exit code, the output and the error output of a program that came to its end."""
     is_confined: bool = False
     """Did it run where commands run? Then whoever writes the workspace may have spoken."""
 
@@ -119,6 +124,7 @@ def from_object(event: str, who: str, answer: object) -> Answer:
     stopped = reading.flag("continue") is False
     stop_reason = reading.text("stopReason")
     reasons = [stop_reason if stopped else "", specific.text("permissionDecisionReason"), reading.text("reason")]
+    reasons.append(specific.denial())
     changed = specific.input()
     context = specific.text("additionalContext") or reading.text("additionalContext")
     told = [reading.text("systemMessage")]
@@ -127,7 +133,8 @@ def from_object(event: str, who: str, answer: object) -> Answer:
     if event == "PreToolUse":
         verdict = strictest([decided, older, "deny" if stopped else ""])
     elif event in _OBJECTS:
-        verdict = "deny" if older == "deny" or (stopped and event in _STOPS) else ""
+        objects = older == "deny" or (stopped and event in _STOPS) or specific.denies()
+        verdict = "deny" if objects else ""
     elif stopped:
         told.append(stop_reason)
     if wrong := [*reading.wrong, *specific.wrong]:
@@ -145,6 +152,7 @@ def from_object(event: str, who: str, answer: object) -> Answer:
         changed if event == "PreToolUse" else None,
         context,
         tuple(bounded(one) for one in told if one),
+        stop=(stop_reason or _NO_STOP_REASON) if stopped and event in _OBJECTS else "",
     )
 
 
@@ -203,6 +211,16 @@ class _Reading:
             shown = f"“{value[:40]}”" if isinstance(value, str) else _kind(value)
             self.wrong.append(f"{shown} as {name}, which is one of {', '.join(meanings)}")
         return found or ""
+
+    def denies(self) -> bool:
+        """Is the answer to a question no?"""
+        decision = self._fields.get("decision")
+        return isinstance(decision, Mapping) and decision.get("behavior") == "deny"
+
+    def denial(self) -> str:
+        """Why it is."""
+        decision = self._fields.get("decision")
+        return bounded(str(decision.get("message") or "")) if isinstance(decision, Mapping) and self.denies() else ""
 
     def input(self) -> dict[str, Any] | None:
         value = self._fields.get("updatedInput")

@@ -97,6 +97,7 @@ async def run(hook: Hook, given: bytes, place: Place, start: Start, more: Mappin
     if piped.stopped == "size":
         return failure(hook.event, who, f"printed more than {_OUTPUT_BYTES:,} bytes")
     answer = from_exit(hook.event, who, piped.exit_code, piped.stdout, piped.stderr)
+    answer = answer._replace(printed=(piped.exit_code, piped.stdout, piped.stderr))
     if start.confinement is not None and answer.verdict == "allow":
         # Whoever writes what it runs would spare themselves the question.
         return answer._replace(verdict="", reason="")

@@ -12,10 +12,12 @@ EVENTS = (
     "Notification",
     "UserPromptSubmit",
     "Stop",
+    "SubagentStart",
     "SubagentStop",
     "PreCompact",
+    "PermissionRequest",
 )
-"""The last four are for whoever runs a conversation around the engine."""
+"""From `UserPromptSubmit` to `PreCompact` they are for whoever runs a conversation around the engine."""
 Event = str
 Layer = Literal["managed", "user", "project", "session"]
 Function = Callable[[dict[str, Any]], Mapping[str, Any] | Awaitable[Mapping[str, Any] | None] | None]
@@ -49,6 +51,8 @@ class Before(NamedTuple):
     """The input that a hook wants instead, in the words in which it was told; None where it stays."""
     notes: tuple[str, ...] = ()
     """What the model is to be told beside the reply."""
+    stop: str = ""
+    """Why the work is to end, if one of them wants that; the call is denied then."""
 
 
 class After(NamedTuple):
@@ -57,3 +61,5 @@ class After(NamedTuple):
     notes: tuple[str, ...] = ()
     blocked: str = ""
     """Why the model should take it for a failure; empty where it should not."""
+    stop: str = ""
+    """Why the work is to end here; empty where it goes on."""

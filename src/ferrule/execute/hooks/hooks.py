@@ -6,8 +6,9 @@ settings gets it. What they say to the model stands in that order, too.
 
 import asyncio
 import json
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferrule.execute.hooks.answer import Answer, Verdict, bounded, failure, strictest
 from ferrule.execute.hooks.command import Place, Start, label, prepare, run
@@ -28,10 +29,27 @@ _MATCHED = {
     "SessionEnd": "reason",
     "Notification": "notification_type",
     "PreCompact": "trigger",
+    "PermissionRequest": "tool_name",
+    "SubagentStart": "agent_type",
+    "SubagentStop": "agent_type",
 }
 """What a matcher is about where there is no tool; at other events every hook is told."""
 _TMP = "/tmp"  # noqa: S108 - the name under which confined commands have their own
 _TWO_INPUTS = "Several hooks wanted to change the input of this call in different ways; the last one's is used."
+
+
+class Ran(NamedTuple):
+    """A program that is a hook, when it begins and when it has ended."""
+
+    key: str
+    event: str
+    about: str
+    answer: Answer | None = None
+    """None while it runs."""
+
+
+def new_key() -> str:
+    return os.urandom(16).hex()
 
 
 class Hooks:
@@ -51,11 +69,12 @@ class Hooks:
         look: Look | None = None,
         walls: "Callable[[], Confinement] | None" = None,
         others: Sequence[str] = (),
+        ran: Callable[[Ran], None] = lambda _: None,
     ) -> None:
         """`environment` is for their commands and holds no secrets; `report` gets texts as hooks wrote them.
 
         `look` tells what a command line starts, and `walls` what confines it where that could be anybody's code.
-        `others` are folders that commands can write beside the workspace.
+        `others` are folders that commands can write beside the workspace. `ran` is told of every program.
         """
         self._hooks: dict[str, list[Hook]] = {}
         for hook in hooks:
@@ -64,6 +83,7 @@ class Hooks:
         self._common = {"session_id": session_id, "transcript_path": transcript_path, "cwd": workspace}
         self._permission_mode = permission_mode
         self._report = report
+        self._ran = ran
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._guests: Guests | None = None
         self._additions: dict[str, str] = {}
@@ -90,7 +110,7 @@ class Hooks:
             changed = None if _same(wanted[-1], told_input) else wanted[-1]
             if not all(_same(one, wanted[-1]) for one in wanted):
                 notes.append(_TWO_INPUTS)
-        return Before(verdict, _reasons(answers, verdict), changed, tuple(notes))
+        return Before(verdict, _reasons(answers, verdict), changed, tuple(notes), _stop(answers))
 
     async def after(
         self,
@@ -147,17 +167,22 @@ class Hooks:
             answers = [failure(event, label(hook), "could not be told: the call is no plain JSON") for hook in hooks]
         else:
             async with asyncio.TaskGroup() as group:  # whoever is cancelled here leaves no hook running
-                tasks = [group.create_task(self._ask(hook, given)) for hook in hooks]
+                about = _about(event, fields)
+                tasks = [group.create_task(self._ask(hook, given, about)) for hook in hooks]
             answers = [task.result() for task in tasks]
         for answer in answers:
             for sentence in answer.told:
                 self._report(sentence)
         return answers
 
-    async def _ask(self, hook: Hook, given: bytes) -> Answer:
+    async def _ask(self, hook: Hook, given: bytes, about: str) -> Answer:
         async with self._turns:
             if hook.function is None:
-                return await self._command(hook, given)
+                begun = Ran(new_key(), hook.event, about)
+                self._ran(begun)
+                answer = await self._command(hook, given)
+                self._ran(begun._replace(answer=answer))
+                return answer
             from ferrule.execute.hooks import function  # only programs that give functions need threads
 
             if self._guests is None:
@@ -192,6 +217,12 @@ class Hooks:
             file.remove()
 
 
+def _about(event: str, fields: Mapping[str, Any]) -> str:
+    """An event with what it is about, as `PreToolUse:Bash`."""
+    subject = fields.get("tool_name") or fields.get(_MATCHED.get(event, ""))
+    return f"{event}:{subject}" if subject else event
+
+
 def _inside(confinement: "Confinement") -> "VariablesFile":
     """A file that a confined hook finds: where it has a /tmp of its own, the machine's is not there."""
     from ferrule.execute.hooks.variables import VariablesFile  # the same
@@ -220,4 +251,10 @@ def _reasons(answers: Sequence[Answer], verdict: Verdict) -> str:
 
 
 def _after(answers: Sequence[Answer]) -> After:
-    return After(tuple(answer.context for answer in answers if answer.context), _reasons(answers, "deny"))
+    notes = tuple(answer.context for answer in answers if answer.context)
+    return After(notes, _reasons(answers, "deny"), _stop(answers))
+
+
+def _stop(answers: Sequence[Answer]) -> str:
+    """Why the work is to end, in the words of the first who wants that."""
+    return next((answer.stop for answer in answers if answer.stop), "")

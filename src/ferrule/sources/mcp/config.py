@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferrule.core.errors import ConfigError
-from ferrule.settings import Mcp, decode_settings, settings_path
+from ferrule.settings import SOURCES, Mcp, decode_settings, settings_path
 from ferrule.sources.mcp import places
 from ferrule.sources.mcp.entries import entry_server, settings_server
 from ferrule.sources.mcp.forms import Form, form_of, parsed
@@ -41,8 +41,10 @@ def configured(
     managed: Mcp | None = None,
     user_folder: str = "",
     rule_files: Sequence[str] = (),
+    sources: Sequence[str] = SOURCES,
+    strict: bool = False,
 ) -> Configured:
-    """The servers of every layer.
+    """The servers of every layer. With `strict`, none but the given ones and those of whoever runs the machine.
 
     `given` are texts or files of `--mcp-config`; `mcp` is the user's section of the settings and `managed` that of
     whoever runs the machine; `rule_files` are the user's files of rules, which may say which servers are allowed.
@@ -56,13 +58,16 @@ def configured(
             reader.file(_absolute(file), layer="managed")
     for number, text in enumerate(given, start=1):
         reader.given(text, number)
-    reader.settings(mcp, layer="user", source="your settings")
-    reader.file(os.path.join(folder, places.USER_FILE), layer="user", optional=True)
-    for file in mcp.files:
-        reader.file(os.path.join(folder, os.path.expanduser(file)), layer="user")
+    if not strict:
+        reader.settings(mcp, layer="user", source="your settings")
+        if "user" in sources:
+            reader.file(os.path.join(folder, places.USER_FILE), layer="user", optional=True)
+        for file in mcp.files:
+            reader.file(os.path.join(folder, os.path.expanduser(file)), layer="user")
     for file in rule_files:
         reader.rules(os.path.join(folder, os.path.expanduser(file)))
-    reader.project(workspace)
+    if "project" in sources and not strict:
+        reader.project(workspace)
     return reader.configured()
 
 

@@ -72,7 +72,9 @@ class Agents:
 
     def get(self, name: str) -> Subagent:
         """The kind of exactly this name: rules are about names. Raises `ToolFailure` with the names that there are."""
-        described = self._described().get(name)
+        all_described = self._described()
+        # A plugin's kind may be called with the plugin's name before it.
+        described = all_described.get(name) or all_described.get(name.rpartition(":")[2])
         if described is not None:
             return described
         if name not in BUILT_IN:
