@@ -88,8 +88,7 @@ class CallContext:
         clock: Callable[[], float],
         new_log: Callable[[], tuple[str, str]],
     ) -> None:
-        self.call_id = call.id
-        self.name = call.name
+        self.call_id, self.name = call.id, call.name
         self.input: dict[str, Any] = {}
         """The arguments in canonical names and in their final form."""
         self.given: Mapping[str, Any] = {}
