@@ -169,6 +169,7 @@ READ_LIMITS = {
     "usual_lines": None,
     "most_bytes": 8 << 20,
     "ranged_bytes": 50_000,
+    "broad_bytes": 8 << 20,
     "number_bytes": 10,
     "line_bytes": 8 << 20,
     "decoded": ("image",),

@@ -30,3 +30,14 @@ async def test_what_is_named_is_shown_and_what_follows_it_visits_every_line_once
             visited += shown
 
     assert visited == list(range(1, LINES + 1))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_a_reading_that_nobody_limits_costs_about_ten_thousand_tokens(tmp_path, family):
+    (tmp_path / "long.txt").write_text("".join(f"some words of line {number} of many\n" for number in range(6_000)))
+    async with Engine(tmp_path, dialect=family, state=tmp_path / "state") as engine:
+        broad = await engine.call("read", path="long.txt", offset=1)
+        wanted = await engine.call("read", path="long.txt", offset=1, limit=1_900)
+
+    assert len(broad.text) <= (51_000 if family == "ah" else 42_000)  # ah shows both ends, by its own limit
+    assert len(wanted.text) > len(broad.text) or family in ("ah", "amp")

@@ -394,24 +394,25 @@ async def test_a_binary_file_is_an_answer(engine, root):
     assert (reply.status, reply.result) == ("done", "(binary file, 7 bytes)")
 
 
-async def test_a_long_file_loses_its_middle_and_is_kept_whole(engine, root):
-    lines = [f"line {number} " + "x" * 80 for number in range(1, 3001)]
-    (root / "a.txt").write_text("\n".join(lines))
-    whole = "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(lines, 1))
+async def test_of_a_long_file_about_ten_thousand_tokens_are_shown_and_the_range_is_named(engine, root):
+    lines = [f"line {number} " + "日本語" * 20 for number in range(1, 3001)]
+    (root / "a.txt").write_text("\n".join(lines), encoding="utf-8")
+    reply = await engine.call("Read", file_path="a.txt")
+    shown = reply.result.split("\n")
+
+    assert shown == [f"{number:>6}\t{line}" for number, line in enumerate(lines[: len(shown)], 1)]
+    assert 39_000 < len(reply.result.encode()) <= 40_000
+    assert f"These are lines 1 to {len(shown)} of 3000. Give offset and limit for others." in reply.notes
+
+
+async def test_a_long_line_loses_its_middle_and_is_kept_whole(engine, root):
+    (root / "a.txt").write_text("é" * 150_000, encoding="utf-8")
+    whole = f"{1:>6}\t{'é' * 150_000}"
     reply = await engine.call("Read", file_path="a.txt")
 
     gone = len(whole) - 100_000
     assert reply.result == f"{whole[:50_000]}\n\n... [truncated {gone} chars] ...\n\n{whole[-50_000:]}"
     assert (await engine.output(reply.output_id)).read(0, 10**7).text == whole
-
-
-async def test_characters_of_several_bytes_count_as_one(engine, root):
-    (root / "a.txt").write_text("日本語\n" * 30_000, encoding="utf-8")
-    whole = "\n".join(f"{number:>6}\t日本語" for number in range(1, 30_001))
-    reply = await engine.call("Read", file_path="a.txt")
-
-    gone = len(whole) - 100_000
-    assert reply.result == f"{whole[:50_000]}\n\n... [truncated {gone} chars] ...\n\n{whole[-50_000:]}"
 
 
 async def test_secret_files_and_folders_are_refused(engine, root):
@@ -626,4 +627,4 @@ async def test_a_deferred_tool_simply_runs_for_who_knows_its_name(engine):
     entered = await engine.call("EnterPlanMode")
 
     assert entered.ok
-    assert "EnterPlanMode" in [face.name for face in engine.faces()]
+    assert "ExitPlanMode" in [face.name for face in engine.faces()]

@@ -52,7 +52,9 @@ class ReadArgs(Args, frozen=True, kw_only=True):
     refuse_bytes: int | None = None
     """A larger file is not read without an offset or a limit."""
     most_bytes: int = 65_536
-    """As many whole lines as fit in this come back."""
+    """As many whole lines as fit in this come back, where somebody says how many."""
+    broad_bytes: int = 40_000
+    """And where nobody does: about 10,000 tokens."""
     usual_lines: int | None = 500
     most_lines: int | None = None
     ranged_bytes: int | None = None
@@ -244,9 +246,13 @@ def _bounded(path: str, window: Window, args: ReadArgs, ctx: Context, *, final_n
         lines = [line[: args.line_chars] for line in lines]
     is_ranged = args.ranged_bytes is not None and (args.offset is not None or args.limit is not None)
     kept, room = 0, args.ranged_bytes if is_ranged and args.ranged_bytes else args.most_bytes
+    # The family's own bound cuts a line that alone is too long for these.
+    is_first_shown = is_ranged or (args.limit is None and room > args.broad_bytes)
+    if args.limit is None:
+        room = min(room, args.broad_bytes)
     for number, line in enumerate(lines, window.first):
         room -= max(len(f"{number}: "), args.number_bytes) + len(line.encode(errors="replace")) + 1
-        if room < 0 and not (is_ranged and kept == 0):
+        if room < 0 and not (is_first_shown and kept == 0):
             break
         kept += 1
     last = window.first + kept - 1

@@ -32,6 +32,7 @@ def dialect() -> Dialect:
                 "usual_lines": None,
                 "most_bytes": _WHOLE_BYTES,
                 "ranged_bytes": _READ_BYTES,
+                "broad_bytes": _WHOLE_BYTES,
                 "number_bytes": 10,
                 "line_bytes": _WHOLE_BYTES,
                 "decoded": ("image",),
