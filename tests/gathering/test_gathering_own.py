@@ -5,10 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.gathering.world import World, names
+from tests.gathering.world import SECONDS, World, names
 from tests.tools.confined import CONFINED
 
 from ferrule import Engine, ModeConfig
+from ferrule.dialects.dialect import FAMILIES
 from ferrule.settings import Permissions, Sandbox, Tools
 from ferrule.support.sandbox.choose import report
 
@@ -50,18 +51,17 @@ async def test_a_lazy_session_has_the_user_s_tool_in_a_built_in_s_place(world: W
 
 
 async def test_a_look_that_was_given_up_is_made_again(world: World) -> None:
-    world.tool(world.user / "tools", "Read", "not the file")
-    program = world.user / "tools" / "slow"
-    program.write_text(f"#!/bin/sh\n[ -e {world.folder}/go ] || {{ : > {world.folder}/began; exec sleep 600; }}\n")
-    program.chmod(0o755)
-    async with world.session(lazy=True, sandbox=Sandbox(use="none")) as engine:
-        given_up = asyncio.create_task(engine.call("Read", path="a.txt"))
+    program = world.box(world.user / "toolbox", "slow")
+    wait = f"[ -e {world.folder}/go ] || {{ : > {world.folder}/began; exec sleep 600; }}"
+    program.write_text(program.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{wait}\n"))
+    async with world.session(lazy=True) as engine:
+        given_up = asyncio.create_task(engine.call("tb__slow"))
         await world.until((world.folder / "began").exists)
         given_up.cancel()
         with pytest.raises(asyncio.CancelledError):
             await given_up
         (world.folder / "go").touch()
-        assert (await engine.call("Read", path="a.txt")).text == "not the file"
+        assert (await engine.call("tb__slow")).text == "boxed"
 
 
 async def test_rules_about_a_built_in_bind_what_stands_in_its_place(world: World) -> None:
@@ -109,51 +109,120 @@ async def test_a_project_s_tools_need_trust_in_what_they_are(world: World) -> No
     assert not any(map(ran, paths))
 
 
-def script(world: World, folder: str, name: str = "release.sh") -> Path:
-    """A program of the project that does its work whatever it is told."""
+def script(world: World, folder: str, name: str = "release.sh", *, slow: bool = False) -> Path:
+    """A program of the project that does its work whatever it is told, in the workspace and beside it."""
     path = world.workspace / folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\necho released >> {world.workspace}/RELEASED\necho Releases it.\n")
+    marks = "".join(f"echo released >> {place}/RELEASED\n" for place in (world.workspace, world.folder))
+    path.write_text(f"#!/bin/sh\n{marks}{'sleep 600' if slow else ''}\necho Releases $(date +%N).\n")
     path.chmod(0o755)
     return path
 
 
-@pytest.mark.parametrize("dialect", ["amp", "claude", "codex", "wayland"])
-async def test_a_script_in_the_folder_tools_is_no_tool_before_somebody_describes_it(world: World, dialect: str) -> None:
-    path = script(world, "tools")
+def released(world: World) -> bool:
+    """Has any script done its work?"""
+    return any((place / "RELEASED").exists() for place in (world.workspace, world.folder))
+
+
+def described(engine: Engine, name: str = "release_sh") -> str:
+    (words,) = [one["description"] for one in engine.definitions() if one["name"] == name]
+    return str(words)
+
+
+@pytest.mark.parametrize("use", ["auto", "none"])
+@pytest.mark.parametrize("folder", ["tools", ".ferrule/tools"])
+@pytest.mark.parametrize("dialect", [name for name in FAMILIES if name != "ah"])
+async def test_a_script_is_no_tool_before_somebody_describes_it(
+    world: World, dialect: str, folder: str, use: str
+) -> None:
+    path = script(world, folder)
     world.trust()
-    async with world.session(dialect=dialect, sandbox=Sandbox(use="none")) as engine:
+    async with world.session(dialect=dialect, sandbox=Sandbox(use=use)) as engine:  # type: ignore[arg-type]
         assert "release_sh" not in names(engine)
-    assert not (world.workspace / "RELEASED").exists()
+        told = f"{path}: no tool, for nothing describes it. Write what it does into release.sh.md beside it."
+        assert engine.warnings == ((told,) if folder == ".ferrule/tools" else ())
+    assert not released(world)
 
     Path(f"{path}.md").write_text("Releases it.\n")
     world.trust()
-    async with world.session(dialect=dialect, sandbox=Sandbox(use="none")) as engine:
-        assert "release_sh" in names(engine)
-    assert not (world.workspace / "RELEASED").exists()
+    async with world.session(dialect=dialect) as engine:
+        assert described(engine) == "Releases it."
+        assert engine.warnings == ()
+    assert not released(world)
+
+
+async def test_a_script_of_the_user_s_own_needs_words_too_and_all_are_told_of_in_a_line(world: World) -> None:
+    for name in ("one", "two", "three"):
+        path = world.user / "tools" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n: > {world.folder}/RELEASED\n")
+        path.chmod(0o755)
+    async with world.session() as engine:
+        assert not {"one", "two", "three"} & names(engine)
+        (warning,) = engine.warnings
+        assert warning.startswith(f"{world.user}/tools/one and 2 more: no tool")
+    assert not released(world)
 
 
 async def test_a_script_is_asked_once_for_its_content(world: World) -> None:
-    path = script(world, ".ferrule/tools")
-    for count in (1, 1, 2):
-        if count == 2:
+    path = script(world, "tools")
+    words = []
+    for at in range(4):
+        if at == 2:
             path.write_text(path.read_text() + "# another\n")
         world.trust()
-        async with world.session(sandbox=Sandbox(use="none")) as engine:
-            (made,) = [one for one in engine.definitions() if one["name"] == "release_sh"]
-        assert made["description"] == "Releases it."
-        assert len((world.workspace / "RELEASED").read_text().splitlines()) == count
+        async with world.session(dialect="ah") as engine:
+            words.append(described(engine))
+    assert all(re.fullmatch(r"Releases \d+\.", one) for one in words), words
+    assert words[0] == words[1] != words[2] == words[3]
+    assert not released(world)
 
 
-@pytest.mark.parametrize("use", CONFINED)
-async def test_a_script_that_is_asked_can_write_nothing(world: World, use: str) -> None:
+@pytest.mark.parametrize("use", [*CONFINED, "none"])
+async def test_a_script_that_is_asked_can_write_nothing_and_is_not_asked_where_it_could(world: World, use: str) -> None:
     script(world, "tools")
     world.trust()
     async with world.session(dialect="ah", sandbox=Sandbox(use=use)) as engine:  # type: ignore[arg-type]
-        (made,) = [one for one in engine.definitions() if one["name"] == "release_sh"]
-    works = use in {row.name for row in report() if row.works}
-    assert made["description"] == ("Releases it." if works else "CLI tool: release.sh")
-    assert not (world.workspace / "RELEASED").exists()
+        words = described(engine)
+    works = use in {row.name for row in report() if row.works and row.name != "none"}
+    assert words.startswith("Releases ") if works else words == "CLI tool: release.sh"
+    assert not released(world)
+
+
+@pytest.mark.parametrize("dialect", ["ah", "claude"])
+async def test_thirty_slow_scripts_keep_no_call_waiting_that_does_not_need_them(world: World, dialect: str) -> None:
+    for number in range(30):
+        script(world, "tools", f"slow{number}.sh", slow=True)
+        world.box(world.workspace / ".amp" / "toolbox", f"box{number}")
+    (world.workspace / "a.txt").write_text("hello\n")
+    world.trust()
+    tools = {"describe_seconds": 2 * SECONDS}
+    async with world.session(dialect=dialect, lazy=True, tools=tools) as engine:
+        read = next(face.name for face in engine.registry.shown() if face.tool == "read")
+        reply = await engine.call(read, **{"path" if dialect == "ah" else "file_path": "a.txt"})
+        assert "hello" in reply.text
+    assert not released(world)
+    assert not list((world.workspace / ".amp" / "toolbox").glob("*.ran"))
+
+
+async def test_a_project_s_toolbox_is_described_once_for_its_content_and_confined(world: World) -> None:
+    path = world.workspace / ".amp" / "toolbox" / "release"
+    path.parent.mkdir(parents=True)
+    text = (
+        f"#!/bin/sh\n(echo x >> {world.workspace}/RELEASED; echo x >> {world.folder}/RELEASED) 2> /dev/null\n"
+        "printf 'name: release\\ndescription: At %s.\\n' $(date +%N)\n"
+    )
+    words = []
+    for more in ("", "", "# another\n"):
+        path.write_text(text + more)
+        path.chmod(0o755)
+        world.trust()
+        async with world.session() as engine:
+            words.append(described(engine, "tb__release"))
+            if works := any(row.works for row in report() if row.name in CONFINED):
+                assert not released(world)
+    assert works
+    assert words[0] == words[1] != words[2]
 
 
 async def test_a_trusted_program_that_changes_in_the_session_is_not_run(world: World) -> None:

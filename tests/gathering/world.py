@@ -32,7 +32,7 @@ TOOL = {{
 }}
 """
 BOXED = """#!/bin/sh
-: > "$0.ran"
+(: > "$0.ran") 2> /dev/null
 if [ "$TOOLBOX_ACTION" = describe ]; then
   printf 'name: {name}\\ndescription: Boxed.\\n'
 else

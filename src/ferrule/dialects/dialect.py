@@ -28,7 +28,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     deferred: tuple[str, ...] = ()
     """Names of faces that are found by a search and not advertised, as long as the settings say nothing else."""
     asks_programs: bool = False
-    """Is every program in a project's `tools` folder a tool, also one that nothing describes?"""
+    """Is every program in a folder of tools a tool, also one that nothing describes? It is asked."""
     aliases: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Another name → the name of a face; also for faces that are not here yet."""
 

@@ -36,4 +36,4 @@ class Around(NamedTuple):
     allow_mcp: bool = True
     """Does the session's mode give servers' tools?"""
     asks_programs: bool = False
-    """Is every program in the project's `tools` folder a tool, also one that nothing describes?"""
+    """Is every program in a folder of tools a tool, also one that nothing describes? Such a one is asked."""

@@ -163,12 +163,14 @@ class Gathering:
         level = "custom" if packages else "own"
         if self._loaded & {"custom", level}:
             return
-        await self._load_custom(packages=packages and self.around.settings.tools.packages)
+        await self._load_custom(whole=packages)
         # Only now: who comes meanwhile waits for it, and where it was given up the next call tries again.
         self._loaded.add(level)
 
-    async def _load_custom(self, *, packages: bool) -> None:
+    async def _load_custom(self, *, whole: bool) -> None:
+        """Not `whole` is for a call by somebody who sees no descriptions: no program is run to describe itself."""
         settings = self.around.settings
+        packages = whole and settings.tools.packages
         usual = [os.path.join(os.path.dirname(settings_path()), "tools"), *self._project(TOOLS)]
         if not packages and not settings.tools.folders and not any(map(os.path.isdir, usual)):
             return
@@ -187,7 +189,9 @@ class Gathering:
             describe_seconds=settings.tools.describe_seconds,
             keep_env=settings.shell.keep_env,
             roster=self.around.services[Roster],
-            everyday=() if self.around.asks_programs else self._project(TOOLS[:1]),
+            takes_all=self.around.asks_programs,
+            everyday=self._project(TOOLS[:1]),
+            asks=whole,
             confine=confining(self.around),
             answers=Answers(self.around.state),
         )
@@ -214,6 +218,8 @@ class Gathering:
         self._loaded.add("toolbox")
 
     async def _boxes(self, boxes: "Sequence[Box]") -> "Brought":
+        from ferrule.gathering.programs import confining
+        from ferrule.sources.custom.answers import Answers
         from ferrule.sources.toolbox.toolbox import Toolbox  # for whoever has one
         from ferrule.support.roster import Roster
 
@@ -226,6 +232,8 @@ class Gathering:
             can_run_subagents=around.can_run_subagents,
             trusted=self.trusted,
             roots=[root.path for root in around.jail.roots],
+            confine=confining(around),
+            answers=Answers(around.state, "describe"),
         )
         brought = await toolbox.load()
         self.toolbox += toolbox.entries

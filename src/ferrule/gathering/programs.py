@@ -22,17 +22,16 @@ def keep_programs(around: Around, tools: Iterable[AnyTool], trusted: Mapping[str
     around.services[Guard].keep(os.path.realpath(path) for path in trusted if os.path.dirname(path) in folders)
 
 
-def confining(around: Around) -> "Callable[[Sequence[str], str], Wrapped]":
-    """How a program is asked what it is: it can write nothing and reach nobody, where commands can be confined."""
+def confining(around: Around) -> "Callable[[Sequence[str], str], Wrapped | None]":
+    """How a program is asked what it is: it can write nothing and reach nobody. None if commands cannot be confined."""
 
-    def confine(argv: Sequence[str], cwd: str) -> "Wrapped":
-        from ferrule.support.sandbox.profile import Wrapped  # for programs that nothing describes
-        from ferrule.workspace.confinement import Confinement
+    def confine(argv: Sequence[str], cwd: str) -> "Wrapped | None":
+        from ferrule.workspace.confinement import Confinement  # for programs that nothing describes
 
         confinement = around.services[Confinement]
         sandbox = confinement.sandbox
         if sandbox is None:
-            return Wrapped(tuple(argv))
+            return None
         profile = confinement.reading_profile(*confinement.profile().writable, os.path.realpath(cwd))
         return sandbox.wrap(argv, profile, cwd=cwd)
 

@@ -10,20 +10,22 @@ from ferrule.core.errors import ConfigError
 from ferrule.permissions.kept import Kept
 
 _MOST = 1000
+_LONGEST_CHARS = 20_000
+"""A longer answer is not kept: it is asked for again."""
 
 
 class _Answered(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The file: the hash of a program's content → its first line, the newest last."""
+    """The file: the hash of a program's content → what it has answered, the newest last."""
 
     version: Literal[1] = 1
     lines: dict[str, str] = {}
 
 
 class Answers:
-    """The answers of this user's programs, kept in the state folder."""
+    """The answers of this user's programs, kept in the state folder: what they said to `--help`, or to `describe`."""
 
-    def __init__(self, state_folder: str) -> None:
-        self._kept = Kept(os.path.join(state_folder, "tools", "help.json"), _Answered)
+    def __init__(self, state_folder: str, question: Literal["help", "describe"] = "help") -> None:
+        self._kept = Kept(os.path.join(state_folder, "tools", f"{question}.json"), _Answered)
         self._lines: dict[str, str] | None = None
 
     def of(self, content: str) -> str | None:
@@ -34,6 +36,8 @@ class Answers:
 
     def keep(self, content: str, line: str) -> None:
         """Keep its answer, if only for the session."""
+        if len(line) > _LONGEST_CHARS:
+            return
         if self._lines is not None:
             self._lines[content] = line
         with contextlib.suppress(ConfigError):

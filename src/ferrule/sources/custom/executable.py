@@ -1,8 +1,8 @@
 """Executables as tools: any program in a folder of tools, with what is written about it in a file beside it.
 
 `deploy.sh` is the tool `deploy_sh`, for model APIs take no dots, and `deploy.sh.md` describes it. Without such a file
-the program is asked with `--help`: once for its content, where it can write nothing and reach nobody. Whoever has a
-program that does not know the word should write one.
+the program is asked with `--help` in families that do so: once for its content, where it can write nothing and reach
+nobody, and never where nothing can hold it to that.
 """
 
 import hashlib
@@ -60,10 +60,13 @@ class Asking(NamedTuple):
     roster: Roster | None = None
     roots: Sequence[str] = ()
     """The folders of the workspace: nothing in them is looked for by its name."""
-    confine: Callable[[Sequence[str], str], Wrapped] | None = None
-    """A command and its folder → the command so that it can only read; None where nothing confines commands."""
+    confine: Callable[[Sequence[str], str], Wrapped | None] | None = None
+    """A command and its folder → the command so that it can only read, or None if nothing can confine it: then it is
+    not asked."""
     answers: "Answers | None" = None
     """What programs have answered before."""
+    asks: bool = True
+    """May a program be run to hear what it is? Else what it has answered before has to do."""
 
 
 class ProgramTool(Tool[ProgramArgs, Any]):
@@ -182,8 +185,8 @@ async def _described(path: str, raw: bytes | None, asking: Asking) -> str:
     """What the program says of itself, now or when these very bytes were asked before."""
     content = hashlib.sha256(raw).hexdigest() if raw is not None else _hash(path)
     known = asking.answers.of(content) if asking.answers is not None and content else None
-    if known is not None:
-        return known
+    if known is not None or not asking.asks:
+        return known or ""
     said = await _help(path, asking)
     if said is not None and asking.answers is not None and content:
         asking.answers.keep(content, said)
@@ -207,7 +210,10 @@ async def _help(path: str, asking: Asking) -> str | None:
     wrapped = Wrapped(tuple(argv))
     try:
         if asking.confine is not None:
-            wrapped = asking.confine(argv, folder)
+            confined = asking.confine(argv, folder)
+            if confined is None:
+                return None
+            wrapped = confined
         ran = await run_program(
             wrapped.argv,
             ctx=None,

@@ -9,7 +9,7 @@ from ferrule.core.access import within
 from ferrule.output.clean import clean
 from ferrule.sources.brought import Brought
 from ferrule.sources.custom.executable import Asking, load_program
-from ferrule.sources.custom.places import Candidate, Place, candidates, content, project_place
+from ferrule.sources.custom.places import Candidate, Place, candidates, content, is_described, project_place
 from ferrule.support.beneath import describe
 from ferrule.support.roster import Roster
 
@@ -34,8 +34,10 @@ async def load(
     describe_seconds: float = 5.0,
     keep_env: Collection[str] = (),
     roster: Roster | None = None,
+    takes_all: bool = True,
     everyday: Collection[str] = (),
-    confine: "Callable[[Sequence[str], str], Wrapped] | None" = None,
+    asks: bool = True,
+    confine: "Callable[[Sequence[str], str], Wrapped | None] | None" = None,
     answers: "Answers | None" = None,
 ) -> Brought:
     """All of them, by name; they override built-in tools of the same name, too.
@@ -43,8 +45,11 @@ async def load(
     `folders` are the user's. `project` are folders of the project that the user trusts, and `contents` the very bytes
     of each file in them that was trusted: no other file there is used, and no other bytes run. `roots` are the folders
     that a session may write: a folder of the user's in one of them is refused, for what is there needs trust. What
-    cannot be used is a warning, in the words of ah and without its `warning: `. In folders of `everyday` a program is a
-    tool only where a file beside it describes it. `confine` and `answers` are for asking the others.
+    cannot be used is a warning, in the words of ah and without its `warning: `.
+
+    Without `takes_all` a program is a tool only if a file beside it describes it, and nothing is run to find out more;
+    of those in folders of `everyday`, which projects have for other reasons too, nothing is said. Without `asks` no
+    program is asked now: what it has answered before is enough. `confine` and `answers` are for asking.
     """
     brought: list[Brought] = []
     if packages:
@@ -53,12 +58,11 @@ async def load(
         brought.append(load_packages())
     outside = [folder for folder in dict.fromkeys(folders) if not _is_inside(folder, roots)]
     refused = [folder for folder in dict.fromkeys(folders) if folder not in outside and os.path.isdir(folder)]
-    places = [Place(folder) for folder in outside]
-    places += [
-        project_place(folder, contents or {}, is_everyday=folder in everyday) for folder in dict.fromkeys(project)
-    ]
-    asking = Asking(describe_seconds, keep_env, roster, roots, confine, answers)
-    brought += [await _of(place, asking) for place in places]
+    needs_words = not takes_all
+    places = [Place(folder, needs_words=needs_words) for folder in outside]
+    places += [project_place(folder, contents or {}, needs_words=needs_words) for folder in dict.fromkeys(project)]
+    asking = Asking(describe_seconds, keep_env, roster, roots, confine, answers, asks=asks)
+    brought += [await _of(place, asking, tells=place.folder not in everyday) for place in places]
     tools: dict[str, AnyTool] = {}
     for tool in (tool for one in brought for tool in one.tools):
         tools.pop(tool.name, None)
@@ -76,9 +80,11 @@ def _is_inside(folder: str, roots: Sequence[str]) -> bool:
     return any(within(real, os.path.realpath(root)) for root in roots)
 
 
-async def _of(place: Place, asking: Asking) -> Brought:
+async def _of(place: Place, asking: Asking, *, tells: bool) -> Brought:
     """The tools of one folder. Executables override modules of the same name."""
-    found = candidates(place)
+    every = candidates(place)
+    mute = [one for one in every if one.kind == "program" and place.needs_words and not is_described(place, one.path)]
+    found = [one for one in every if one not in mute]
     modules = [_module(one, place) for one in found if one.kind != "program"]
     room = asyncio.Semaphore(_AT_ONCE)
 
@@ -92,6 +98,12 @@ async def _of(place: Place, asking: Asking) -> Brought:
     warnings = [*_twice(modules), *_twice(programs)]
     for one in (*modules, *programs):
         warnings += one.warnings
+    if mute and tells:
+        first = os.path.basename(mute[0].path)
+        others = f" and {len(mute) - 1} more" if len(mute) > 1 else ""
+        warnings.append(
+            f"{mute[0].path}{others}: no tool, for nothing describes it. Write what it does into {first}.md beside it."
+        )
     return Brought(tuple(tool for one in (*modules, *programs) for tool in one.tools), tuple(warnings))
 
 

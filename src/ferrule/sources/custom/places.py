@@ -22,8 +22,8 @@ class Place(NamedTuple):
     folder: str
     contents: Mapping[str, bytes] | None = None
     """The trusted files of a project by their paths; None for the user's own folder."""
-    is_everyday: bool = False
-    """Is it a folder that projects have for other reasons? Then only a program with words of its own is a tool."""
+    needs_words: bool = False
+    """Is a program a tool only if a file beside it describes it?"""
 
 
 class Candidate(NamedTuple):
@@ -40,11 +40,11 @@ def user_folders(settings: Settings) -> tuple[str, ...]:
     return (os.path.join(beside, "tools"), *(os.path.normpath(folder) for folder in named))
 
 
-def project_place(folder: str, contents: Mapping[str, bytes], *, is_everyday: bool = False) -> Place:
+def project_place(folder: str, contents: Mapping[str, bytes], *, needs_words: bool = False) -> Place:
     """The folder with what was trusted of it."""
     folder = os.path.normpath(folder)
     inside = {os.path.normpath(path): raw for path, raw in contents.items()}
-    return Place(folder, {path: raw for path, raw in inside.items() if os.path.dirname(path) == folder}, is_everyday)
+    return Place(folder, {path: raw for path, raw in inside.items() if os.path.dirname(path) == folder}, needs_words)
 
 
 def candidates(place: Place) -> list[Candidate]:
@@ -60,11 +60,15 @@ def candidates(place: Place) -> list[Candidate]:
     for name in names:
         path = os.path.join(place.folder, name)
         kind = _kind(path, name, follow=place.contents is None)
-        if kind == "program" and place.is_everyday and f"{path}.md" not in (place.contents or {}):
-            continue
         if kind is not None:
             found.append(Candidate(path, kind))
     return sorted(found, key=lambda one: _ORDER.index(one.kind))
+
+
+def is_described(place: Place, path: str) -> bool:
+    """Is there a file beside a program that says what it does?"""
+    words = f"{path}.md"
+    return os.path.exists(words) if place.contents is None else words in place.contents
 
 
 def content(place: Place, path: str) -> bytes | None:

@@ -5,13 +5,14 @@ all of it over, but a program that a model calls can print what it was given.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ferrule.core.errors import ToolFailure
 from ferrule.settings import Settings
 from ferrule.sources.program import run_program
 from ferrule.support.environment import quiet_environment
 from ferrule.support.roster import Roster
+from ferrule.support.sandbox.profile import Wrapped
 from ferrule.workspace.search_path import apart
 
 DESCRIBE_BYTES = 1 << 20
@@ -31,22 +32,33 @@ def environment(
     return {**env, **own, **(more or {})}
 
 
-async def said(path: str, settings: Settings, roster: Roster | None, roots: Sequence[str] = ()) -> str:
-    """What a program says when it is described. Raises `FailedError`."""
+async def said(
+    path: str,
+    settings: Settings,
+    roster: Roster | None,
+    roots: Sequence[str] = (),
+    confine: Callable[[Sequence[str], str], Wrapped | None] | None = None,
+) -> str:
+    """What a program says when it is described; `confine` holds it to reading if commands can be confined.
+
+    Raises `FailedError`.
+    """
     # Nobody has asked for this run yet: the workspace has no part in it.
     folder, seconds = os.path.dirname(path), settings.tools.describe_seconds
     try:
+        wrapped = (confine([path], folder) if confine is not None else None) or Wrapped((path,))
         ran = await run_program(
-            [path],
+            wrapped.argv,
             ctx=None,
             cwd=folder,
-            env=environment(settings, "describe", cwd=folder, roots=roots),
+            env={**environment(settings, "describe", cwd=folder, roots=roots), **wrapped.env},
             seconds=seconds,
             roster=roster,
             apart=True,
             head_chars=DESCRIBE_BYTES,
             tail_chars=_TAIL_CHARS,
             limit_bytes=DESCRIBE_BYTES,
+            wrapped=wrapped,
         )
     except ToolFailure as error:
         raise FailedError(

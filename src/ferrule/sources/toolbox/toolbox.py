@@ -3,14 +3,14 @@
 import asyncio
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ferrule.core.tool import AnyTool
 from ferrule.output.clean import clean
 from ferrule.settings import Settings
 from ferrule.sources.brought import Brought
-from ferrule.sources.toolbox.description import understood
+from ferrule.sources.toolbox.description import Description, understood
 from ferrule.sources.toolbox.launching import FailedError, said
 from ferrule.sources.toolbox.naming import tool_name
 from ferrule.sources.toolbox.places import Box
@@ -18,6 +18,10 @@ from ferrule.sources.toolbox.subagent import MOST_BYTES, SubagentTool, subagent
 from ferrule.sources.toolbox.tool import ToolboxTool, fingerprint, hashed
 from ferrule.support.beneath import describe
 from ferrule.support.roster import Roster
+
+if TYPE_CHECKING:
+    from ferrule.sources.custom.answers import Answers
+    from ferrule.support.sandbox.profile import Wrapped
 
 Status = Literal["pending", "registered", "failed", "duplicate"]
 
@@ -53,11 +57,15 @@ class Toolbox:
         can_run_subagents: bool = False,
         trusted: Mapping[str, bytes] | None = None,
         roots: Sequence[str] = (),
+        confine: "Callable[[Sequence[str], str], Wrapped | None] | None" = None,
+        answers: "Answers | None" = None,
     ) -> None:
         """`session` is told to the tools as the thread's id.
 
         `trusted` are the files of the project with the contents that the user trusts: with it nothing else of a
         project is run or read, also where a file has changed since. `roots` are the folders of the workspace.
+
+        A project's program is described once for its content: confined by `confine`, and `answers` keeps what it said.
         """
         self.entries: list[Entry] = []
         """The files that were looked at, in the order in which they count."""
@@ -68,6 +76,8 @@ class Toolbox:
         self._can_run_subagents = can_run_subagents
         self._trusted = trusted
         self._roots = tuple(roots)
+        self._confine = confine
+        self._answers = answers
 
     async def load(self) -> Brought:
         """Let every program describe itself; the tools that come of it, and what could not be used."""
@@ -118,11 +128,24 @@ class Toolbox:
             pin = await asyncio.to_thread(self._pin, entry)
             if path.endswith(".md"):
                 return await asyncio.to_thread(self._subagent, path, tool_name(stem))
-            description = understood(await said(path, self._settings, self._roster, self._roots))
+            description = await self._described(path, pin)
         except (FailedError, ValueError) as error:
             return entry._replace(status="failed", reason=str(error))
         name = tool_name(description.name or stem)
         return ToolboxTool(path, name, description, session=self._session, pin=pin, roots=self._roots)
+
+    async def _described(self, path: str, pin: str) -> Description:
+        """What a program says of itself; of a project's, what these very bytes have said before."""
+        if not pin:
+            return understood(await said(path, self._settings, self._roster, self._roots))
+        known = self._answers.of(pin) if self._answers is not None else None
+        if known is not None:
+            return understood(known)
+        text = await said(path, self._settings, self._roster, self._roots, self._confine)
+        description = understood(text)
+        if self._answers is not None:
+            self._answers.keep(pin, text)
+        return description
 
     def _pin(self, entry: Entry) -> str:
         """The hash of a project's file: what the user trusts is that, not what may be there when it is called."""
