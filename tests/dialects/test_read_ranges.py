@@ -41,3 +41,25 @@ async def test_a_reading_that_nobody_limits_costs_about_ten_thousand_tokens(tmp_
 
     assert len(broad.text) <= (51_000 if family == "ah" else 42_000)  # ah shows both ends, by its own limit
     assert len(wanted.text) > len(broad.text) or family in ("ah", "amp")
+
+
+@pytest.mark.parametrize("size", [500_000, 9_000_000, 70_000_000])
+async def test_a_large_file_is_edited_where_a_part_of_it_was_read(tmp_path, size):
+    line = "line {} of a large file\n"
+    with (tmp_path / "large.txt").open("w") as file:
+        for number in range(1, size // len(line)):
+            file.write(line.format(number))
+    edit = {"file_path": str(tmp_path / "large.txt"), "old_string": "line 500 of", "new_string": "LINE 500 of"}
+    async with Engine(tmp_path, dialect="claude", state=tmp_path / "state", ask=lambda _: True) as engine:
+        unread = await engine.call("Edit", **edit)
+        await engine.call("Read", file_path=edit["file_path"])
+        again = await engine.call("Edit", **edit)
+        await engine.call("Read", file_path=edit["file_path"], offset=450, limit=100)
+        done = await engine.call("Edit", **edit)
+
+    assert unread.text == "File has not been read yet. Read it first before writing to it."
+    assert again.text.startswith(f"{unread.text} Reading it has failed: It has ")
+    assert "give offset and limit to read part of it" in again.text
+    assert done.ok
+    with (tmp_path / "large.txt").open() as file:
+        assert "LINE 500 of a large file\n" in [next(file) for _ in range(600)]

@@ -14,6 +14,7 @@ import msgspec
 from ferrule.support.beneath import READ_NO_LINK, is_regular, read_all
 
 _DIGEST_BYTES = 20
+_MOST_UNREAD = 1_000
 _Key = TypeVar("_Key")
 
 
@@ -84,6 +85,7 @@ class Ledger:
         self._seen: dict[str, Sight] = {}
         self._shown: dict[Window, Sight] = {}
         self._news: dict[str | Window, Sight] = {}
+        self._unread: dict[str, str] = {}
         self._call = ""
 
     def of(self, call: str) -> Self:
@@ -105,6 +107,15 @@ class Ledger:
 
     def _see(self, path: str, sight: Sight) -> None:
         self._seen[path] = self._news[path] = sight
+
+    def missed(self, path: str, why: str) -> None:
+        """Somebody has tried to read it in vain."""
+        if len(self._unread) < _MOST_UNREAD:
+            self._unread[path] = why
+
+    def why_unread(self, path: str) -> str:
+        """Why the last reading of it failed, as a sentence; empty where none did."""
+        return self._unread.get(path, "")
 
     def shown(self, path: str, raw: bytes, window: tuple[int | None, int | None]) -> bool:
         """Was this window of this content shown before? From now on it was."""

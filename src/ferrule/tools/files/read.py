@@ -96,7 +96,12 @@ class Read(Tool[ReadArgs, Outcome]):
         if wrong:
             raise BadArguments("\n".join(wrong))
         place = ctx.need(Jail).place(ctx.path(args.path))
-        found = await ctx.need(Threads).run(_read, place, args, ctx)
+        try:
+            found = await ctx.need(Threads).run(_read, place, args, ctx)
+        except ToolFailure as failure:
+            # Whoever is told to read it first is told this too.
+            ctx.need(Ledger).missed(place.path, failure.message)
+            raise
         if not isinstance(found, _Undecoded):
             return found
         from ferrule.tools.files.decoded import decoded  # for formats that are not text

@@ -17,7 +17,7 @@ _HERE = os.path.dirname(__file__)
 
 _PATH = {"file_path": "path"}
 _UNREAD = {
-    "not-read": "File has not been read yet. Read it first before writing to it.",
+    "not-read": "File has not been read yet. Read it first before writing to it.{hint}",
     "stale": "File has been modified since it was read, by the user or a program. Read it again before writing to it.",
 }
 _MISSING = {"not-found": "File does not exist: {path}{hint}"}

@@ -14,7 +14,7 @@ _HERE = os.path.dirname(__file__)
 
 _PATH = {"filePath": "path"}
 _UNREAD = {
-    "not-read": "You must read file {path} before overwriting it. Use the read tool first",
+    "not-read": "You must read file {path} before overwriting it. Use the read tool first{hint}",
     "stale": "File {path} has been modified since it was last read. Read it again before modifying it.",
 }
 _UNPATCHED = dict.fromkeys(

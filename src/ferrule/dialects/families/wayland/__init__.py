@@ -80,7 +80,8 @@ def dialect() -> Dialect:
             errors={
                 **_refused("edit"),
                 "not-found": _MISSING,
-                "not-read": "You must Read {path} before editing. Use the Read tool first, then edit what it shows.",
+                "not-read": "You must Read {path} before editing. Use the Read tool first, then edit what it shows."
+                "{hint}",
                 "stale": "File {path} has been modified externally since last read. Read it again, then edit it.",
                 "no-match": "old_string not found in file\n{message}",
                 "ambiguous": "Multiple matches found ({count}). Use replace_all or provide more context.\n{message}",
