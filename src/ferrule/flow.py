@@ -292,7 +292,9 @@ class Flow:
             ctx.tell_ended()
             said = ctx.need(Jail).as_commands_say(face.says(outcome))
             bounded = await self.bounds.bound(said, ctx, face.bound, limit_bytes=face.limit_bytes)
-            return reply_of(call, ctx, outcome, bounded, failed=face.failed(outcome), now=self.clock())
+            reply = reply_of(call, ctx, outcome, bounded, failed=face.failed(outcome), now=self.clock())
+            lines = getattr(outcome, "lines", None)
+            return msgspec.structs.replace(reply, lines=lines) if isinstance(lines, int) else reply
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a bug in a tool harms its own call only
             return error
 

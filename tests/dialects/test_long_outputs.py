@@ -50,6 +50,7 @@ async def test_what_is_shown_and_what_is_said_to_be_missing_is_all_there_is(tmp_
     tool, param = COMMANDS[dialect]
     async with engine(tmp_path, dialect) as one:
         reply = await one.call(tool, **{param: "seq 1 100000"})
+    assert reply.lines == 100_000
     text, whole = reply.text, "".join(f"{number}\n" for number in range(1, 100_001))
     if found := re.search(r"\[\.\.\.(\d+) lines omitted", text):
         shown = re.findall(r"(?m)^\d+$", text)

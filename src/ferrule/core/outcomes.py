@@ -236,6 +236,8 @@ class Ran(NamedTuple):
     """Seconds, where the command was stopped because it had printed nothing for so long."""
     total_chars: int = 0
     """Of all that it printed, where that was counted."""
+    lines: int | None = None
+    """Of all that it printed, where they were counted."""
 
 
 StepStatus = Literal["pending", "in_progress", "completed", "cancelled", "blocked"]

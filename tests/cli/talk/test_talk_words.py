@@ -27,3 +27,18 @@ def test_new_errors_are_rows_and_other_notes_are_not():
     )
 
     assert noticed(reply) == ["New errors after the edit (ty):", "  1:2: No."]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines", "words"),
+    [
+        pytest.param(
+            "<output>\na\n</output>\n<exit_code>0</exit_code>", 1, "1 line", id="what-a-family-says-around-it"
+        ),
+        pytest.param("1\n2\n\n... [truncated 9 chars] ...\n\n9\n", 9, "9 lines", id="cut"),
+        pytest.param("<output></output>\n<exit_code>0</exit_code>", 0, "", id="nothing"),
+        pytest.param("hello", 1, "hello", id="one"),
+    ],
+)
+def test_the_lines_of_a_command_are_those_that_it_printed(text, lines, words):
+    assert outcome(Reply(id="1", name="Bash", status="done", result=text, lines=lines)) == (True, words)

@@ -76,6 +76,8 @@ def outcome(reply: Reply) -> Outcome:
     if code != "0":
         return Outcome(False, f"exit {code}")
     rows = text.strip().count("\n") + 1 if text.strip() else 0
+    if reply.lines is not None and (rows > 1 or not reply.lines):
+        return Outcome(True, _count(reply.lines, "line") if reply.lines else "")
     if rows == 1 and len(text.strip()) <= 60 and not found:
         return Outcome(True, _short(text))
     return Outcome(True, _count(rows, "line") if rows else "")

@@ -19,7 +19,7 @@ from ferrule.tools.shell.carry import may_move, start_folder
 from ferrule.tools.shell.detach import detach
 from ferrule.tools.shell.offer import offered
 from ferrule.tools.shell.ports import told_ports
-from ferrule.tools.shell.starting import Begun, begin, check_room, leave, seen
+from ferrule.tools.shell.starting import Begun, begin, check_room, leave, printed_lines, seen
 
 
 class ShellArgs(Args, frozen=True, kw_only=True):
@@ -207,7 +207,8 @@ def _ran(begun: Begun, args: ShellArgs, ctx: Context, *, took: float, stopped: b
     assert finished.exit_code is not None
     if limit := reached(begun.limits, finished.exit_code, finished.errors or finished.text):
         ctx.note(limit)
-    return Ran(begun.command, begun.cwd, text, finished.exit_code, None, finished.errors, took)
+    lines = printed_lines(begun, finished)
+    return Ran(begun.command, begun.cwd, text, finished.exit_code, None, finished.errors, took, lines=lines)
 
 
 def _kept(begun: Begun, finished: Finished, args: ShellArgs, ctx: Context) -> str:

@@ -12,7 +12,7 @@ from ferrule.core.tool import Context, Tool
 from ferrule.support.limits import reached
 from ferrule.support.tasks import Tasks
 from ferrule.tools.shell.offer import offered
-from ferrule.tools.shell.starting import KEPT_CHARS, begin, leave, middle_cut, seen, token_chars
+from ferrule.tools.shell.starting import KEPT_CHARS, begin, leave, middle_cut, printed_lines, seen, token_chars
 
 _LEAST_SECONDS, _MOST_SECONDS = 0.25, 30.0
 
@@ -89,4 +89,5 @@ class ShellSession(Tool[ShellSessionArgs, Ran | Left]):
         took = time.perf_counter() - begun_at
         timed_out = seconds if why != "ended" else None
         total_chars = max(finished.total_chars, total_chars)
-        return Ran(begun.command, begun.cwd, shown, finished.exit_code, timed_out, "", took, None, total_chars)
+        lines = printed_lines(begun, finished)
+        return Ran(begun.command, begun.cwd, shown, finished.exit_code, timed_out, "", took, None, total_chars, lines)

@@ -16,7 +16,7 @@ from ferrule.support.highlights import Found, gap, highlighted
 from ferrule.support.limits import Limits
 from ferrule.support.programs import shell
 from ferrule.support.roster import Roster
-from ferrule.support.running import Launch, Running, start
+from ferrule.support.running import Finished, Launch, Running, start
 from ferrule.support.sandbox.profile import Wrapped, nothing
 from ferrule.support.tasks import Task, Tasks
 from ferrule.tools.shell.carry import Carrier
@@ -199,6 +199,15 @@ def middle_cut(text: str, most_chars: int, total_chars: int = 0, found: Callable
     missing = max(total_chars, len(text)) - 2 * half
     cut = f"{text[:half]}{gap(missing)}{text[len(text) - half :]}"
     return cut if found is None else highlighted(cut, missing, found)
+
+
+def printed_lines(begun: Begun, finished: Finished) -> int | None:
+    """How many lines the command has printed, shown or not; None where there are too many to be counted."""
+    shown = [text for text in (finished.text, finished.errors) if text]
+    if finished.missing_chars:
+        newlines = begun.running.found().newlines
+        return None if newlines is None else newlines + (not finished.text.endswith("\n"))
+    return sum(text.count("\n") + (not text.endswith("\n")) for text in shown)
 
 
 def token_chars(tokens: float) -> int:
