@@ -123,6 +123,12 @@ def test_every_tool_and_every_parameter_is_described_in_whole_sentences(face: Fa
             "a:2\nb:1\n\nFound 3 matching lines in 2 files.",
             id="counts-and-their-total",
         ),
+        pytest.param(
+            "Grep", Matching((("a", 3),), 1, 3, parts=True), "a:3\n\nFound 3 matches in 1 file.", id="matches"
+        ),
+        pytest.param(
+            "Grep", Matching((("a", 1),), 1, 1, parts=True), "a:1\n\nFound 1 match in 1 file.", id="one-match"
+        ),
         pytest.param("Grep", Matching((("a", 1),), 1, 1), "a:1\n\nFound 1 matching line in 1 file.", id="one-count"),
         pytest.param("Grep", Hits((), 0), "No matches found", id="no-lines"),
         pytest.param("Grep", Hits((), 4), "No entries at this offset", id="lines-past-the-end"),
@@ -999,3 +1005,59 @@ async def test_calls_of_one_message_are_answered_in_their_order(session, root):
 
     assert [reply.status for reply in replies] == ["done"] * 3
     assert replies[2].result == "     3→x = 2"
+
+
+CHOICE = {
+    "question": "Which?",
+    "header": "h",
+    "multiSelect": False,
+    "options": [{"label": "a", "description": ""}, {"label": "b", "description": ""}],
+}
+WORK = {"description": "d", "prompt": "p"}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "later"),
+    [
+        pytest.param("Read", {"file_path": "a.txt"}, {"allow_large": True}, id="read"),
+        pytest.param("WebFetch", {"url": "http://127.0.0.1:1/", "prompt": "x"}, {"offset": 100}, id="fetch"),
+        pytest.param("AskUserQuestion", {"questions": [CHOICE]}, {"annotations": {"Which?": {"notes": "n"}}}, id="ask"),
+        *(
+            pytest.param(name, {**WORK, **kind}, {key: "x"}, id=f"{name}-{key}-{len(kind)}")
+            for name in ("Task", "Agent")
+            for key in ("name", "isolation", "mode", "effort", "team_name")
+            for kind in ({}, {"subagent_type": "general-purpose"})
+        ),
+    ],
+)
+async def test_a_parameter_of_a_later_version_costs_no_call(tmp_path, name, given, later):
+    (tmp_path / "a.txt").write_text("one\n")
+    async with Engine(tmp_path, dialect="claude", ask=lambda question: question.kind == "call") as engine:
+        plain, more = await engine.run([Call(name, given), Call(name, {**given, **later})])
+        shown = {one["name"]: one["inputSchema"]["properties"] for one in engine.definitions()}
+
+    (key,) = later
+    assert (more.status, more.result, more.error) == (plain.status, plain.result, plain.error)
+    assert more.notes == (*plain.notes, f"{key}: has no effect in this session.")
+    assert key not in shown.get(name, {})
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        pytest.param({"context": 1}, "1-one\n2:two two\n3-three", id="context"),
+        pytest.param({"-C": 1}, "1-one\n2:two two\n3-three", id="the-older-name"),
+        pytest.param({"context": 1, "-B": 0}, "2:two two\n3-three", id="one-side-said-besides"),
+        pytest.param({"-o": True}, "2:two\n2:two", id="parts"),
+        pytest.param({"-o": False}, "2:two two", id="no-parts"),
+        pytest.param({"-o": True, "output_mode": "count"}, "2\n\nFound 2 matches in 1 file.", id="count"),
+    ],
+)
+async def test_a_search_understands_what_later_versions_say(tmp_path, given, text):
+    (tmp_path / "a.txt").write_text("one\ntwo two\nthree\n")
+    asked = {"pattern": "two", "path": "a.txt", "output_mode": "content", **given}
+    async with Engine(tmp_path, dialect="claude") as engine:
+        reply = await engine.run([Call("Grep", asked)])
+
+    assert reply[0].text.replace("a.txt:", "").replace("a.txt-", "") == text
+    assert reply[0].notes == ()

@@ -133,7 +133,7 @@ async def test_over_http_the_whole_machine_is_refused_at_once():
         said = (await started.process.stderr.read()).decode()
 
     assert code == 2
-    assert "the whole machine: add `--workspace DIR`" in said
+    assert "would be /, the whole machine: choose a folder with `--workspace DIR`" in said
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """grep by its canonical arguments: modes, context, pages, types, and that no secret file is searched or named."""
 
+import itertools
 import os
 import re
+import subprocess
 import sys
 
 import pytest
@@ -187,6 +189,56 @@ async def test_every_line_of_a_match_over_lines_is_a_hit(root, grep):
     assert [(hit.line, hit.text) for hit in found.lines if hit.context] == [(4, "c")]
     assert counted == Matching((("f", 5), ("g", 2)), 2, 7)
     assert (await grep(r"a \{.*?\}", mode="files")).files == ()
+
+
+_OVER_LINES = ["-U", "--multiline-dotall"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "more"),
+    [
+        *itertools.product(["needle", "n.", "^", "x*"], [[], ["-C1"], ["-B2"], ["-A1", "-i"], _OVER_LINES]),
+        (r"e\n.", _OVER_LINES),
+    ],
+)
+async def test_matching_parts_are_those_that_ripgrep_prints(root, grep, pattern, more):
+    plant(root, {"f": "needle needle\nx\nNeedle 3:n\n\n5-needle\n", "g": "none\nnext\n"})
+    argv = ["rg", "--no-config", "--sort=path", "-Hno", "--no-context-separator", *more, "-e", pattern, "."]
+    printed = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=False).stdout.splitlines()
+    expected = [re.fullmatch(r"\./(\w+)([:-])(\d+)([:-])(.*)", line) for line in printed]
+
+    found = await grep(
+        pattern,
+        only_matching=True,
+        per_file=0,
+        case_sensitive="-i" not in more,
+        multiline="-U" in more,
+        before=1 if "-C1" in more else 2 if "-B2" in more else 0,
+        after=1 if {"-C1", "-A1"} & {*more} else 0,
+    )
+
+    assert [(hit.path, hit.line, hit.text, hit.context) for hit in found.lines] == [
+        (one[1], int(one[3]), one[5], one[4] == "-") for one in expected if one
+    ]
+    assert found.total == sum(not hit.context for hit in found.lines)
+
+
+async def test_matching_parts_are_what_is_counted_and_limited(root, direct, grep):
+    plant(root, {"f": "needle needle\nbeside\nneedle needle\n", "g": "needle\n"})
+
+    page = await grep(only_matching=True, limit=2, offset=1, after=1)
+    told = [*direct.notes]
+    capped = await grep(only_matching=True, per_file=3)
+    told += direct.notes
+
+    assert page.lines == (Hit("f", 1, "needle"), Hit("f", 2, "beside", True), Hit("f", 3, "needle"))
+    assert (page.total, capped.total) == (5, 4)
+    assert told == [
+        "Showing 2 to 3 of 5 matches found.",
+        "1 files have more than 3 matches; only those are shown of each.",
+    ]
+    assert await grep(only_matching=True, mode="count") == Matching((("f", 4), ("g", 1)), 2, 5, parts=True)
+    assert await grep(only_matching=True, mode="files") == Matching((("f", 0), ("g", 0)), 2)
 
 
 async def test_a_file_is_cut_after_so_many_lines_and_that_is_said_once(root, direct, grep):

@@ -45,11 +45,14 @@ class Arguments:
         known = self._schemas.get(id(spoken))
         if known is None:
             is_foreign = _is_raw(tool) or not hasattr(tool.args, "__struct_fields__")
-            schema = spoken.accepts or spoken.schema
+            schema = spoken.taken
             known = self._schemas[id(spoken)] = (spoken, Schema(_open(schema) if is_foreign else schema))
         fitted = known[1].fit(came)
         for note in fitted.notes:
             ctx.note(note)
+        for name in spoken.unused:
+            if name in fitted.values and name not in spoken.schema.get("properties", ()):
+                ctx.note(f"{name}: has no effect in this session.")
         values = face.completed(spoken.heard(fitted.values))
         args = _converted(values, tool, spoken)
         if face.preprocess is not as_it_came:  # it may look at values, so they are the tool's before and after

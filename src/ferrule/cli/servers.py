@@ -230,7 +230,7 @@ async def approved(workspace: str, name: str, *, yes: bool) -> int:
     finally:
         await servers.close()
     if refused:
-        click.echo(f"{name}: nothing was approved." if "start" in refused else f"{name}: its tools stay withheld.")
+        click.echo(f"{name}: nothing was approved." if "start" in refused else f"{name}: what is new stays withheld.")
         return REFUSED
     if after.error:
         click.echo(f"ferrule: {clean(after.error)}", err=True)

@@ -48,7 +48,7 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
     params: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Advertised parameter → canonical one; others keep their name."""
     unused: tuple[str, ...] = ()
-    """Advertised parameters that mean nothing to the canonical tool."""
+    """Parameters that mean nothing to the canonical tool. Whoever gives one that is not advertised is told so."""
     per: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Canonical parameter → how many of the family's units make one: 1000 where it counts milliseconds."""
     shift: Mapping[str, int] = msgspec.field(default_factory=dict)
@@ -83,6 +83,11 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
     """Is it advertised, or only accepted?"""
     accepts: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """The JSON Schema of what is accepted, where that is more than is advertised."""
+
+    @property
+    def taken(self) -> Mapping[str, Any]:
+        """The JSON Schema that a call has to fit: what is advertised, and what is understood besides."""
+        return self.accepts or self.schema
 
     def heard(self, values: Mapping[str, Any]) -> Values:
         """What the caller said, in the canonical tool's names, units and arrangement."""

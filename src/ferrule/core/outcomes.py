@@ -217,6 +217,8 @@ class Matching(NamedTuple):
     """Files in all."""
     lines: int = 0
     """Matching lines in all, where they were counted."""
+    parts: bool = False
+    """Were the matches counted, and not their lines?"""
 
 
 class Ran(NamedTuple):

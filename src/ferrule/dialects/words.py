@@ -1,7 +1,7 @@
 """A family's words and schemas, kept as prose and JSON beside its code."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -15,8 +15,13 @@ def rows(folder: str) -> Callable[..., Face]:
     """What makes the faces of a family: the canonical tool, the family's name for it, and in what it differs."""
     schema, word = schemas(folder), words(folder)
 
-    def face(tool: str, name: str, *, like: str = "", **rest: Any) -> Face:
-        """`like` is the name of the face whose words it shares."""
+    def face(tool: str, name: str, *, like: str = "", also: Mapping[str, Any] | None = None, **rest: Any) -> Face:
+        """`like` is the name of the face whose words it shares; `also` are parameters that are understood besides.
+
+        Models come to know parameters that the family's schema, which is a contract, does not have.
+        """
+        if also:
+            rest["accepts"] = {**schema[name], "properties": {**schema[name]["properties"], **also}}
         return Face(tool=tool, name=name, schema=schema[name], words=word[like or name], **rest)
 
     return face

@@ -41,7 +41,7 @@ def make(around: Around, found: Configured, on_changed: Callable[[], None]) -> S
         return around.policy.standing.asks == "deny"
 
     async def approve(approval: "Approval") -> bool:
-        what = "start it" if approval.about == "start" else "use its tools as they are now"
+        what = "start it" if approval.about == "start" else "use what it offers as it is now"
         question = Question(
             kind="server",
             call_id="",

@@ -55,7 +55,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 def fits(face: Face, values: Mapping[str, Any], *, forgiving: bool) -> bool:
     """Could these be arguments in this face's words? By names and, roughly, types; a forgiving one mends strings."""
-    schema = face.schema
+    schema = face.taken
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         return True

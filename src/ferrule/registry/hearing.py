@@ -74,7 +74,7 @@ class Hearing:
     def _guess(self, name: str, meant: Face, values: Mapping[str, Any], *, is_own: bool) -> _Guess:
         """Whose words these are: all of them, else all of them with some mending, else as many as can be."""
         guesses = list(self._guesses(name, meant, is_own=is_own))
-        if is_own and values.keys() <= meant.schema.get("properties", {}).keys():
+        if is_own and values.keys() <= meant.taken.get("properties", {}).keys():
             # Nothing in it is foreign: where something is missing or wrong, this family's words say so.
             guesses = [guess for guess in guesses if not guess.family]
         else:
@@ -128,7 +128,7 @@ class Hearing:
 
     def _loose(self, guess: _Guess, values: Mapping[str, Any]) -> _Guess:
         """The guess with the names that have to be changed for it, and those that it cannot place."""
-        known = guess.spoken.schema.get("properties", {})
+        known = guess.spoken.taken.get("properties", {})
         tool = self._load(guess.spoken.tool)
         renamed: dict[str, str] = {}
         unknown: list[str] = []

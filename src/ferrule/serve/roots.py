@@ -33,8 +33,9 @@ def _is_everything(folder: str) -> bool:
 
 def refuse_everything(folder: str) -> None:
     """Raise `ConfigError` where the folder is the whole machine, and nobody is there to name a better one."""
-    if _is_everything(os.path.realpath(folder)):
-        raise ConfigError(f"The workspace would be {folder}, the whole machine: {_HOW}.")
+    real = os.path.realpath(folder)
+    if _is_everything(real):
+        raise ConfigError(f"The workspace would be {real}, the whole machine: choose a folder with `--workspace DIR`.")
 
 
 class Roots:

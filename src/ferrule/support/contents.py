@@ -43,6 +43,8 @@ class Query(NamedTuple):
     literal: bool = False
     multiline: bool = False
     """May a match reach over line ends, `.` among them? Each of its lines is a hit then."""
+    only_matching: bool = False
+    """Is each matching part of a line a hit, and not the line?"""
     hidden: bool = False
     ignored: bool = False
     """Search also what ignore files hide?"""
@@ -77,29 +79,31 @@ async def search(
     """
     options = ["--no-heading", "--with-filename", "--line-number"]
     options += [f"--max-columns={line_bytes}", "--max-columns-preview"]
-    if per_file:
+    options += ["--only-matching"] * query.only_matching
+    if per_file and not query.only_matching:  # rg counts lines
         options.append(f"--max-count={per_file + 1}")
     if before or after:
         options += [f"--before-context={before}", f"--after-context={after}", "--no-context-separator"]
     argv, wanted = _command(rg, root, query, options)
     if not argv:
         return Hits([], 0)
-    gathered = Gathering(most, per_file, wanted, before=before, after=after, rank=rank)
+    gathered = Gathering(most, per_file, wanted, before=before, after=after, rank=rank, parts=query.only_matching)
     await _run(argv, root, query, gathered.feed, lambda: bool(gathered.total))
     return gathered.hits(offset)
 
 
 async def matching(rg: str, root: str, query: Query, *, counted: bool) -> dict[str, int]:
-    """The files with a match and, where they are `counted`, the matching lines of each; in no order.
+    """The files with a match and, where they are `counted`, the matching lines or parts of each; in no order.
 
     Raises: as `search`.
     """
     # rg's own count is one of matches where those can have several lines.
-    by_line = counted and query.multiline
+    by_line = counted and query.multiline and not query.only_matching
     if by_line:
         options = ["--no-heading", "--with-filename", "--line-number", "--max-columns=1"]
     else:
-        options = ["--count", "--with-filename"] if counted else ["--files-with-matches"]
+        count = "--count-matches" if query.only_matching else "--count"
+        options = [count, "--with-filename"] if counted else ["--files-with-matches"]
     argv, wanted = _command(rg, root, query, options)
     if not argv:
         return {}

@@ -87,8 +87,11 @@ class Gathering(Records):
         before: int = 0,
         after: int = 0,
         rank: Callable[[str], int] | None = None,
+        parts: bool = False,
     ) -> None:
+        """`parts`: is a hit a part of a line, so that a line may have several?"""
         super().__init__()
+        self._parts = parts
         self.total = 0
         self.capped = 0
         self._most = most
@@ -200,12 +203,16 @@ class Gathering(Records):
             self._lines = None
 
     def _with_context(self, file: _File, page: list[bytes]) -> Iterator[Hit]:
-        shown = {_number(line): line for line in page}
-        others = {_number(line): line for line in (*self._kept[file], *self._around.get(file, ()))}
+        shown: dict[int, list[bytes]] = {}
+        for line in page:
+            shown.setdefault(_number(line), []).append(line)
+        beside = (*self._kept[file], *self._around.get(file, ()))
+        # A part of a line that is beyond the page is no line to be shown beside it.
+        others = {_number(line): line for line in beside if not (self._parts and _matches(line))}
         numbers = sorted(shown)
-        for number in sorted(others):
+        for number in sorted({*others, *numbers}):
             if number in shown:
-                yield _hit(file[1], shown[number])
+                yield from (_hit(file[1], line) for line in shown[number])
                 continue
             at = bisect_left(numbers, number)
             behind = at > 0 and number - numbers[at - 1] <= self._after

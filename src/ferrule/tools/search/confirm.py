@@ -35,15 +35,18 @@ def is_shaky(ctx: Context) -> bool:
     return any(task.status == "running" for task in tasks.list())
 
 
-def confirmed(found: Iterable[L], root: str, ctx: Context) -> list[L]:
-    """The lines that are really there, read once more without following any link."""
+def confirmed(found: Iterable[L], root: str, ctx: Context, *, parts: bool = False) -> list[L]:
+    """The lines, or the `parts` of them, that are really there, read once more without following any link."""
     lines_of = _reader(root, ctx)
-    return [hit for hit in found if _stands(hit, lines_of(hit.path))]
+    return [hit for hit in found if _stands(hit, lines_of(hit.path), parts=parts)]
 
 
-def _stands(hit: Line, lines: list[str]) -> bool:
+def _stands(hit: Line, lines: list[str], *, parts: bool) -> bool:
     text = hit.text.rstrip("\r\n").rstrip("�")  # a line may have been cut inside of a character
-    return 0 < hit.line <= len(lines) and lines[hit.line - 1].startswith(text)
+    if not 0 < hit.line <= len(lines):
+        return False
+    line = lines[hit.line - 1]
+    return text in line if parts else line.startswith(text)
 
 
 def _contents(place: Place) -> bytes:

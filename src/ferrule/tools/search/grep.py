@@ -51,6 +51,8 @@ class GrepArgs(Args, frozen=True, kw_only=True):
     literal: bool = False
     multiline: bool = False
     """May a match reach over line ends? Each of its lines is a hit then."""
+    only_matching: bool = False
+    """Is each matching part of a line a hit, and not the line? Then it is those that are counted and limited."""
     before: int = 0
     after: int = 0
     per_file: int = 10
@@ -96,6 +98,7 @@ class Grep(Tool[GrepArgs, Hits | Matching]):
             ignore_case=not args.case_sensitive,
             literal=args.literal,
             multiline=args.multiline,
+            only_matching=args.only_matching,
             ignored=args.ignored,
             exclude=guard.search_exclusions(),
             spare=READABLE,
@@ -139,15 +142,17 @@ async def _lines(args: GrepArgs, ctx: Context, root: str, query: contents.Query)
     shown = _shown(ctx, root)
     sure = found.lines
     if is_shaky(ctx):
-        sure = await ctx.need(Threads).run(confirmed, found.lines, root, ctx)
+        sure = await ctx.need(Threads).run(confirmed, found.lines, root, ctx, parts=args.only_matching)
     paths = ((shown(hit.path), hit) for hit in sure)
     lines = tuple(
         Hit(path, hit.line, _short(hit.text, args.line_chars), hit.context) for path, hit in paths if path is not None
     )
     lines = _within(lines, args, lambda hit: _size(hit.path) + _size(hit.text))
-    _tell(args, ctx, sum(not hit.context for hit in lines), found.total, "lines")
+    things = "matches" if args.only_matching else "lines"
+    _tell(args, ctx, sum(not hit.context for hit in lines), found.total, things)
     if found.capped:
-        ctx.note(f"{found.capped} files have more than {args.per_file} matching lines; only those are shown of each.")
+        what = "matches" if args.only_matching else "matching lines"
+        ctx.note(f"{found.capped} files have more than {args.per_file} {what}; only those are shown of each.")
     return Hits(lines, found.total, args.numbers)
 
 
@@ -169,7 +174,7 @@ async def _files(args: GrepArgs, ctx: Context, root: str, query: contents.Query)
     files = await ctx.need(Threads).run(told) if len(page) > _MANY else told()
     files = _within(files, args, lambda file: _size(file[0]))
     _tell(args, ctx, len(files), len(found), "files")
-    return Matching(files, len(found), sum(found.values()))
+    return Matching(files, len(found), sum(found.values()), parts=args.only_matching and args.mode == "count")
 
 
 def _within(found: tuple[_T, ...], args: GrepArgs, size: Callable[[_T], int]) -> tuple[_T, ...]:

@@ -36,7 +36,10 @@ _AGENT: dict[str, Any] = {
     "says": says.task,
     "failed": undone,
     "bound": Middle(30_000),
+    "also": {"name": {}, "team_name": {}, "isolation": {}, "mode": {}, "effort": {}},
+    "unused": ("name", "team_name", "isolation", "mode", "effort"),
 }
+"""What later versions have besides is understood: a name to call it by, and ways of working that are not offered."""
 
 ALIASES = {
     "KillBash": "TaskStop",
@@ -54,6 +57,8 @@ def dialect() -> Dialect:
             "read",
             "Read",
             params=_PATH,
+            also={"allow_large": {}},
+            unused=("allow_large",),
             lift=arrange.from_the_start,
             fill={
                 "refuse_bytes": 262_144,
@@ -128,7 +133,9 @@ def dialect() -> Dialect:
                 "-A": "after",
                 "-B": "before",
                 "head_limit": "limit",
+                "-o": "only_matching",
             },
+            also={"context": {"type": "number"}, "-o": {"type": "boolean"}},
             lift=arrange.search,
             lower=arrange.searched,
             said_as={"case_sensitive": "-i"},
@@ -229,7 +236,8 @@ def dialect() -> Dialect:
             "ask_user",
             "AskUserQuestion",
             **asking(multiSelect="multiple"),
-            unused=("metadata",),
+            also={"annotations": {}},
+            unused=("metadata", "annotations"),
             says=answered,
         ),
         face("todo_create", "TaskCreate", params={"activeForm": "active_form"}, says=todos_said.created),
@@ -262,6 +270,8 @@ def dialect() -> Dialect:
         face(
             "web_fetch",
             "WebFetch",
+            also={"offset": {}},
+            unused=("offset",),
             fill={"across": False},
             says=pages("To read it, call WebFetch again with that address and the same prompt."),
             limit_bytes=LIMIT_BYTES,

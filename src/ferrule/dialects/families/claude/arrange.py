@@ -16,10 +16,14 @@ def from_the_start(values: Values) -> Values:
 
 
 def search(values: Values) -> Values:
-    """`-i` says the opposite of case sensitive, `-C` both sides of context, and modes have their own names."""
-    out = opposite(without(values, "-C"), "-i", "case_sensitive")
-    if "-C" in values:
-        out = {"before": values["-C"], "after": values["-C"], **out}
+    """`-i` says the opposite of case sensitive, `-C` both sides of context, and modes have their own names.
+
+    Later versions call `-C` also `context`.
+    """
+    out = opposite(without(values, "-C", "context"), "-i", "case_sensitive")
+    around = values.get("context", values.get("-C"))
+    if around is not None:
+        out = {"before": around, "after": around, **out}
     return {**out, "mode": _MODES[values["mode"]]} if "mode" in values else out
 
 

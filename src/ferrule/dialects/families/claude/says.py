@@ -51,12 +51,13 @@ def matched(outcome: Hits | Matching) -> str:
         return "No entries at this offset" if outcome.total else "No files found"
     listed = matching(outcome, none="")
     if outcome.lines:
-        return f"{listed}\n\nFound {_many(outcome.lines, 'matching line')} in {_many(outcome.total, 'file')}."
+        found = _many(outcome.lines, "match", "matches") if outcome.parts else _many(outcome.lines, "matching line")
+        return f"{listed}\n\nFound {found} in {_many(outcome.total, 'file')}."
     return f"Found {_many(outcome.total, 'file')}\n{listed}"
 
 
-def _many(count: int, thing: str) -> str:
-    return f"{count} {thing}{'' if count == 1 else 's'}"
+def _many(count: int, thing: str, things: str = "") -> str:
+    return f"{count} {thing if count == 1 else things or thing + 's'}"
 
 
 def ran(outcome: Ran | Left) -> str:
