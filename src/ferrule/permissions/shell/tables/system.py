@@ -17,6 +17,11 @@ def _printenv(given: Given) -> Judged:
     return Judged(harmless=bool(given.operands) and all(word.text in OPEN for word in given.operands))
 
 
+def _set(given: Given) -> Judged:
+    """Without a flag it tells every variable."""
+    return Judged("" if given.flags else "set tells every variable")
+
+
 def _shell(given: Given) -> Judged:
     if not given.operands or given.operands[0].text == "-":
         return Judged("a shell runs whatever it reads")
@@ -39,7 +44,7 @@ ROWS: Mapping[str, Form] = {
     "sw_vers": Form("-productName -productVersion -buildVersion", harmless=True, whole=True),
     "getconf": Form("", "text*", harmless=True),
     "locale": Form("-am", harmless=True),
-    "tput": Form("", "text*", shape="cols|lines|colors"),
+    "tput": Form("", "text*", harmless=True, shape="cols|lines|colors"),
     "ps": Form(
         r"-AaedfFjlLMmTwxHNcyr -p:x -u:x -U:x -o:=(?!.*env)\S+ -C:x -t:x -s:x -g:x -G:x -O:=(?!.*env)\S+ --forest"
         r" --sort:x --no-headers --headers --pid:x --ppid:x --user:x --format:=(?!.*env)\S+ --cols:n"
@@ -59,6 +64,9 @@ ROWS: Mapping[str, Form] = {
     "vmstat, iostat": Form("-astdx", "text*"),
     "env": Form("-0 --null", ""),
     "printenv": Form("-0 --null", "text*", harmless=True, check=_printenv),
+    "set": Form("-eux -o:=pipefail|errexit|nounset|xtrace", "", harmless=True, check=_set),
+    "lscpu": Form("-abcepyJ", "", harmless=True),
+    "clear": Form(harmless=True),
     "sleep": Form("", "text*", harmless=True, shape=r"\d*\.?\d+[smh]?"),
     "wait": Form("-n", "text*", harmless=True, shape=r"\d+|%\d+"),
     "jobs": Form("-lpnrs", "text*", harmless=True, shape=r"%?\d+"),
