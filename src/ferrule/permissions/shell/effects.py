@@ -57,9 +57,9 @@ def assigned(name: str) -> str:
 
 
 def stops_early(words: Sequence[Word]) -> bool:
-    """Is it a `set` that only makes the line stop where something fails, or print what it runs?"""
+    """Is it a `set` that only makes the line stop where something fails? With `-x` it would tell variables."""
     texts = [word.text if word.known else "" for word in words]
-    return re.fullmatch(r"set(?: -[eux]+| -[eux]*o (?:pipefail|errexit|nounset|xtrace))+", " ".join(texts)) is not None
+    return re.fullmatch(r"set(?: -[eu]+| -[eu]*o (?:pipefail|errexit|nounset))+", " ".join(texts)) is not None
 
 
 def effect(words: Sequence[Word]) -> str:

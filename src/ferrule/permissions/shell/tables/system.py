@@ -9,7 +9,9 @@ from ferrule.permissions.shell.words import OPEN
 def _kill(given: Given) -> Judged:
     """A second number with a dash is no signal but a group, and -1 is every process."""
     signals = [name for name, _ in given.flags]
-    return Judged("kill -1 ends every process" if len(signals) > 1 or "-1" in signals else "")
+    if len(signals) > 1 or "-1" in signals:
+        return Judged("kill -1 ends every process")
+    return Judged(harmless=signals in (["-0"], ["-l"], ["-L"]))  # the signal 0 only asks whether it is there
 
 
 def _printenv(given: Given) -> Judged:
@@ -64,14 +66,14 @@ ROWS: Mapping[str, Form] = {
     "vmstat, iostat": Form("-astdx", "text*"),
     "env": Form("-0 --null", ""),
     "printenv": Form("-0 --null", "text*", harmless=True, check=_printenv),
-    "set": Form("-eux -o:=pipefail|errexit|nounset|xtrace", "", harmless=True, check=_set),
+    "set": Form("-eu -o:=pipefail|errexit|nounset", "", harmless=True, check=_set, dangers="-x= tells variables"),
     "lscpu": Form("-abcepyJ", "", harmless=True),
     "clear": Form(harmless=True),
     "sleep": Form("", "text*", harmless=True, shape=r"\d*\.?\d+[smh]?"),
     "wait": Form("-n", "text*", harmless=True, shape=r"\d+|%\d+"),
     "jobs": Form("-lpnrs", "text*", harmless=True, shape=r"%?\d+"),
     "exit, return, break, continue": Form("", "text?", harmless=True, shape=r"\d{1,3}"),
-    "kill": Form("-s:x -l -L", "text*", also=_SIGNAL, shape=r"\d+|%\d+", check=_kill),
+    "kill": Form("-s:x -l -L", "text*", harmless=True, also=_SIGNAL, shape=r"\d+|%\d+", check=_kill),
     "pkill, killall": Form(
         "-fxno -u:x -P:x -9 -e --full --exact --newest --oldest --signal:x", "text*", also=_SIGNAL,
     ),
