@@ -123,7 +123,7 @@ def test_a_line_that_runs_nothing_of_the_workspace_names_nothing_of_it(work: Pat
         f"sh <<< '. {CHECK}'",
         f'eval "sh {CHECK}"',
         f". {CHECK} && tool",
-        f"set -e; sh {CHECK}",
+        f"set -a; sh {CHECK}",
         f"PYTHONPATH=. sh {CHECK}",
         f"BASH_ENV=data.json sh {CHECK}",
         f'sh {CHECK} "$UNKNOWN"',

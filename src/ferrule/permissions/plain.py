@@ -26,6 +26,8 @@ _NAME = r"[A-Za-z_][A-Za-z0-9_.:-]*"
 _COUNT = r"\d{1,6}"
 # None begins with `@`, which makes several programs read more arguments from a file.
 _PATH = r"[A-Za-z0-9_./][A-Za-z0-9_./+@,-]*"
+_GLOB = r"(?!.*/\.)[A-Za-z0-9_][A-Za-z0-9_./+@,*{}-]*"
+"""Files by a pattern that the program itself expands; none of them hidden."""
 _TEST = rf"{_PATH}(::[A-Za-z0-9_]+)*(\[[A-Za-z0-9_., -]+\])?"
 _CHOICE = r"[A-Za-z0-9_][A-Za-z0-9_ .:()\[\]-]*"
 """Which tests to run, by names and by `and`, `or`, `not`."""
@@ -85,7 +87,8 @@ _SHOW = _form(
 )
 _PYTEST = _form(
     "--lf --ff --last-failed --failed-first --co --collect-only --no-header --no-summary -ra -rA -rf -rs -rP"
-    " --cov --cov-branch --no-cov --disable-warnings --showlocals --exitfirst --verbose --quiet --stepwise",
+    " --fixtures --markers --cov --cov-branch --no-cov --disable-warnings --showlocals --exitfirst --verbose --quiet"
+    " --stepwise",
     letters="vqxsl",
     values={
         "-k": _CHOICE,
@@ -137,8 +140,8 @@ _ONE_TASK = Form(words=_TASK, most=1, behind=_RUNNER)  # a second word would go 
 _SCRIPT = Form(frozenset({"--silent", "-s"}), behind=_RUNNER)
 _QUIET_TASK = _ONE_TASK._replace(flags=_SCRIPT.flags)
 _JEST = _form(
-    "--ci --runInBand --watch=false --watchAll=false --coverage --verbose --silent --bail --passWithNoTests -i"
-    " --listTests --no-coverage --onlyChanged -o --no-cache --forceExit --detectOpenHandles",
+    "--ci --runInBand --watch=false --watchAll=false --coverage --coverage=false --verbose --silent --bail"
+    " --passWithNoTests -i --listTests --no-coverage --onlyChanged -o --no-cache --forceExit --detectOpenHandles",
     values={
         **dict.fromkeys(("-t", "--testNamePattern"), _PATTERN),
         **dict.fromkeys(("--testPathPattern", "--testPathPatterns"), _PATH),
@@ -257,8 +260,8 @@ TABLE: Mapping[str, Form] = {
         values={"-p": _NAME, "--python-version": r"3\.\d+"},
         words=_PATH,
     ),
-    "pyright": _form("--warnings", words=_PATH),
-    "basedpyright": _form("--warnings", words=_PATH),
+    "pyright": _form("--warnings --outputjson --stats", words=_PATH),
+    "basedpyright": _form("--warnings --outputjson --stats", words=_PATH),
     "ruff check": _form(
         "--fix --no-fix --diff --quiet -q --statistics --show-fixes --exit-zero --no-cache",
         values=_RUFF_RULES,
@@ -281,20 +284,20 @@ TABLE: Mapping[str, Form] = {
     "tsc --noEmit": _form("--pretty --skipLibCheck --strict --diagnostics --extendedDiagnostics"),
     "vue-tsc --noEmit": _form("--pretty --skipLibCheck"),
     "eslint": _form(
-        "--fix --quiet --no-color",
+        "--fix --quiet --no-color --report-unused-disable-directives --no-error-on-unmatched-pattern --cache",
         values={
             "--max-warnings": _COUNT,
             "--ext": r"[a-z.,]+",
             **dict.fromkeys(("-f", "--format"), "stylish|json|compact|unix"),
         },
-        words=_PATH,
+        words=rf"{_PATH}|{_GLOB}",
     ),
     # Without one of these first words prettier prints whole files.
-    "prettier --check": _form(words=_PATH),
-    "prettier --list-different": _form(words=_PATH),
-    "prettier --write": _form(words=_PATH),
-    "prettier -c": _form(words=_PATH),
-    "prettier -l": _form(words=_PATH),
+    "prettier --check": _form(words=rf"{_PATH}|{_GLOB}"),
+    "prettier --list-different": _form(words=rf"{_PATH}|{_GLOB}"),
+    "prettier --write": _form(words=rf"{_PATH}|{_GLOB}"),
+    "prettier -c": _form(words=rf"{_PATH}|{_GLOB}"),
+    "prettier -l": _form(words=rf"{_PATH}|{_GLOB}"),
     "jest": _JEST,
     "vitest run": _VITEST,
     "mocha": _SPECS,
@@ -306,7 +309,7 @@ TABLE: Mapping[str, Form] = {
     "make": _form(
         "-j -k -s -n -B --dry-run --keep-going --silent --always-make --no-print-directory",
         values=_BELOW,
-        words=rf"{_TASK}|\d{{1,3}}|(V|VERBOSE)=[01]",
+        words=rf"{_TASK}|\d{{1,3}}|(V|VERBOSE|TESTS?)=[A-Za-z0-9_./:-]+",
         also=r"-j\d{1,3}",
     ),
     "cargo build": _CARGO,
@@ -519,6 +522,8 @@ def _writes(words: Sequence[str]) -> bool:
 
 def _stays_inside(path: str, roots: Sequence[str]) -> bool:
     """Is it a file, or a folder without a link out of the workspace, which a formatter would follow?"""
+    if re.search(r"[*{]", path):
+        return False
     folders, seen = [path] if os.path.isdir(path) else [], 0
     for folder in folders:  # grows on the way
         with os.scandir(folder) as entries:

@@ -23,7 +23,16 @@ FILES = (
     *("README.md", "CHANGELOG.md", "setup.py", "package.json", "Makefile", "Cargo.toml", "go.mod", "pyproject.toml"),
     *("src/__init__.py", "src/app.py", "src/util.py", "src/app.test.ts", "tests/__init__.py", "tests/test_app.py"),
     *("docs/guide.md", "data/numbers.csv", "data/app.db", "pkg/add.go", "scripts/build.js", ".env", "list.txt"),
-    *(".git/HEAD", ".git/config", ".git/objects/x", ".git/refs/x", ".venv/pyvenv.cfg", "fake/bin/pytest"),
+    *(
+        ".git/HEAD",
+        ".git/config",
+        ".git/objects/x",
+        ".git/refs/x",
+        ".venv/pyvenv.cfg",
+        ".venv/bin/activate",
+        "fake/bin/pytest",
+        "fake/bin/activate",
+    ),
 )
 EXECUTABLES = (
     *(f".venv/bin/{name}" for name in ("python", "pytest", "ruff", "mypy", "evil")),

@@ -35,7 +35,10 @@ from ferrule.workspace.paths import Jail
 
 _SECONDS = 10
 _MARKED = "#!/bin/sh\n: > MARK\n"
-_BUILT_IN = frozenset({"cd", "exit", "return", "break", "continue", "wait", "jobs", "true", "false", ":"})
+_BUILT_IN = frozenset(
+    {"cd", "exit", "return", "break", "continue", "wait", "jobs", "true", "false", ":", "read", "set", "pushd"}
+    | {"popd", "dirs", "help", "type", "command"}
+)
 _LATE = (
     "-d",
     "-o out",

@@ -93,6 +93,8 @@ def verdict(top: Path, command: str, *, deny: tuple[str, ...], mode: str = "defa
         ("git -c alias.x=push x", "deny"),
         ("git config alias.p push; git p", "ask"),
         ("git difftool -x 'git push'", "deny"),
+        ("rg --pre git push", "ask"),
+        ("rg --pre cat x", "allow"),
         ("alias g=git; g push", "ask"),
         ("hash -p /usr/bin/git g; g push", "ask"),
         ("""python3 -c 'import os; os.system("git push")'""", "ask"),

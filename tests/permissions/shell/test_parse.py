@@ -129,7 +129,7 @@ CHANGES = [
         "local a",
         "readonly a",
         "unset a",
-        "set -e",
+        "set -a",
         "shopt -s x",
     ),
     *("enable -n a", "trap a EXIT", "eval a", "source a", ". a", "exec a", "hash -p a b", "bind a", "complete a"),

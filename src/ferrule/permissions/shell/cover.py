@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ferrule.permissions.plain import is_development, is_harmless_setting
 from ferrule.permissions.rules.rule import Always, Rule, Subject, Touched
 from ferrule.permissions.shell.effects import may_be_set
-from ferrule.permissions.shell.leads import led
+from ferrule.permissions.shell.leads import activation, led
 from ferrule.permissions.shell.line import Simple, Word
 from ferrule.permissions.shell.part import Part, finds_flag
 from ferrule.permissions.shell.scene import Scene, harmless_assignment, harmless_redirect
@@ -42,10 +42,8 @@ def cover(
     plain = development and is_common(part, scene)
     if lacks := _around(part, bound, scene, development=plain):
         return Covered(lacks=lacks)
-    if not simple.words:
-        return Covered("nothing runs")
-    if part.spoken_for or (_only_sets(simple) and not scene.impostor("env", simple.cwd)):
-        return Covered("what it runs by itself")
+    if by := _by_itself(part, scene, development=development):
+        return Covered(by)
     if not part.program:
         return Covered(lacks="which program it runs is not certain")
     if (named := exact(allowing, part.forms, known=_known(simple))) is not None:
@@ -58,6 +56,19 @@ def cover(
     if plain:
         return Covered("a common development command")
     return Covered(lacks=lacks)
+
+
+def _by_itself(part: Part, scene: Scene, *, development: bool) -> str:
+    """What covers a command without a look at its words; empty where nothing does."""
+    simple = part.simple
+    if not simple.words:
+        return "nothing runs"
+    if part.spoken_for or (_only_sets(simple) and not scene.impostor("env", simple.cwd)):
+        return "what it runs by itself"
+    activates = development and part.program in {"source", "."} and simple.cwd is not None
+    if activates and activation(f"{simple.source};x", simple.cwd or "", scene) is not None:
+        return "it activates the project's environment"
+    return ""
 
 
 def exact(rules: Sequence[Rule], texts: Sequence[str], *, known: bool) -> Rule | None:

@@ -56,11 +56,19 @@ def assigned(name: str) -> str:
     return "" if may_be_set(name) else f"it sets {name}, which later commands may obey"
 
 
+def stops_early(words: Sequence[Word]) -> bool:
+    """Is it a `set` that only makes the line stop where something fails? With `-x` it would tell variables."""
+    texts = [word.text if word.known else "" for word in words]
+    return re.fullmatch(r"set(?: -[eu]+| -[eu]*o (?:pipefail|errexit|nounset))+", " ".join(texts)) is not None
+
+
 def effect(words: Sequence[Word]) -> str:
     """Why a command is a doubt about the whole line, or nothing."""
     if not words or not words[0].known:
         return ""
     name, rest = words[0].text, words[1:]
+    if stops_early(words):
+        return ""
     if name in CHANGES:
         return LATER.format(name)
     match name:

@@ -18,6 +18,8 @@ from ferrule.permissions.shell.unwrap import GIVEN
 _READS = SHELLS | {"eval", "source", "."}
 _ADDS = frozenset({"xargs", "parallel"})
 """They run a command with more words than are written."""
+_HELPED = frozenset({"rg", "sort", "tar"})
+"""A flag of theirs names a program that they give files."""
 _CODE = (
     r"python[\d.]*|pypy[\d.]*|node|nodejs|deno|bun|perl|ruby|php|lua|Rscript|R|julia|osascript|tclsh|expect|pwsh|groovy"
     r"|elixir|iex|erl|vi|vim|nvim|view|ex|ed|emacs|less|more|most|man|gdb|lldb|[gmn]?awk|g?sed|sqlite3|psql|mysql"
@@ -81,7 +83,7 @@ def _readings(part: Part, command: str, roots: Sequence[str]) -> Iterator[Sequen
         return
     if not all(word.known for word in words):
         yield words
-    if os.path.basename(words[0].text) in _ADDS:
+    if os.path.basename(words[0].text) in _ADDS | _HELPED:
         yield from ((*one.words, GIVEN) for one in simple.inside[:1])
     if os.path.basename(words[0].text) == "git":
         rest = [word for word in words[1:] if not (word.known and word.text.startswith("-"))]

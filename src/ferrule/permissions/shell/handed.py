@@ -66,7 +66,7 @@ def _prints_names(words: list[str], *, counts: bool) -> bool:
         return any(re.fullmatch(wanted, flag) for flag in flags) and all(re.fullmatch(allowed, flag) for flag in flags)
     if name == "find":
         return not {"-printf", "-ls", "-L", "-follow"} & set(words) and not any("-exec" in word for word in words)
-    return counts and words[:2] == ["git", "ls-files"] and not any(word.startswith("-") for word in words[2:])
+    return counts and words[:2] == ["git", "ls-files"] and not any(re.match("-(?!z$)", word) for word in words[2:])
 
 
 def _named(words: list[str]) -> tuple[str, ...]:

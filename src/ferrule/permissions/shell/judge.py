@@ -14,6 +14,7 @@ from ferrule.permissions.rules.rule import Always, Rule, Subject, Touched
 from ferrule.permissions.shell.cover import Bound, Covered, Weigh, cover, exact
 from ferrule.permissions.shell.edits import edits_inside
 from ferrule.permissions.shell.evaded import could_be
+from ferrule.permissions.shell.leads import activation, within_environment
 from ferrule.permissions.shell.line import Line
 from ferrule.permissions.shell.loose import loose
 from ferrule.permissions.shell.parse import parse
@@ -134,7 +135,14 @@ _parsed = functools.lru_cache(maxsize=64)(parse)
 
 def _read(command: str, cwd: str, scene: Scene) -> Line:
     # Where it goes to other folders, what is there now counts; else only its text does.
-    line = (parse if "cd" in command or "pushd" in command else _parsed)(command, cwd=cwd, roots=scene.roots)
+    parsed = parse if "cd" in command or "pushd" in command else _parsed
+    active = activation(command, cwd, scene) if "/bin/activate" in command else None
+    line = parsed(command if active is None else active.rest, cwd=cwd, roots=scene.roots)
+    if active is not None:
+        first = parse(active.source, cwd=cwd, roots=scene.roots).commands
+        line = line._replace(
+            commands=(*first, *(within_environment(simple, active.folder) for simple in line.commands))
+        )
     if all(char.isprintable() or char in "\n\t" for char in command):
         return line
     # Whoever is to look at it would not see what is there.

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ferrule.permissions.shell.line import Simple
 from ferrule.permissions.shell.scene import Scene
 
 _FLAGS = {
@@ -63,14 +64,51 @@ def led(words: Sequence[str], cwd: str, scene: Scene) -> Led | None:
     return None
 
 
-def _of_environment(program: str, cwd: str, scene: Scene) -> str:
+_ACTIVATION = r"\s*((?:source|\.)\s+([\w./-]+/bin/activate))\s*(?:&&|;|\n)\s*(?=\S)"
+
+
+class Activation(NamedTuple):
+    """A line that begins with the activation of an environment of the project."""
+
+    source: str
+    """The command that activates it."""
+    folder: str
+    """Where its programs lie."""
+    rest: str
+    """The line behind it."""
+
+
+def activation(command: str, cwd: str, scene: Scene) -> Activation | None:
+    """What a line activates first, if that is an environment of the project: then its programs come before others."""
+    found = re.match(_ACTIVATION, command)
+    if found is None or not _of_environment(found[2], cwd, scene, runs=False):
+        return None
+    folder = os.path.dirname(os.path.normpath(os.path.join(cwd, found[2])))
+    return Activation(found[1], folder, command[found.end() :])
+
+
+def within_environment(simple: Simple, folder: str) -> Simple:
+    """The command with its program by its path, where the environment has it."""
+    words = simple.stripped or simple.words
+    if not words or not words[0].known or "/" in words[0].text:
+        return simple
+    path = os.path.join(folder, words[0].text)
+    if not os.path.lexists(path):
+        return simple
+    named = words[0]._replace(text=path)
+    return simple._replace(
+        words=tuple(named if word is words[0] else word for word in simple.words), stripped=(named, *words[1:])
+    )
+
+
+def _of_environment(program: str, cwd: str, scene: Scene, *, runs: bool = True) -> str:
     """The plain name of a program that is named by its path in an environment of the project; empty for any other."""
     path = os.path.normpath(os.path.join(cwd, program))
     folder, name = os.path.split(path)
     straight = os.path.normpath(os.path.join(os.path.realpath(cwd), os.path.dirname(program)))
     if ".." in program.split("/") or os.path.realpath(folder) != straight or not scene.inside(straight):
         return ""
-    if not _is_program(path):
+    if not (_is_program(path) if runs else os.path.isfile(path)):
         return ""
     above, last = os.path.split(folder)
     virtual = last == "bin" and os.path.isfile(os.path.join(above, "pyvenv.cfg"))

@@ -18,8 +18,13 @@ _MANY = 5_000
 _IGNORED_CHARS = 100_000
 _KERNEL = ("/proc", "/sys", "/dev")
 _PLAIN_DEVICES = frozenset({"/dev/null", "/dev/zero", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
-_CHANCE = frozenset({"/dev/random", "/dev/urandom"})
-"""Devices from which anybody may read."""
+_CHANCE = frozenset(
+    {
+        *("/dev/random", "/dev/urandom"),
+        *(f"/proc/{name}" for name in ("cpuinfo", "meminfo", "version", "loadavg", "uptime")),
+    }
+)
+"""What of the kernel anybody may read."""
 _SAFE_NAMES = (
     r"NODE_ENV|CI|DEBUG|LANG|LANGUAGE|LC_[A-Z]+|TZ|TERM|COLUMNS|LINES|NO_COLOR|FORCE_COLOR|CLICOLOR"
     r"|RUST_BACKTRACE|RUST_LOG|GO111MODULE|GOOS|GOARCH|CGO_ENABLED|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED"

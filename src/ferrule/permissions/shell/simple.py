@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from ferrule.permissions.shell.effects import assigned, effect
+from ferrule.permissions.shell.effects import assigned, effect, stops_early
 from ferrule.permissions.shell.folders import MOVES, Exits, Folders, certain, moved, stays
 from ferrule.permissions.shell.grammar import RESERVED
 from ferrule.permissions.shell.line import Redirect, Simple, Word
@@ -155,6 +155,8 @@ class Simples:
         name = stripped[0].text
         self.sets |= name == "read"
         looks_up = [word.text for word in stripped[1:2]] in (["-v"], ["-V"])
+        if stops_early(stripped):
+            return stays(here)
         if not stripped[0].known or name in _UNKNOWN_MOVE or (name in {"command", "builtin"} and not looks_up):
             return stays(None)
         if name not in MOVES:

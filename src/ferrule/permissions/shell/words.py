@@ -178,6 +178,8 @@ def _pieces(node: "Node", source: bytes, variables: Variables) -> "Iterator[tupl
 def _expanded(node: "Node", source: bytes, variables: Variables) -> tuple[str | None, str]:
     """The value of an expansion, where it is certain, and the mark of what is not."""
     raw = source[begins(node, source) : node.end_byte]
+    if node.type == "command_substitution" and raw == b"$(nproc)":
+        return str(os.cpu_count() or 1), TOLD
     if node.type == "command_substitution":
         return None, TOLD  # what its commands tell is decided on by themselves
     found = re.match(rb"\$\{?#?(\w+|[?#$!])", raw) if node.type in {"simple_expansion", "expansion"} else None

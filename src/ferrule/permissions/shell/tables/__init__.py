@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ferrule.permissions.shell.form import Form
 
 _NEVER = {
-    "changes how later commands run": "export declare typeset local readonly alias unalias trap hash enable set unset"
+    "changes how later commands run": "export declare typeset local readonly alias unalias trap hash enable unset"
     " shopt ulimit umask bind complete disown suspend mapfile readarray getopts let",
     "runs another command": "eval source . exec builtin sudo doas su pkexec watch setsid ionice flock parallel script"
     " chroot unshare nsenter strace ltrace gdb lldb expect at batch crontab systemd-run screen tmux xargs busybox"

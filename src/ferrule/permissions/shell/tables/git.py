@@ -142,7 +142,7 @@ ROWS: Mapping[str, Form] = {
         ),
     ),
     "git remote": Form("-v --verbose", "text*", harmless=True, subs=True),
-    "git remote get-url": Form("--all --push", "text"),
+    "git remote get-url": Form("--all --push", "text", harmless=True),
     "git remote show": Form("-n", "text*"),
     "git remote add": Form("-t:x -m:x -f --tags --no-tags", "text url"),
     "git remote remove, git remote rm": Form("", "text"),

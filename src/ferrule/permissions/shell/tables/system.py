@@ -9,12 +9,19 @@ from ferrule.permissions.shell.words import OPEN
 def _kill(given: Given) -> Judged:
     """A second number with a dash is no signal but a group, and -1 is every process."""
     signals = [name for name, _ in given.flags]
-    return Judged("kill -1 ends every process" if len(signals) > 1 or "-1" in signals else "")
+    if len(signals) > 1 or "-1" in signals:
+        return Judged("kill -1 ends every process")
+    return Judged(harmless=signals in (["-0"], ["-l"], ["-L"]))  # the signal 0 only asks whether it is there
 
 
 def _printenv(given: Given) -> Judged:
     """Some variables anybody may see."""
     return Judged(harmless=bool(given.operands) and all(word.text in OPEN for word in given.operands))
+
+
+def _set(given: Given) -> Judged:
+    """Without a flag it tells every variable."""
+    return Judged("" if given.flags else "set tells every variable")
 
 
 def _shell(given: Given) -> Judged:
@@ -39,7 +46,7 @@ ROWS: Mapping[str, Form] = {
     "sw_vers": Form("-productName -productVersion -buildVersion", harmless=True, whole=True),
     "getconf": Form("", "text*", harmless=True),
     "locale": Form("-am", harmless=True),
-    "tput": Form("", "text*", shape="cols|lines|colors"),
+    "tput": Form("", "text*", harmless=True, shape="cols|lines|colors"),
     "ps": Form(
         r"-AaedfFjlLMmTwxHNcyr -p:x -u:x -U:x -o:=(?!.*env)\S+ -C:x -t:x -s:x -g:x -G:x -O:=(?!.*env)\S+ --forest"
         r" --sort:x --no-headers --headers --pid:x --ppid:x --user:x --format:=(?!.*env)\S+ --cols:n"
@@ -59,11 +66,14 @@ ROWS: Mapping[str, Form] = {
     "vmstat, iostat": Form("-astdx", "text*"),
     "env": Form("-0 --null", ""),
     "printenv": Form("-0 --null", "text*", harmless=True, check=_printenv),
+    "set": Form("-eu -o:=pipefail|errexit|nounset", "", harmless=True, check=_set, dangers="-x= tells variables"),
+    "lscpu": Form("-abcepyJ", "", harmless=True),
+    "clear": Form(harmless=True),
     "sleep": Form("", "text*", harmless=True, shape=r"\d*\.?\d+[smh]?"),
     "wait": Form("-n", "text*", harmless=True, shape=r"\d+|%\d+"),
     "jobs": Form("-lpnrs", "text*", harmless=True, shape=r"%?\d+"),
     "exit, return, break, continue": Form("", "text?", harmless=True, shape=r"\d{1,3}"),
-    "kill": Form("-s:x -l -L", "text*", also=_SIGNAL, shape=r"\d+|%\d+", check=_kill),
+    "kill": Form("-s:x -l -L", "text*", harmless=True, also=_SIGNAL, shape=r"\d+|%\d+", check=_kill),
     "pkill, killall": Form(
         "-fxno -u:x -P:x -9 -e --full --exact --newest --oldest --signal:x", "text*", also=_SIGNAL,
     ),

@@ -162,8 +162,8 @@ ROWS: Mapping[str, Form] = {
         harmless=True,
     ),
     "objdump": Form(
-        "-afphxdDsStTrRCwlg -j:x -M:x --disassemble? --source --syms --headers --section:x --demangle? --wide",
-        "read*", harmless=True, dangers="-m -b= takes another format; --dwarf= follows links to other files",
+        "-afphxdDstTrRCw -j:x -M:x --disassemble? --syms --headers --section:x --demangle? --wide", "read*",
+        harmless=True, dangers="-S -l -g --source --dwarf= may fetch what belongs to the file",
     ),
     "jq": Form(
         "-acCMeHjnrRsSh --arg:xx --argjson:xx --raw-output --compact-output --null-input --slurp --raw-input"
