@@ -1,7 +1,8 @@
 """Streams in the forms of real servers: text once, each call once, why it stopped, and what it took.
 
-The first line of each file in `recorded` says where it is from. Those of llama.cpp and LiteLLM were recorded; vLLM,
-Ollama and OpenRouter could not be run, and theirs are written after their sources and documentation.
+The first line of each file in `recorded` says where it is from. Those of LiteLLM and the texts of llama.cpp were
+recorded; vLLM, Ollama and OpenRouter could not be run, and theirs are written after their sources and documentation, as
+are the calls of llama.cpp: the model that tests have makes none.
 """
 
 from pathlib import Path
@@ -53,6 +54,9 @@ EXPECTED = {
         Usage(15, 24, 14),
     ),
     "llamacpp-responses-text": Heard("Hello, welcome to my little corner of the world.", (), "end", Usage(36, 12, 24)),
+    "llamacpp-chat-calls": Heard("", (("Ab1", FIRST), ("Cd2", SECOND)), "tools", TOOK),
+    "llamacpp-responses-calls": Heard(WORDS, (("call_Ab1", FIRST), ("call_Cd2", SECOND)), "tools", TOOK),
+    "llamacpp-responses-calls-without-ids": Heard(WORDS, (("fc_Ab1", FIRST), ("fc_Cd2", SECOND)), "tools", TOOK),
     "ollama-chat-text": Heard(WORDS, (), "end", TOOK, "Hm, so."),
     "ollama-chat-calls": Heard("", LOCAL, "tools", Usage(21, 40)),
     "ollama-chat-same-index": Heard("I look.", LOCAL, "tools", Usage(21, 40)),
