@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ferrule.agent_settings import Models
 from ferrule.models import encoding
 from ferrule.models.catalog import about
-from ferrule.models.encoding import Encoder, encoded
+from ferrule.models.encoding import Encoder, encoded, sound
 from ferrule.models.hosts import find_host
 from ferrule.models.shaping import shaped
 from ferrule.wire.openai_tools import free_text
@@ -40,6 +40,8 @@ def made(name: str, model: str) -> Encoder:
 
 def whole(name: str, model: str, asked: Asked) -> bytes:
     host = find_host(name, Models(), {})
+    sent = (sound(turn, ends_thinking=host.api in {"gemini", "openai-chat"}) for turn in asked.turns)
+    asked = msgspec.structs.replace(asked, turns=tuple(turn for turn in sent if turn.parts))
     body = shaped(load_wire(host.api).asked_out(asked), asked, host, about(model, {}), "")
     return plain(msgspec.json.encode(body))
 

@@ -28,7 +28,8 @@ ON_PURPOSE = {
     "anthropic": "marks for the cache",
     "openai-chat": "tools are not strict, and a failure is marked in its text: the API has no field for it",
     "openai-responses": "tools are not strict, a failure is marked in its text, and nothing is stored",
-    "gemini": "names are in one spelling, of which the library writes both; nobody said the system's words",
+    "gemini": "names are in one spelling, of which the library writes both; nobody said the system's words; "
+    "a call that is not signed says so",
 }
 
 
@@ -237,6 +238,8 @@ def plain(value: Any, api: str) -> Any:
     if api == "gemini":
         out = {re.sub("_([a-z])", lambda found: found[1].upper(), key): one for key, one in out.items()}
         out.get("systemInstruction", {}).pop("role", None)
+        if str(out.get("thoughtSignature")).replace("/", "_") == "skip_thought_signature_validator":
+            del out["thoughtSignature"]
     if api == "openai-responses":
         out.pop("store", None)
         if out.get("additionalProperties") is False:

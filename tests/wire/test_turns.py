@@ -104,7 +104,7 @@ LABELLED = (Text("Image from read (call a):"), PNG)
             (
                 SYSTEM,
                 RICH[1],
-                Turn("assistant", (Text("One. Two."), *USES)),
+                Turn("assistant", (Text("One. Two."), *USES[:2], AS_OBJECTS[2])),
                 Turn("user", (Result("a", (Text("1\n2"),)), *RICH[3].parts[1:3], *LABELLED)),
                 Turn("user", (Text("Go on."),)),
             ),
@@ -112,7 +112,7 @@ LABELLED = (Text("Image from read (call a):"), PNG)
         ),
         pytest.param(
             openai_responses,
-            (SYSTEM, RICH[1], Turn("assistant", (*RICH[2].parts[1:3], *USES)), RICH[3]),
+            (SYSTEM, RICH[1], Turn("assistant", (*RICH[2].parts[1:3], *USES[:2], AS_OBJECTS[2])), RICH[3]),
             id="responses-loses-foreign-thinking",
         ),
         pytest.param(

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+UNREAD = "[What was said before this could not be read any more.]"
+"""Stands before what the model said, where nothing of the user's is left: the user speaks first, and between."""
 
 
 class _Whole(msgspec.Struct):
@@ -253,6 +255,8 @@ def _answered(turns: Sequence[Turn]) -> tuple[list[Turn], list[int]]:
             waiting = {}
         else:  # what stands above a conversation is no part of it
             parts = ()
+        if turn.role == "assistant" and parts and (not out or out[-1].role == "assistant"):
+            out.append(Turn("user", (Text(UNREAD),)))
         places.append(len(out) if parts else -1)
         if parts:
             out.append(turn if parts == turn.parts else Turn(turn.role, parts))
@@ -274,8 +278,8 @@ def _distinct(part: Part, taken: set[str], waiting: dict[str, list[Use]]) -> Par
 
 
 def _its_own(part: Part, waiting: dict[str, list[Use]]) -> Part | None:
-    """A part of the user's side; None for a call, and for a result of nothing."""
-    if isinstance(part, Use):
+    """A part of the user's side; None for a call, for blank words, and for a result of nothing."""
+    if isinstance(part, Use) or (isinstance(part, Text) and not part.text.strip()):
         return None
     if not isinstance(part, Result):
         return part

@@ -21,7 +21,7 @@ from ferrule.models.hosts import Host
 from ferrule.models.shaping import shaped
 from ferrule.wire.conversation import freed
 from ferrule.wire.thinking import is_own
-from ferrule.wire.turn import Asked, Definition, Result, Thinking, Turn, Use
+from ferrule.wire.turn import Asked, Definition, Result, Text, Thinking, Turn, Use
 from ferrule.wire.wire import load_wire
 
 
@@ -35,13 +35,15 @@ class _Place(NamedTuple):
     """Do all of the system's words stand in the conversation?"""
     vouches: bool = False
     """Do models that think by a level want their calls signed?"""
+    ends_thinking: bool = False
+    """May what the model said end in thinking? Others refuse it: something has to follow."""
 
 
 _PLACES = {
     "anthropic": _Place("messages"),
-    "openai-chat": _Place("messages", inline=True),
+    "openai-chat": _Place("messages", inline=True, ends_thinking=True),
     "openai-responses": _Place("input", leading=True),
-    "gemini": _Place("contents", vouches=True),
+    "gemini": _Place("contents", vouches=True, ends_thinking=True),
 }
 _MARKED = b',"cache_control":{"type":"ephemeral"}}]}'
 _END = b"}]}"
@@ -131,6 +133,7 @@ class Encoder:
             self._variant = (free, thoughts)
             self._segments, self._joined = [], _Joined()
         system, turns = self._apart(asked.turns)
+        system = tuple(kept for turn in system if (kept := sound(turn, ends_thinking=False)).parts)
         before, behind = self._framed(asked, system, conversation)
         self._take(wire, turns, asked.definitions, thoughts=thoughts)
         if not all(segment.is_alone for segment in self._segments):
@@ -229,6 +232,7 @@ class Encoder:
                 Turn(turn.role, tuple(part for part in turn.parts if not isinstance(part, Thinking)), turn.extra)
                 for turn in turns
             ]
+        turns = [kept for turn in turns if (kept := sound(turn, ends_thinking=self._place.ends_thinking)).parts]
         if self._vouches:
             turns = [_vouched(turn) for turn in turns]
         return wire.turns_out(freed(turns, definitions))[self._place.key]
@@ -244,11 +248,27 @@ def _segments(turns: Sequence[Turn]) -> Iterator[tuple[Turn, ...]]:
         yield tuple(turns[start:])
 
 
+def sound(turn: Turn, *, ends_thinking: bool) -> Turn:
+    """A turn without what APIs refuse in any conversation: blank words, and thinking that nothing follows.
+
+    A model does say such things, and every later request would be refused for them.
+    """
+    parts = turn.parts
+    if any(isinstance(part, Text) and not part.text.strip() for part in parts):
+        parts = tuple(part for part in parts if not isinstance(part, Text) or part.text.strip())
+    while not ends_thinking and parts and isinstance(parts[-1], Thinking):
+        parts = parts[:-1]
+    return turn if parts is turn.parts else Turn(turn.role, parts, turn.extra)
+
+
 def _vouched(turn: Turn) -> Turn:
     """A turn with calls of another model's. Newer models of Gemini refuse calls that are not signed; this says why."""
     at = next((at for at, part in enumerate(turn.parts) if isinstance(part, Use)), None)
-    signed = (part for part in turn.parts if isinstance(part, Thinking) and part.signature)
-    if at is None or any(is_own(part, "gemini") for part in signed):
+    if at is None:
+        return turn
+    before = turn.parts[at - 1] if at else None
+    # The signature of a call is thinking without words right before it; that of a thought is the thought's.
+    if isinstance(before, Thinking) and before.signature and not before.text and is_own(before, "gemini"):
         return turn
     return Turn(turn.role, (*turn.parts[:at], _NOT_OURS, *turn.parts[at:]), turn.extra)
 

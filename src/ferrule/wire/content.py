@@ -14,8 +14,9 @@ _FAILED = "[Error] "
 
 
 def arguments_out(use: Use) -> str:
-    """Arguments as JSON text; what was no object goes back as the model wrote it."""
-    return use.input if isinstance(use.input, str) else json_text(use.input)
+    """Arguments as the text of a JSON object, in any case: many servers read it, and refuse the whole conversation for
+    one call that they cannot read."""
+    return json_text(object_out(use))
 
 
 def arguments_in(text: str) -> dict[str, Any] | str:

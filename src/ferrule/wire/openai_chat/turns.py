@@ -132,7 +132,8 @@ def message_out(turn: Turn, *, is_answer: bool = False) -> dict[str, Any] | None
         for part in turn.parts
         if isinstance(part, Thinking) and part.text and (is_answer or (part.wire and is_own(part, NAME)))
     ]
-    if not texts and not calls and not thoughts:
+    # Thinking alone is an answer, but no message: the API wants words or calls.
+    if not texts and not calls and not (thoughts and is_answer):
         return None
     content: str | list[dict[str, Any]] | None = "".join(text.text for text in texts) if texts else None
     # What is said of one text keeps it apart from the others. An answer is one text in any case.
@@ -231,6 +232,8 @@ def _call_in(given: Any, where: str) -> Use:
     arguments = function.get("arguments")
     # Some servers send the object itself.
     values = arguments if isinstance(arguments, dict) else arguments_in(text_or(function, "arguments", inside))
+    if isinstance(values, str):
+        extra = Extra(NAME, call)  # a caller's own goes back as it came
     return Use(id_, text_of(function, "name", inside), values, extra=extra)
 
 

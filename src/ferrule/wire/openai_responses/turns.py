@@ -204,6 +204,8 @@ def _item_in(item: dict[str, Any], where: str) -> Turn:
     extra = Extra(NAME, item) if names is not None and others(item, names) else None
     if kind == "function_call":
         values = arguments_in(text_or(item, "arguments", where))
+        if isinstance(values, str):
+            extra = Extra(NAME, item)  # a caller's own goes back as it came
         use = Use(text_of(item, "call_id", where), text_of(item, "name", where), values, extra=extra)
         return Turn("assistant", (use,))
     if kind == "custom_tool_call":
