@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ferrule.core.web import Fetched
 
 LIMIT_BYTES = 2 * 262_144 + 65_536
-"""Of a reply with pages in it. They have 262,144 bytes of text, and as JSON a text may take twice its length."""
+"""Of a reply with pages in it, or with an answer from them; as JSON a text may take twice its length."""
 
 
 def pages(again: str, *, is_headed: bool = True) -> "Callable[[Fetched], Said]":
