@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ferrule.permissions.modes import ModeConfig
     from ferrule.settings import Settings
     from ferrule.sources.function import tool
+    from ferrule.sync import SyncEngine
 
 _HOMES = {
     "EVERYTHING": "core.access",
@@ -71,6 +72,7 @@ _HOMES = {
     "Session": "agent.session",
     "Settings": "settings",
     "Started": "core.events",
+    "SyncEngine": "sync",
     "Text": "core.content",
     "TodosChanged": "core.events",
     "Tool": "core.tool",
@@ -116,6 +118,7 @@ __all__ = [
     "Session",
     "Settings",
     "Started",
+    "SyncEngine",
     "Text",
     "TodosChanged",
     "Tool",

@@ -40,7 +40,7 @@ class Models(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     default: str = ""
     """The model that is asked where none is named, as `anthropic:claude-opus-4-5`; `FERRULE_MODEL` comes before it."""
     small: str = ""
-    """A cheaper one, for summaries; the session's own where nothing is said."""
+    """A cheaper one, for summaries and questions about pages; the session's own where nothing is said."""
     roles: dict[str, str] = {}
     """A subagent's kind, such as `finder`, `oracle` or `Explore`, or a family's short name such as `haiku` → the model
     that runs it; the session's own where nothing is said."""

@@ -1,5 +1,6 @@
 """The engine: settings and tools become something that answers calls. This is what a library user builds and closes."""
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -85,6 +86,7 @@ class Engine(Lookback):
         `session_id` is given where an earlier session goes on. `model` may be a function that is given the settings.
         """
         check(tools := _made(tools), ask, add_dirs, settings, mcp_config, mode=mode)
+        self._tools = tools
         self.state = os.path.abspath(state) if state is not None else state_folder()
         found = (settings, None) if settings else settled(os.fspath(workspace), self.state, over)
         self.settings, self.layered = found
@@ -104,18 +106,39 @@ class Engine(Lookback):
         self._on_event = on_event
         self._streams: set[EventStream] = set()
         self._calls = 0
+        self._entered = 0
+        """How often it was entered and not left."""
+        self._entering = asyncio.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def __aenter__(self) -> Self:
-        self._open()
+        """Open it. Entered again, it is the same open engine until it was left as often; once closed, it opens anew.
+
+        Raises `ConfigError` where it is open in another event loop.
+        """
+        loop = asyncio.get_running_loop()
+        if self._loop not in {None, loop}:
+            raise ConfigError(
+                "The engine is open in another event loop. Use it there, make another Engine, or use a SyncEngine, "
+                "which any thread may call."
+            )
+        self._loop = loop
         try:
-            await self._companions.begin()
+            async with self._entering:
+                if not self._opened:
+                    self._open()
+                    await self._companions.begin()
+                self._entered += 1
         except BaseException:
-            await self.close()
+            if not self._entered:
+                await self.close()
             raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        self._entered -= 1
+        if self._entered <= 0:
+            await self.close()
 
     def _foreign(self) -> list[Family]:
         """Every other family, in the order in which their words are tried."""
@@ -127,6 +150,10 @@ class Engine(Lookback):
 
     def _open(self) -> None:
         workspace, add_dirs = self._folders
+        if hasattr(self, "_parts"):
+            # It was open before: what came from elsewhere is looked for anew.
+            lazy = self._extra.lazy
+            self.registry = registry_of(self.dialect, self.settings, self._tools, self._foreign, for_people=lazy)
         given = Given(
             workspace,
             add_dirs,
@@ -150,6 +177,7 @@ class Engine(Lookback):
 
     async def close(self) -> None:
         """Stop what runs, wait for it, let go of everything. Closing twice is fine."""
+        self._entered, self._loop = 0, None
         if not self._opened:
             return
         self._opened = False
@@ -163,6 +191,7 @@ class Engine(Lookback):
             await self._services.close()
             for stream in self._streams:
                 stream.put(None)
+            self._streams = set()
 
     def definitions(self, wire: str | None = None) -> list[dict[str, Any]]:
         """The tools that the mode gives, as a model is shown them: name, description and input schema.
@@ -295,13 +324,25 @@ class Engine(Lookback):
         self._check_open()
         return self._companions.beginning
 
-    async def run(self, calls: Iterable[Call]) -> list[Reply]:
-        """One message's calls, scheduled together; the replies come in the order of the calls."""
+    async def run(self, calls: Iterable[Call], *, approved: Iterable[str] = ()) -> list[Reply]:
+        """One message's calls, scheduled together; the replies come in the order of the calls.
+
+        `approved` are the ids of calls that the user has agreed to elsewhere: where one would ask, the answer is yes,
+        once. It goes over no rule that denies, opens no folder, and lets nothing write protected files.
+        """
         self._check_open()
         named = [self._named(call) for call in calls]
+        agreed = {approved} if isinstance(approved, str) else set(approved)
+        if unknown := sorted(agreed.difference(call.id for call in named)):
+            raise ConfigError(f"approved= names no call of this message: {', '.join(unknown)}. Give each Call its id.")
         if not await self._companions.ensure([call.name for call in named]):
             return self._flow.stopped(named)
-        return await self._flow.run(named)
+        consents = self._flow.gate.consents
+        consents |= agreed
+        try:
+            return await self._flow.run(named)
+        finally:
+            consents -= agreed
 
     async def call(self, name: str, /, **input: Any) -> Reply:  # noqa: A002 - the word of the wire
         """One call."""

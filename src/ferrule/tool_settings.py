@@ -43,6 +43,8 @@ class Web(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """How many redirects are followed."""
     cache_seconds: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 900.0
     """How long a page that was fetched is given again; 0 means never."""
+    answers: bool = True
+    """Does a model read a page that something is asked about, so that only its answer comes back?"""
     search: Search = Search()
 
 

@@ -68,3 +68,12 @@ def test_a_session_takes_what_an_engine_takes_but_what_is_its_own():
 
     assert set(inspect.signature(Engine).parameters) - taken == {"session_id", "subagents"}
     assert set(Options.__annotations__) <= set(inspect.signature(Engine).parameters)
+
+
+async def test_the_permission_mode_of_an_open_session_is_changed_in_place(tmp_path):
+    async with Session(tmp_path, model=Scripted(), dialect="claude") as session:
+        modes = [session.mode, session.set_mode("acceptEdits"), session.mode, session.set_mode("plan"), session.mode]
+        with pytest.raises(ConfigError, match="whatever"):
+            session.set_mode("whatever")
+
+        assert modes == ["default", "acceptEdits", "acceptEdits", "plan", "plan"]

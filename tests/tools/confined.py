@@ -28,9 +28,9 @@ LONG_MS = 20_000
 class Bounded(Engine):
     """An engine whose messages end: what goes on running must not keep a test from failing."""
 
-    async def run(self, calls):
+    async def run(self, calls, *, approved=()):
         async with asyncio.timeout(LIMIT_SECONDS):
-            return await super().run(calls)
+            return await super().run(calls, approved=approved)
 
 
 def yes(question: Question) -> bool:

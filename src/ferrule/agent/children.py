@@ -132,6 +132,10 @@ class Children(Subagents):
             prompt = "\n\n".join((*map(words_of_parts, agent.talk.steering), message))  # with what it did not hear
             return await self.leave(left.job._replace(prompt=prompt, resume=agent_id), ctx)
 
+    def expects(self, agent: Subagent, prompt: str) -> bool:
+        asks = getattr(self._home.model_for(agent), "expects", None)
+        return asks is None or bool(asks(agent.system, prompt))
+
     async def stop(self, agent_id: str) -> Worked | None:
         left = self._left.get(agent_id)
         if left is None:
@@ -275,6 +279,9 @@ class Promised(Subagents):
 
     async def stop(self, agent_id: str) -> Worked | None:
         return await self.children.stop(agent_id)
+
+    def expects(self, agent: Subagent, prompt: str) -> bool:
+        return self.children.expects(agent, prompt)
 
     def list(self) -> tuple[Worked, ...]:
         return self.children.list()

@@ -179,6 +179,20 @@ class Session:
         return next(iter(self._models.values()))
 
     @property
+    def mode(self) -> str:
+        """The permission mode that holds: `default`, `acceptEdits`, `plan`, `dontAsk` or `bypassPermissions`."""
+        return mode_name(self.engine.policy)
+
+    def set_mode(self, name: str) -> str:
+        """Have another permission mode hold from now on; which one does. Calls and tasks that run go on.
+
+        Raises `ConfigError` for a mode that there is not, or that is switched off.
+        """
+        holds = self.engine.change_mode(name)
+        self.agent.talk.tools_changed()
+        return holds
+
+    @property
     def _is_replayed(self) -> bool:
         """Is it a recorded conversation? It holds the answers of all models that were asked in it."""
         return self.model.name.startswith("scripted:")

@@ -112,6 +112,10 @@ class Subagents:
         """Stop one that was left in the background."""
         return None
 
+    def expects(self, agent: Subagent, prompt: str) -> bool:  # noqa: ARG002 - subclasses use it
+        """Can the session's own model be asked this? A recording answers only what was asked when it was made."""
+        return self.can_run
+
     def list(self) -> tuple[Worked, ...]:
         """Those of the background, the oldest first."""
         return ()

@@ -67,7 +67,7 @@ class Fetched(NamedTuple):
     pages: tuple[Page | Shown | Moved | Missed, ...]
     prompt: str = ""
     answer: str = ""
-    """What the small model says to the prompt; empty where none was asked."""
+    """What the model that read them says to the prompt; empty where none was asked."""
     model: str = ""
 
 

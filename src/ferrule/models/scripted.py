@@ -93,6 +93,11 @@ class Scripted:
     async def close(self) -> None:
         """There is nothing to close."""
 
+    def expects(self, system: str, prompt: str) -> bool:
+        """Has it cues for a conversation of its own that begins so?"""
+        asked = Asked(model="", turns=(Turn("system", (Text(system),)), Turn("user", (Text(prompt),))))
+        return self._whom(asked, system, prompt) is not None
+
     def _next(self, asked: Asked) -> Cue:
         system, prompt = beginning(asked)
         key = self._known(asked, self._whom(asked, system, prompt), prompt)

@@ -102,6 +102,8 @@ class Gate:
         self._approved = approved
         self._thread = thread
         self._granted: set[str] = set()
+        self.consents: set[str] = set()
+        """Ids of calls of which the program says that its user has agreed to them, once."""
         self._one_at_a_time = asyncio.Lock()
 
     def child(self, name: str, mode: ModeConfig, policy: Policy) -> "Gate":
@@ -109,6 +111,7 @@ class Gate:
         gate = copy.copy(self)
         gate.policy = policy
         gate._mode = mode  # noqa: SLF001 - of the same class
+        gate.consents = set()  # its calls are others, whatever their ids
         gate._asker = _Behalf(self, name)  # noqa: SLF001 - the same
         return gate
 
@@ -246,6 +249,8 @@ class Gate:
         self, case: Case, question: Question, blocked: Blocked, keys: Sequence[str], preview: Previewing | None
     ) -> tuple[Answer, Admitted]:
         """Ask with what the call would change in sight. Raises what it would fail with, and then nobody is asked."""
+        if self._consented(question):
+            return YES, Admitted(by_person=True)
         if preview is None:
             return await self._ask(question, blocked, *keys), Admitted(by_person=True)
         await preview.earlier()
@@ -257,6 +262,10 @@ class Gate:
             blocked(question.summary)
             answer = await self._answered(msgspec.structs.replace(question, changes=rows), *keys)
         return answer, Admitted(by_person=True, agreed=found, written=kept)
+
+    def _consented(self, question: Question) -> bool:
+        """Has the user agreed to the call beforehand? That opens no folder, and is no word on protected files."""
+        return question.call_id in self.consents and question.kind in {"call", "outside"}
 
     def _obeyed(self, case: Case) -> list[str]:
         """The protected files that the call would write, which only a person may allow."""

@@ -135,7 +135,7 @@ class Control:
             raise FerruleError(
                 f"The session did not begin with --permission-mode {_BYPASS}, so it cannot change to it."
             )
-        return self._session.engine.change_mode(wanted)
+        return self._session.set_mode(wanted)
 
     async def _model(self, request: Mapping[str, Any]) -> None:
         session, name = self._session, request.get("model")

@@ -38,6 +38,10 @@ class Session(Protocol):
         """A model by its name."""
         ...
 
+    def set_mode(self, name: str) -> str:
+        """Have another permission mode hold; which one does."""
+        ...
+
 
 Opening = Callable[[Again, Callable[[AgentEvent], None]], AbstractAsyncContextManager[Session]]
 """Opens a session as the last one was but for what is said, and tells what happens in it."""

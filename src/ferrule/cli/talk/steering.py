@@ -56,7 +56,7 @@ async def dialect(chat: "Chat", rest: str) -> Next:
 
 async def permissions(chat: "Chat", rest: str) -> Next:
     """In place: what runs in the background goes on."""
-    engine = chat.session.engine
+    session = chat.session
     now = chat.mode()
     if not rest:
         chat.note(f"The permission mode is {now}. /permissions MODE changes it: {', '.join(MODES)}.")
@@ -66,11 +66,10 @@ async def permissions(chat: "Chat", rest: str) -> Next:
 
     wanted = named(rest).name
     if wanted == "plan":
-        engine.change_mode(wanted)
+        session.set_mode(wanted)
         chat.note("Plan mode is on: only reading works. /plan ends it.")
     elif wanted != now:
-        holds = engine.change_mode(wanted)
-        chat.session.agent.talk.tools_changed()
+        holds = session.set_mode(wanted)
         chat.named_mode = wanted
         chat.note(f"The permission mode is {holds} from now on.")
     return None

@@ -18,7 +18,7 @@ from ferrule.support.web.errors import WebError
 from ferrule.support.web.kinds import decoded, judged
 from ferrule.support.web.plain import text_of
 from ferrule.support.web.web import Web
-from ferrule.tools.web.keeping import fitted
+from ferrule.tools.web.keeping import GIVEN_BYTES, MOST_BYTES, fitted, shortened
 from ferrule.tools.web.reading import answered
 from ferrule.workspace.addresses import Addresses
 
@@ -65,8 +65,9 @@ class WebFetch(Tool[WebFetchArgs, Fetched]):
         for page in found:
             if isinstance(page, Page):
                 ctx.need(Addresses).read(page.url, page.text, is_private=page.is_private)
-        pages = await fitted(found, ctx)
-        return await answered(Fetched(pages, prompt=args.prompt.strip()), ctx)
+        fetched = await answered(Fetched(shortened(found, MOST_BYTES), prompt=args.prompt.strip()), ctx)
+        pages = await fitted(found, ctx, MOST_BYTES if fetched.answer else GIVEN_BYTES)
+        return fetched._replace(pages=pages)
 
 
 def _addresses(args: WebFetchArgs, ctx: Context) -> tuple[str, ...]:

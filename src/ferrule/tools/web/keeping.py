@@ -8,16 +8,22 @@ from ferrule.core.web import Missed, Moved, Page, Shown
 from ferrule.support.threads import Threads
 
 MOST_BYTES = 262_144
-"""Of the text of all pages of one call."""
+"""Of the text of all pages of one call, where a model reads them."""
+GIVEN_BYTES = 40_000
+"""The same where they go into the conversation: about 10,000 tokens."""
 
 Found = Page | Shown | Moved | Missed
 
 
-async def fitted(found: Sequence[Found], ctx: Context) -> tuple[Found, ...]:
-    """The pages with as much of their text as there is room for; the whole of them goes into the store of outputs."""
-    sizes = [page.total_bytes if isinstance(page, Page) else 0 for page in found]
-    room = _room(sizes)
-    cut = tuple(_cut(page, room) if isinstance(page, Page) else page for page in found)
+def shortened(found: Sequence[Found], most_bytes: int) -> tuple[Found, ...]:
+    """The pages with as much of their text as there is room for."""
+    room = _room([page.total_bytes if isinstance(page, Page) else 0 for page in found], most_bytes)
+    return tuple(_cut(page, room) if isinstance(page, Page) else page for page in found)
+
+
+async def fitted(found: Sequence[Found], ctx: Context, most_bytes: int) -> tuple[Found, ...]:
+    """The same; the whole of what is cut goes into the store of outputs, and the reply names what reads it there."""
+    cut = shortened(found, most_bytes)
     if cut == tuple(found):
         return cut
     whole = "\n\n".join(_headed(page, len(found)) for page in found if isinstance(page, Page)).encode(
@@ -34,12 +40,12 @@ async def fitted(found: Sequence[Found], ctx: Context) -> tuple[Found, ...]:
     return cut
 
 
-def _room(sizes: Sequence[int]) -> int:
+def _room(sizes: Sequence[int], most_bytes: int) -> int:
     """The bytes that each page may have: what short ones leave is shared by the others."""
-    left, waiting = MOST_BYTES, sorted(size for size in sizes if size)
+    left, waiting = most_bytes, sorted(size for size in sizes if size)
     while waiting and waiting[0] <= left // len(waiting):
         left -= waiting.pop(0)
-    return left // len(waiting) if waiting else MOST_BYTES
+    return left // len(waiting) if waiting else most_bytes
 
 
 def _cut(page: Page, room: int) -> Page:
