@@ -142,3 +142,41 @@ def test_a_trusted_project_chooses_its_dialect_until_its_file_changes(project, t
     assert Engine(project, state=state, settings=Settings()).dialect.name == "amp"
     (project / ".ferrule/settings.toml").write_text('dialect = "codex"\n\n')
     assert Engine(project, state=state).dialect.name == "amp"
+
+
+def test_what_a_session_wants_counts_over_the_files_and_under_the_machine_s():
+    files = [
+        File("managed", "/managed.toml", b"[models]\nretries = 1"),
+        File("user", "/user.toml", b'[models]\nretries = 2\nquiet_seconds = 5\n[permissions]\ndeny = ["Bash"]'),
+    ]
+    over = {"models": {"retries": 3, "quiet_seconds": 7, "effort": "low"}, "permissions": {"deny": ["Edit"]}}
+
+    settings = layered(files, over).settings
+
+    assert (settings.models.retries, settings.models.quiet_seconds, settings.models.effort) == (1, 7.0, "low")
+    assert settings.permissions.deny == ("Bash", "Edit")
+
+
+@pytest.mark.parametrize("sources", [[], ["project"], ["user"]])
+def test_without_the_user_s_files_only_how_the_machine_is_used_stays(sources):
+    user = b'[models]\nretries = 2\n[permissions]\ndeny = ["Bash"]\n[skills]\nfolders = ["s"]\n'
+    user += b'[[hooks.Stop]]\ncommand = "x"\n[mcp.servers.a]\ncommand = "x"\n'
+
+    settings = layered([File("user", "/user.toml", user)], {"sources": sources}).settings
+
+    kept = (settings.permissions.deny, settings.skills.folders, set(settings.hooks), set(settings.mcp.servers))
+    assert kept == ((("Bash",), ("s",), {"Stop"}, {"a"}) if "user" in sources else ((), (), set(), set()))
+    assert (settings.models.retries, settings.sources) == (2, tuple(sources))
+
+
+async def test_a_session_reads_no_file_of_a_project_whose_files_do_not_count(tmp_path):
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / "settings.json").write_text('{"permissions": {"deny": ["WebFetch"]}}')
+    (tmp_path / "AGENTS.md").write_text("THE PROJECT")
+    found = []
+    for sources in (["user", "project"], ["user"]):
+        async with Engine(tmp_path, dialect="claude", over={"sources": sources}) as engine:
+            guidance = [guide.text for guide in await engine.guidance()]
+            found.append((guidance, "WebFetch" in [face.name for face in engine.faces()]))
+
+    assert found == [(["THE PROJECT"], False), ([], True)]

@@ -232,3 +232,26 @@ async def test_a_conversation_that_goes_on_in_another_folder_says_so(tmp_path):
         assert stage.of(Warned) == []
 
     assert told == [f"The conversation was had in {one}; it goes on in {other}."]
+
+
+async def test_a_copy_goes_on_and_the_first_conversation_stays_as_it_is(tmp_path):
+    async with Stage(tmp_path, said("One."), thread="11111111-2222-4333-8444-555555555555") as first:
+        await first.run("First.")
+    async with Stage(tmp_path, said("Two."), resume=first.agent.thread, fork=True) as copy:
+        await copy.run("Second.")
+    async with Stage(tmp_path, said("Three."), resume=first.agent.thread) as again:
+        await again.run("Third.")
+
+    assert first.agent.thread == again.agent.thread == "11111111-2222-4333-8444-555555555555"
+    assert copy.agent.thread != first.agent.thread
+    assert [words(turn) for turn in copy.agent.turns] == ["First.", "One.", "Second.", "Two."]
+    assert [words(turn) for turn in again.agent.turns] == ["First.", "One.", "Third.", "Three."]
+
+
+async def test_an_id_that_is_taken_is_refused(tmp_path):
+    async with Stage(tmp_path, said("One."), thread="11111111-2222-4333-8444-555555555555") as first:
+        await first.run("First.")
+
+    with pytest.raises(ConfigError, match="--resume 11111111-2222-4333-8444-555555555555 goes on with it"):
+        async with Stage(tmp_path, thread=first.agent.thread):
+            pass

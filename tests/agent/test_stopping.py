@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from ferrule.agent.budget import Limits
-from ferrule.agent.events import Compacted, Ended
+from ferrule.agent.events import Compacted, Ended, Warned
 from ferrule.agent_settings import Loop
 from ferrule.core.errors import ConfigError
 from ferrule.execute.hooks.hook import Hook
@@ -17,6 +17,7 @@ from ferrule.models.cues import calls, hangs, said
 from ferrule.models.model import Again
 from ferrule.models.recorded import Header
 from ferrule.models.scripted import Scripted
+from ferrule.permissions.asker import Answer
 from ferrule.settings import Settings
 from ferrule.wire.turn import Asked, Text, Turn, Use
 from ferrule.wire.wire import load_wire
@@ -251,3 +252,47 @@ async def test_what_is_said_while_a_hook_looks_at_the_end_is_heard(tmp_path):
 
         assert ended.text == "That too."
         assert [words(turn) for turn in stage.agent.turns] == ["Do it.", "Done.", "And this?", "That too."]
+
+
+HALT = """[[hooks.{event}]]
+command = '''echo '{{"continue": false, "stopReason": "Enough."}}' '''
+"""
+
+
+@pytest.mark.parametrize(
+    ("event", "asked", "reason"),
+    [
+        ("PreToolUse", 1, "stopped"),
+        ("PostToolUse", 1, "stopped"),
+        ("UserPromptSubmit", 0, "stopped"),
+        ("Stop", 2, "end"),
+    ],
+)
+async def test_a_hook_of_the_settings_ends_the_loop(tmp_path, event, asked, reason):
+    with open(os.environ["FERRULE_SETTINGS"], "w", encoding="utf-8") as file:
+        file.write(HALT.format(event=event))
+    (tmp_path / "a.txt").write_text("x")
+    async with Stage(tmp_path, calls(("Read", {"file_path": "a.txt"})), said("Done.")) as stage:
+        ended = await stage.run()
+
+    assert (ended.reason, ended.error, len(stage.model.asked)) == (reason, "Enough.", asked)
+    assert [event.sentence for event in stage.of(Warned)] == ["A hook has ended the work: Enough."]
+
+
+async def test_a_no_may_end_the_work_with_one_result_for_each_call(tmp_path):
+    asked = []
+
+    def refuse(question):
+        asked.append(question)
+        return Answer(allow=False, message="Not today.", stop=True)
+
+    writes = [("Write", {"file_path": f"{name}.txt", "content": "x"}) for name in "ab"]
+    async with Stage(tmp_path, calls(*writes), said("Again."), ask=refuse) as stage:
+        ended = await stage.run()
+        again = await stage.run("Go on.")
+        told = [words(result) for turn in stage.agent.turns for result in results(turn)]
+
+    assert (ended.reason, again.text) == ("interrupted", "Again.")
+    assert (len(told), told[0], list(tmp_path.glob("*.txt"))) == (2, "Not today.", [])
+    assert [reply.status for reply in stage.replies] == ["rejected-by-user", "cancelled"]
+    check_valid(stage.agent.turns)

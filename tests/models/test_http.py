@@ -436,3 +436,34 @@ async def test_it_keeps_what_every_model_keeps(server, asker, spoken):
     await contract.check_given_up(model, question())
     contract.check_answer(await contract.heard(model, question()))
     await contract.check_closing(model)
+
+
+TOLD = [
+    pytest.param(ANTHROPIC, "claude-opus-4-5", {"output_config": {"effort": "low"}}, "effort-2025-11-24", id="beside"),
+    pytest.param(ANTHROPIC, "claude-sonnet-4-5", {"output_config": None}, "", id="unknown to an older one"),
+    pytest.param(ANTHROPIC, "claude-opus-5", {"output_config": {"effort": "low"}}, "", id="newer"),
+    pytest.param(CHAT, "m", {"reasoning_effort": "low"}, "", id="chat"),
+    pytest.param(RESPONSES, "gpt-5", {"reasoning": {"effort": "low"}}, "", id="responses"),
+]
+
+
+@pytest.mark.parametrize(("spoken", "name", "wanted", "beta"), TOLD)
+async def test_an_effort_is_told_as_the_model_takes_it(server, asker, spoken, name, wanted, beta):
+    server.play(plays(spoken.stream))
+    await asker.said(asker.model(spoken, model=name, effort="low"), question())
+
+    body = server.asked[0].value
+    told = {key: body.get(key) for key in wanted}
+    if told.get("reasoning"):
+        told["reasoning"] = {"effort": told["reasoning"]["effort"]}
+    assert told == wanted
+    assert server.asked[0].headers.get("anthropic-beta", "") == beta
+
+
+async def test_a_task_s_tokens_and_betas_are_told_to_anthropic(server, asker):
+    server.play(plays(ANTHROPIC.stream))
+    model = asker.model(ANTHROPIC, model="claude-opus-4-5", task_tokens=500, betas=("some-beta",))
+    await asker.said(model, question())
+
+    assert server.asked[0].value["output_config"] == {"task_budget": {"type": "tokens", "total": 500}}
+    assert server.asked[0].headers["anthropic-beta"] == "task-budgets-2026-03-13,some-beta"

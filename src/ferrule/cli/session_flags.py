@@ -221,9 +221,11 @@ class SessionFlags:
     def _sandbox(self, said: Any) -> None:
         if not isinstance(said, dict):
             raise ConfigError("--settings: sandbox has to be an object.")
-        network = said.get("network")
-        about = {**said, **{f"network.{key}": value for key, value in dict(network or {}).items()}}
-        about.pop("network", None)
+        about = dict(said)
+        network = about.pop("network", None) or {}
+        if not isinstance(network, dict):
+            raise ConfigError("--settings: sandbox.network has to be an object.")
+        about |= {f"network.{key}": value for key, value in network.items()}
         for key, value in about.items():
             match key:
                 case "enabled":

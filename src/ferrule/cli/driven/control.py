@@ -43,6 +43,22 @@ def offered(session: "Session") -> dict[str, Any]:
     return {"slash_commands": skills, "skills": skills, "agents": [name for name, _ in agents_of(session)]}
 
 
+def _object(holder: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A member that is an object, or is not there. Raises: FerruleError."""
+    value = holder.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise FerruleError(f"{name} has to be an object.")
+    return value or {}
+
+
+def _texts(rules: Mapping[str, Any], name: str) -> list[str]:
+    """A member that is a list of texts, or is not there. Raises: FerruleError."""
+    value = rules.get(name) or []
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise FerruleError(f"permissions.{name} has to be a list of texts.")
+    return value
+
+
 class Control:
     """Answers requests in their order; one that nobody understands is refused, and the work goes on."""
 
@@ -150,28 +166,27 @@ class Control:
 
     async def _settings(self, request: Mapping[str, Any]) -> None:
         """Rules, variables and the model of a session that runs; other settings need another session."""
-        given = request.get("settings")
-        settings = given if isinstance(given, dict) else {}
-        rules = settings.get("permissions")
+        settings = _object(request, "settings")
+        rules, variables = _object(settings, "permissions"), _object(settings, "env")
         others = [key for key in settings if key not in {"permissions", "env", "model"}]
-        others += [f"permissions.{key}" for key in dict(rules or {}) if key not in {"allow", "deny"}]
+        others += [f"permissions.{key}" for key in rules if key not in {"allow", "deny"}]
         if others:
             raise FerruleError(
                 f"{', '.join(others)} cannot change in a session that runs; permissions.allow, permissions.deny, env "
                 "and model can. Begin another session for the rest."
             )
-        for name, value in dict(settings.get("env") or {}).items():
+        for name, value in variables.items():
             os.environ[str(name)] = str(value)
-        self._rules(dict(rules or {}))
+        self._rules(rules)
         if settings.get("model"):
             await self._model(settings)
 
     def _rules(self, rules: Mapping[str, Any]) -> None:
         engine = self._session.engine
         around = engine.sources.around
-        if denied := [str(text) for text in rules.get("deny") or ()]:
+        if denied := _texts(rules, "deny"):
             around.policing.deny(engine.policy, around.services, denied, source="apply_flag_settings")
-        allowed = [str(text) for text in rules.get("allow") or ()]
+        allowed = _texts(rules, "allow")
         understood = around.policing.allow(engine.policy, allowed, source="apply_flag_settings")
         self._session.agent.talk.tools_changed()
         if wrong := [text for text in allowed if text not in understood]:
