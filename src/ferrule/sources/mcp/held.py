@@ -210,6 +210,7 @@ class Held:
     async def _approved(self) -> None:
         """Nothing of a server that others wrote runs before the user has seen how it is started."""
         pins, server = self._shared.pins, self.server
+        pins.forget_scripts()
         if pins.look(server)[0] == "approved":
             return
         pins.refresh()

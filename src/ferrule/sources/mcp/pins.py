@@ -80,6 +80,8 @@ class Pins:
         self._pins: dict[str, Pin] | None = None
         self._unkept: dict[str, Pin] = {}
         """What could not be kept, and holds for the session."""
+        self._runs: dict[tuple[object, ...], list[str]] = {}
+        """The scripts that command lines were found to run. Whoever starts a server looks for them anew."""
         self.obstacle = ""
         """Why something could not be kept, as a sentence."""
 
@@ -115,6 +117,11 @@ class Pins:
     def refresh(self) -> None:
         """Look again at what is kept: the user may have approved something elsewhere."""
         self._pins = None
+        self.forget_scripts()
+
+    def forget_scripts(self) -> None:
+        """Look again for the scripts that servers run: a command may have written one."""
+        self._runs.clear()
 
     def put(self, server: Server, change: Callable[[Pin], Pin]) -> Pin:
         """Keep what `change` makes of a server's pin."""
@@ -155,9 +162,15 @@ class Pins:
         return server.layer in FOREIGN or bool(self._scripts(server))
 
     def _scripts(self, server: Server) -> list[str]:
-        """The scripts and programs of the workspace that its command line runs."""
+        """The scripts and programs of the workspace that its command line runs, as it was last looked."""
         if not server.command:
             return []
+        key = (server.layer, server.name, server.command, server.args, server.cwd)
+        if key not in self._runs:
+            self._runs[key] = self._find_scripts(server)
+        return self._runs[key]
+
+    def _find_scripts(self, server: Server) -> list[str]:
         import shlex  # for servers that are programs
 
         from ferrule.permissions.started import look
