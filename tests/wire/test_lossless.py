@@ -187,6 +187,15 @@ def test_only_model_apis_have_bodies(source, target):
         translate_body({"model": "m"}, source, target)
 
 
+def test_a_block_that_is_dropped_whole_is_named_by_its_kind():
+    found = {"type": "search_result", "source": "a", "title": "A", "content": []}
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
+    messages = [{"role": "user", "content": [found]}, {"role": "assistant", "content": [thought]}]
+    made = translate_body({"model": "m", "max_tokens": 1, "messages": messages}, "anthropic", "gemini")
+
+    assert made.dropped == [("search_result", "messages[0].content[0]"), ("thinking", "messages[1].content[0]")]
+
+
 def test_a_chat_server_gets_top_k_only_from_who_knows_it():
     """OpenAI refuses the field; servers that imitate its API take it."""
     body = {"model": "m", "messages": [], "top_k": 7}
