@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ferrule.core.errors import ConfigError
 from ferrule.wire.fields import NEEDED, others
 from ferrule.wire.shape import WireError
 from ferrule.wire.translate import translate_body
@@ -178,6 +179,32 @@ def test_what_another_api_does_not_get_is_named(source, target, seed):
 
     assert _marks(body) - arrived - set().union(*named.values()) == set()
     assert {where: marks for where, marks in named.items() if marks and marks <= arrived} == {}
+
+
+@pytest.mark.parametrize(("source", "target"), [("mcp", "gemini"), ("gemini", "mcp"), ("nothing", "gemini")])
+def test_only_model_apis_have_bodies(source, target):
+    with pytest.raises(ConfigError, match="No model API is called"):
+        translate_body({"model": "m"}, source, target)
+
+
+def test_a_block_that_is_dropped_whole_is_named_by_its_kind():
+    found = {"type": "search_result", "source": "a", "title": "A", "content": []}
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
+    messages = [{"role": "user", "content": [found]}, {"role": "assistant", "content": [thought]}]
+    made = translate_body({"model": "m", "max_tokens": 1, "messages": messages}, "anthropic", "gemini")
+
+    assert made.dropped == [("search_result", "messages[0].content[0]"), ("thinking", "messages[1].content[0]")]
+
+
+def test_a_chat_server_gets_top_k_only_from_who_knows_it():
+    """OpenAI refuses the field; servers that imitate its API take it."""
+    body = {"model": "m", "messages": [], "top_k": 7}
+    made = translate_body({"model": "m", "messages": [], "max_tokens": 1, "top_k": 7}, "anthropic", "openai-chat")
+
+    assert translate_body(body, "openai-chat", "openai-chat").body["top_k"] == 7
+    assert translate_body(body, "openai-chat", "anthropic").body["top_k"] == 7
+    assert "top_k" not in made.body
+    assert ("top_k", "top_k") in made.dropped
 
 
 @pytest.mark.parametrize(("source", "name"), [(wire, name) for wire, names in NEEDED.items() for name in names])

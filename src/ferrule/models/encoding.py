@@ -133,7 +133,6 @@ class Encoder:
             self._variant = (free, thoughts)
             self._segments, self._joined = [], _Joined()
         system, turns = self._apart(asked.turns)
-        system = tuple(kept for turn in system if (kept := sound(turn, ends_thinking=False)).parts)
         before, behind = self._framed(asked, system, conversation)
         self._take(wire, turns, asked.definitions, thoughts=thoughts)
         if not all(segment.is_alone for segment in self._segments):
@@ -199,6 +198,8 @@ class Encoder:
         if self._frame_for == wanted:
             return self._frame
         assert self._wire is not None
+        spoken = tuple(kept for turn in system if (kept := sound(turn, ends_thinking=False)).parts)
+        bare = msgspec.structs.replace(bare, turns=spoken)
         body = shaped(self._wire.asked_out(bare), bare, self._host, self._about, conversation)
         names = list(body)
         at = names.index(self._place.key)
@@ -254,8 +255,10 @@ def sound(turn: Turn, *, ends_thinking: bool) -> Turn:
     A model does say such things, and every later request would be refused for them.
     """
     parts = turn.parts
-    if any(isinstance(part, Text) and not part.text.strip() for part in parts):
-        parts = tuple(part for part in parts if not isinstance(part, Text) or part.text.strip())
+    for part in parts:
+        if isinstance(part, Text) and not part.text.strip():
+            parts = tuple(one for one in parts if not isinstance(one, Text) or one.text.strip())
+            break
     while not ends_thinking and parts and isinstance(parts[-1], Thinking):
         parts = parts[:-1]
     return turn if parts is turn.parts else Turn(turn.role, parts, turn.extra)

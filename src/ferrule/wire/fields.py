@@ -422,8 +422,15 @@ def dropped(body: Mapping[str, Any], passage: Passage) -> list[Dropped]:
         else:
             lost = _is_lost("said file" if noun in _FILES and role in _MODEL else noun, value, passage)
         if lost:
-            found.append(Dropped(path.rpartition(".")[2], path))
+            found.append(Dropped(_name(path, value), path))
     return found
+
+
+def _name(path: str, value: Any) -> str:
+    """The name of a field, or the kind of a block that was dropped whole."""
+    if path.endswith("]") and isinstance(value, Mapping) and isinstance(value.get("type"), str):
+        return str(value["type"])
+    return path.rpartition(".")[2]
 
 
 def _is_lost(noun: str, value: Any, passage: Passage) -> bool:

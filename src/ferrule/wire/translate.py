@@ -5,8 +5,9 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
+from ferrule.core.errors import ConfigError
 from ferrule.wire.delta import Broke, Delta
-from ferrule.wire.fields import Dropped, Passage, dropped
+from ferrule.wire.fields import SHAPES, Dropped, Passage, dropped
 from ferrule.wire.sse import Event, EventReader, EventTooLongError, text
 from ferrule.wire.stream import StreamReader, StreamWriter
 from ferrule.wire.turn import Asked
@@ -27,8 +28,11 @@ def translate_body(body: Mapping[str, Any], source: str, target: str, **options:
     """The body of one API as a body of another, both by their names. `options` are those of the other's `asked_out`.
 
     Raises WireError for what is no such body, and for what only its own API can do: tools that run inside of it, and
-    conversations that it keeps.
+    conversations that it keeps. Raises ConfigError for a name of no model API.
     """
+    for name in (source, target):
+        if name not in SHAPES:
+            raise ConfigError(f"No model API is called {name!r}. There are: {', '.join(SHAPES)}.")
     reads, writes = load_wire(source), load_wire(target)
     asked = reads.asked_in(body)
     written = writes.asked_out(asked, **options)

@@ -165,7 +165,6 @@ def asked_out(
         **{most: asked.max_tokens},
         reasoning_effort=effort_of(asked),
         response_format=None if asked.format is None else _format_out(asked.format),
-        top_k=asked.top_k,
         stop=list(asked.stop) or None,
         seed=asked.seed,
         frequency_penalty=asked.frequency_penalty,
@@ -228,6 +227,8 @@ def _extra_in(body: dict[str, Any], most: int | None) -> Extra | None:
     more = {**others(body, _BODY), **tier_extra(body, NAME)}
     if most is None and body.get("max_tokens") is not None:
         more["max_tokens"] = body["max_tokens"]
+    if body.get("top_k") is not None:
+        more["top_k"] = body["top_k"]  # of some servers that imitate the API; OpenAI itself refuses it
     form = object_or(body, "response_format", "body")
     if form and _format_in(form) is None:
         more["response_format"] = form
