@@ -96,6 +96,15 @@ async def test_a_reason_reaches_the_model(tmp_path, era):
 
 
 @pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_question_that_was_declined_is_not_said_to_be_the_user_s_no(tmp_path, era, action):
+    async with connected(tmp_path, era, ask=User(action)) as (_, _, client):
+        done = await client.call_tool("create_file", WRITE)
+
+    assert done.content[0].text == "The MCP client, or its user, declined the question: create_file: write b.txt."
+
+
+@pytest.mark.parametrize("era", ERAS)
 async def test_a_folder_outside_is_asked_for_and_then_the_call(tmp_path, era):
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     for folder in (inside, outside):

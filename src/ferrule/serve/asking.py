@@ -167,6 +167,12 @@ def _answer(question: Question, action: str, content: Mapping[str, Any]) -> Answ
         told = visible(clean(said.strip())[:_MOST_SAID_CHARS])
         left = "approve the plan" if question.kind == "plan" else "allow this"
         return Answer(allow=False, message=f"The user did not {left} and says: {told}")
+    if action != "accept" and question.kind in {"call", "folder"}:
+        # Clients without a person before them decline by themselves, and nothing tells the two apart.
+        return Answer(
+            allow=False,
+            message=f"The MCP client, or its user, declined the question: {stated(question.summary)}".strip(),
+        )
     return NO
 
 
