@@ -11,7 +11,10 @@ from contextlib import ExitStack
 from trials import report
 from trials.trial import Place, Row, Trial, places
 
-NAMES = (*("git", "web", "everyday", "tasks", "attacks", "injections", "restore", "rewind", "suite", "environments"),)
+NAMES = (
+    *("git", "web", "everyday", "tasks", "attacks", "injections", "restore", "rewind", "suite", "environments"),
+    "small",
+)
 _MOST_COLUMNS = 240
 _COLOURS = {True: "\033[32m", False: "\033[31m", None: "\033[33m"}
 
