@@ -54,8 +54,8 @@ class Engine(Lookback):
         self,
         workspace: str | os.PathLike[str] = ".",
         *,
-        dialect: str | Dialect | None = None,
-        model: "str | Callable[[Settings], str] | None" = None,
+        dialect: "str | Dialect | Callable[[Settings], str] | None" = None,
+        model: str | None = None,
         tools: "Iterable[AnyTool | Mapping[str, Any]]" = (),
         ask: Asker | Callback | None = None,
         mode: ModeConfig | None = None,
@@ -79,7 +79,7 @@ class Engine(Lookback):
         `network` lets commands use the network, and `allow_hosts` lets them reach these hosts, beside what the
         settings say. `watched`: a person sits before it, to whom servers' ports are forwarded.
 
-        `session_id` is given where an earlier session goes on. `model` may be a function that is given the settings.
+        `session_id` is given where an earlier session goes on. `dialect` may be a function of the settings.
         """
         check(tools := _made(tools), ask, add_dirs, settings, mcp_config, mode=mode)
         self.state = os.path.abspath(state) if state is not None else state_folder()
@@ -89,7 +89,7 @@ class Engine(Lookback):
         more = (*self.settings.files.add_dirs, *(os.fspath(one) for one in add_dirs))
         self._folders = (os.fspath(workspace), more)
         check_folders(self._folders[0], *self._folders[1])
-        self.dialect = chosen(dialect, model(self.settings) if callable(model) else model, self.settings)
+        self.dialect = chosen(dialect(self.settings) if callable(dialect) else dialect, model, self.settings)
         self.registry = registry_of(self.dialect, self.settings, tools, self._foreign, for_people=lazy)
         self._asker: Asker = Nobody() if ask is None else ask if hasattr(ask, "ask") else Listener(ask)
         self.mode = mode or ModeConfig(allow_mcp=True, allow_toolbox=True)

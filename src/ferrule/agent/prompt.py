@@ -25,10 +25,19 @@ def words(name: str) -> str:
 
 
 def system_prompt(
-    *, workspace: str, own: str = "", section: str = "", guidance: "Sequence[Guide]" = (), notes: Sequence[str] = ()
+    *,
+    workspace: str,
+    own: str = "",
+    small: bool = False,
+    section: str = "",
+    guidance: "Sequence[Guide]" = (),
+    notes: Sequence[str] = (),
 ) -> str:
-    """All of it. `own` stands in the place of the usual words, as for a subagent; `notes` come last."""
-    parts = [own or words("system.md"), facts(workspace), section, _guides(guidance), *notes]
+    """All of it. `own` stands in the place of the usual words, as for a subagent; `notes` come last.
+
+    A `small` model gets shorter words, which lead it step by step.
+    """
+    parts = [own or words("small.md" if small else "system.md"), facts(workspace), section, _guides(guidance), *notes]
     return "\n\n".join(part.strip() for part in parts if part.strip())
 
 

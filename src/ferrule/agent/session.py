@@ -23,6 +23,7 @@ from ferrule.agent.recall import OwnThread, Recall
 from ferrule.core.errors import ConfigError
 from ferrule.core.events import Event
 from ferrule.core.subagents import Subagent
+from ferrule.dialects.pick import is_small, pick
 from ferrule.engine import Engine
 from ferrule.models.load import chosen, load_model
 from ferrule.models.model import Model, ModelError
@@ -93,8 +94,7 @@ class Session:
         try:
             self.engine = Engine(
                 self._workspace,
-                dialect=self._dialect,
-                model=None if self._dialect else self._model_id,
+                dialect=self._dialect or self._pick_dialect,
                 ask=self._ask,
                 subagents=self._helpers,
                 session_id=thread,
@@ -102,7 +102,7 @@ class Session:
                 on_event=self._hear,
                 **self._engine,
             )
-            self._model_id(self.engine.settings)
+            self._open_model(self.engine.settings)
             await self.engine.__aenter__()
             self.engine.give("ThreadStore", self._threads)
             await self._begin()
@@ -130,10 +130,15 @@ class Session:
 
         return await asyncio.to_thread(found, self._state, self._resume, self._workspace)
 
-    def _model_id(self, settings: Settings) -> str:
-        """The id of the model that is asked, which decides the dialect; the model is ready then."""
+    def _pick_dialect(self, settings: Settings) -> str:
+        """The dialect for the model that is asked."""
+        model = self._open_model(settings)
+        return pick(model.model, settings.dialects, window=model.window)
+
+    def _open_model(self, settings: Settings) -> Model:
+        """The model that is asked, ready for its first question."""
         if self._models:
-            return next(iter(self._models.values())).model
+            return self.model
         given = self._named
         if given is None or isinstance(given, str):
             name = chosen(given, settings.models, os.environ).name
@@ -143,7 +148,7 @@ class Session:
 
             given = Recording(given, self._record, workspace=os.path.realpath(self._workspace))
         self._models[given.name] = given
-        return given.model
+        return given
 
     @property
     def model(self) -> Model:
@@ -195,6 +200,7 @@ class Session:
             thread=engine.session_id,
             system=system_prompt(
                 workspace=engine.jail.folder,
+                small=is_small(self.model.model, self.model.window),
                 section=engine.section(listed=False),
                 guidance=await engine.guidance(),
                 notes=engine.beginning,
