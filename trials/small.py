@@ -25,13 +25,12 @@ from ferrule.wire.delta import Delta
 from ferrule.wire.turn import Asked
 from trials.trial import Place, Row, Trial
 
-VARIABLE = "FERRULE_TRIAL_MODEL"
 GOAL = 12
 LIMITS = Limits(turns=12, seconds=420)
 _CHECK_SECONDS = 20
 _TASKS = Path(__file__).with_name("small_tasks.toml")
 _MISSING = (
-    f"NO MODEL: set {VARIABLE} to a GGUF file, or put one at {{path}}. The figures here are those of "
+    "NO MODEL: put a GGUF file, or a link to one, at {path}, and run this again. The figures here are those of "
     "Qwen2.5-Coder-1.5B-Instruct in Q4_K_M, 1.1 GB."
 )
 
@@ -138,11 +137,11 @@ class _Outcome(NamedTuple):
 
 def _rows(place: Place) -> Iterator[Row]:
     folder = place.tool("small")
-    path = Path(os.environ.get(VARIABLE, "") or folder / "model.gguf")
+    path = folder / "model.gguf"
     if not path.is_file():
-        yield Row("small bugs, a small model", "tried", _MISSING.format(path=folder / "model.gguf"), None)
+        yield Row("small bugs, a small model", "tried", _MISSING.format(path=path), None)
         return
-    model = load_model(f"local:{path}", Settings().models)
+    model = load_model(f"local:{path.resolve()}", Settings().models)
     done, count = 0, 0
     with asyncio.Runner() as runner:
         try:

@@ -11,7 +11,7 @@ import msgspec
 from ferrule.assembly import Given, assemble
 from ferrule.companions import Companions, Extra
 from ferrule.core.call import Call
-from ferrule.core.errors import ConfigError
+from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.core.events import Event, EventStream
 from ferrule.core.face import Face
 from ferrule.core.reply import Reply
@@ -281,6 +281,11 @@ class Engine(Lookback):
     async def call(self, name: str, /, **input: Any) -> Reply:  # noqa: A002 - the word of the wire
         """One call."""
         return (await self.run([Call(name, input)]))[0]
+
+    def misfit(self, call: Call) -> ToolFailure | None:
+        """Why a name and its arguments make no call of a tool here; None where they do, also one that would fail."""
+        self._check_open()
+        return self._flow.misfit(call)
 
     def cancel(self) -> None:
         """Stop every running call; each still gets its reply, with the status `cancelled`."""

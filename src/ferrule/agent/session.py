@@ -17,7 +17,7 @@ from ferrule.agent.events import AgentEvent, Warned
 from ferrule.agent.keeping import Keeping
 from ferrule.agent.past import WRITTEN
 from ferrule.agent.planned import PlanKept
-from ferrule.agent.prompt import repository, system_prompt
+from ferrule.agent.prompt import edit_example, repository, system_prompt
 from ferrule.agent.reads import Reads
 from ferrule.agent.recall import OwnThread, Recall
 from ferrule.core.errors import ConfigError
@@ -196,11 +196,14 @@ class Session:
         if hasattr(self.model, "conversation"):
             self.model.conversation = engine.session_id
         planning = PlanKept(engine, self._keeping, earlier, self._engine.get("permission_mode"), self._warn)
+        small = is_small(self.model.model, self.model.window)
+        shown = edit_example(engine.faces()) if small else ""
         setup = Setup(
             thread=engine.session_id,
             system=system_prompt(
                 workspace=engine.jail.folder,
-                small=is_small(self.model.model, self.model.window),
+                small=small,
+                shown=f"For example, this changes one line of a file:\n{shown}" if shown else "",
                 section=engine.section(listed=False),
                 guidance=await engine.guidance(),
                 notes=engine.beginning,
