@@ -15,11 +15,14 @@ PROMISES = [
     pytest.param("I’m going to run the tests.", "Run the tests.", id="a-round-apostrophe"),
     pytest.param("Here is the corrected call:", "Mend it.", id="nothing-behind-a-colon"),
     pytest.param(CODE, "f in a.py returns 2, and must return 1.", id="code-for-a-file-that-is-named"),
+    pytest.param("I will fix it.", "f in a.py fails for an empty list.", id="a-list-is-no-order-to-list"),
 ]
 ANSWERS = [
     pytest.param("I will read the file first.", "What will you do?", id="a-question"),
     pytest.param("I will read the file, then edit it.", "Plan how to mend a.py.", id="a-plan"),
     pytest.param("It adds two numbers.", "Explain a.py", id="an-explanation"),
+    pytest.param("I will look at f first.", "Please tell me how you would mend a.py.", id="how-it-would"),
+    pytest.param("I will read it again.", "Mend nothing in a.py, do not change it.", id="no-change"),
     pytest.param("Understood.", "a.py is generated, leave it alone.", id="a-remark"),
     pytest.param("I can do that. Shall I change a.py as well?", "Mend the bug.", id="it-asks-back"),
     pytest.param("Done. Let me know if I should run the tests too.", "Mend the bug.", id="an-offer"),

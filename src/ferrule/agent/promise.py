@@ -13,8 +13,10 @@ _WILL = r"(?:i(?:'ll|(?:\s+a|')m\s+going\s+to|\s+will|\s+shall|\s+need\s+to)|let
 _FIRST = r"(?:(?:now|first|then|also|just|next|start\s+by|begin\s+by|proceed\s+to)\s+)*"
 _PROMISE = re.compile(rf"(?i)\b{_WILL}\s+{_FIRST}(?:{_DOING})(?:ing)?\b")
 _ONLY_WORDS = re.compile(
-    r"(?i)\b(?:plan|explain|describe|tell|would|how|why|what|which|where|who|summari[sz]e|suggest|propose|show|discuss"
-    r"|find|list|review|read|look|analy[sz]e|count|search|compare|remember|don't|do not)\b"
+    r"(?i)\A\W*(?:(?:please|now|then|first|just|can you|could you)\s+)*(?:plan|explain|describe|tell|say|answer|how|why"
+    r"|what|which|where|who|when|is|are|does|summari[sz]e|suggest|propose|show|discuss|find|list|review|read|look"
+    r"|analy[sz]e|count|search|compare|remember|think|consider)\b"
+    r"|\b(?:don't|do not|without)\s+(?:chang|edit|touch|writ|do|mak)|\b(?:would you|you would|leave (?:it|them))\b"
 )
 """In a prompt: words are all that is wanted."""
 _ASKS = re.compile(r"(?i)\b(?:if you|would you like|do you want|shall i|should i|let me know|once you|when you)\b")
