@@ -479,10 +479,3 @@ def test_without_the_extra_it_is_named(monkeypatch):
 
     with pytest.raises(ModelError, match=r"pip install 'ferrule\[local\]'"):
         local.load("m.gguf")
-
-
-def test_the_results_of_tools_are_not_for_the_model_to_write():
-    held = grammar([Definition("Read", "", {"type": "object"})], None, Bounds.of(8192))
-    words = next(line for line in held.splitlines() if line.startswith("WORDS"))
-
-    assert "(<tool_call>|< ?tool_response>)" in words

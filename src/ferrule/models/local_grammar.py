@@ -12,8 +12,6 @@ from ferrule.wire.turn import Choice, Definition
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 """What stands around a call. Most small models that know tools at all were taught this."""
-_ECHO = "< ?tool_response>"
-"""What a tool says is not the model's to say: small ones would repeat the last result in the place of an answer."""
 _SMALL_WINDOW = 8192
 _MOST_CALLS = 8
 _FORM = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": ", "lenient": True}
@@ -69,7 +67,7 @@ def grammar(definitions: Sequence[Definition], choice: Choice | None, bounds: Bo
         lines.append(f"{_rule(at)}: {_literal(head(one.name))} arguments_{at} {_literal(TAIL)}")
         lines.append(f"arguments_{at}: %json {json.dumps(schema)}")
     if chosen.kind == "auto":
-        lines.append(rf"WORDS: /(.|\n)+/ & ~/(.|\n)*({OPEN}|{_ECHO})(.|\n)*/")
+        lines.append(rf"WORDS: /(.|\n)+/ & ~/(.|\n)*{OPEN}(.|\n)*/")
     return "\n".join(lines)
 
 
