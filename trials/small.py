@@ -148,7 +148,7 @@ def _rows(place: Place) -> Iterator[Row]:
             for task in tasks():
                 outcome = runner.run(_tried(task, _Kept(model), folder))
                 done, count = done + outcome.is_done, count + 1
-                yield Row(f"{task.name}: {task.file}", "tried", outcome.words, True)
+                yield Row(f"{task.name}: {task.file}", "mended", outcome.words, outcome.is_done)
         finally:
             runner.run(model.close())
     yield Row(f"mended by {model.model}", f"at least {GOAL} of {count}", f"{done} of {count}", done >= GOAL)
