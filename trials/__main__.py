@@ -25,6 +25,7 @@ NAMES = (
         "suite",
         "environments",
     ),
+    "small",
 )
 _MOST_COLUMNS = 240
 _COLOURS = {True: "\033[32m", False: "\033[31m", None: "\033[33m"}

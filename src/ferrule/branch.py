@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from ferrule.assembly import Parts
 from ferrule.context import CallContext
 from ferrule.core.call import Call
+from ferrule.core.errors import ToolFailure
 from ferrule.core.events import Event, ToolsChanged
 from ferrule.core.face import Face
 from ferrule.core.reply import Reply
@@ -107,6 +108,10 @@ class Branch:
     def cancel(self) -> None:
         """Stop every running call of this subagent; each still gets its reply."""
         self._flow.cancel()
+
+    def misfit(self, call: Call) -> ToolFailure | None:
+        """Why a name and its arguments make no call of a tool here; None where they do."""
+        return self._flow.misfit(call)
 
     def faces(self) -> list[Face]:
         """The tools that it is shown; while it may only read, those that read."""

@@ -12,7 +12,7 @@ import msgspec
 from ferrule.assembly import Given, assemble
 from ferrule.companions import Companions, Extra
 from ferrule.core.call import Call
-from ferrule.core.errors import ConfigError
+from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.core.events import Event, EventStream
 from ferrule.core.face import Face
 from ferrule.core.reply import Reply
@@ -55,8 +55,8 @@ class Engine(Lookback):
         self,
         workspace: str | os.PathLike[str] = ".",
         *,
-        dialect: str | Dialect | None = None,
-        model: "str | Callable[[Settings], str] | None" = None,
+        dialect: "str | Dialect | Callable[[Settings], str] | None" = None,
+        model: str | None = None,
         tools: "Iterable[AnyTool | Mapping[str, Any]]" = (),
         ask: Asker | Callback | None = None,
         mode: ModeConfig | None = None,
@@ -83,7 +83,7 @@ class Engine(Lookback):
 
         `over` are settings by their names, as in a file, that count over the user's and the project's for this session.
 
-        `session_id` is given where an earlier session goes on. `model` may be a function that is given the settings.
+        `session_id` is given where an earlier session goes on. `dialect` may be a function of the settings.
         """
         check(tools := _made(tools), ask, add_dirs, settings, mcp_config, mode=mode)
         self._tools = tools
@@ -95,7 +95,7 @@ class Engine(Lookback):
         more = (*self.settings.files.add_dirs, *(os.fspath(one) for one in add_dirs))
         self._folders = (os.fspath(workspace), more)
         check_folders(self._folders[0], *self._folders[1])
-        self.dialect = chosen(dialect, model(self.settings) if callable(model) else model, self.settings)
+        self.dialect = chosen(dialect(self.settings) if callable(dialect) else dialect, model, self.settings)
         self.registry = registry_of(self.dialect, self.settings, tools, self._foreign, for_people=lazy)
         self._asker: Asker = Nobody() if ask is None else ask if hasattr(ask, "ask") else Listener(ask)
         self.mode = mode or ModeConfig(allow_mcp=True, allow_toolbox=True)
@@ -347,6 +347,11 @@ class Engine(Lookback):
     async def call(self, name: str, /, **input: Any) -> Reply:  # noqa: A002 - the word of the wire
         """One call."""
         return (await self.run([Call(name, input)]))[0]
+
+    def misfit(self, call: Call) -> ToolFailure | None:
+        """Why a name and its arguments make no call of a tool here; None where they do, also one that would fail."""
+        self._check_open()
+        return self._flow.misfit(call)
 
     def cancel(self) -> None:
         """Stop every running call; each still gets its reply, with the status `cancelled`."""

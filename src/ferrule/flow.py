@@ -20,7 +20,7 @@ from ferrule.context import CallContext
 from ferrule.core.access import Access, declared
 from ferrule.core.args import Args
 from ferrule.core.call import Call
-from ferrule.core.errors import BadArguments, UnknownTool
+from ferrule.core.errors import BadArguments, ToolFailure, UnknownTool
 from ferrule.core.events import Blocked, Done, Event, FileEdit, Prepared, Started
 from ferrule.core.face import Face
 from ferrule.core.preview import Preview
@@ -231,6 +231,12 @@ class Flow:
         except Exception as error:  # noqa: BLE001 - a bug in a tool harms its own call only
             return Unready(ctx, face, error)
         return Ready(call, face, tool, args, touches, ctx)
+
+    def misfit(self, call: Call) -> ToolFailure | None:
+        """Why a name and its arguments make no call of a tool here; None where they do, also one that would fail."""
+        looked = self.look(call)
+        error = looked.error if isinstance(looked, Unready) else None
+        return error if isinstance(error, UnknownTool | BadArguments) else None
 
     async def perform(self, ready: Ready) -> Reply:
         """Let a call pass, wait for its turn, run it, put it into words and bound them."""

@@ -50,6 +50,14 @@ def threads():
         pytest.param([said("Done.")], [], "end", "success", 0, id="done"),
         pytest.param([fails("wrong-key", "No.")], [], "error", "error_during_execution", 1, id="the model fails"),
         pytest.param([said("No.", reason="refused")], [], "refused", "error_during_execution", 3, id="refused"),
+        pytest.param(
+            [said("I will read it."), said("Now I will read it.")],
+            [],
+            "undone",
+            "error_during_execution",
+            1,
+            id="nothing was done",
+        ),
         pytest.param([calls(READ)], ["--max-turns", "1"], "turns", "error_max_turns", 4, id="turns"),
         pytest.param(
             [calls(READ, usage=Usage(90, 20))], ["--max-tokens", "100"], "tokens", "error_max_tokens", 4, id="tokens"

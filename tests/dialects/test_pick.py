@@ -1,11 +1,14 @@
 """Which dialect a model gets, by its id, however a provider spells it."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule import ConfigError, Engine, Settings, pick
 from ferrule.dialects.dialect import FAMILIES
+from ferrule.dialects.pick import SMALLEST
 
 
 @pytest.mark.parametrize(
@@ -71,6 +74,31 @@ from ferrule.dialects.dialect import FAMILIES
 )
 def test_a_model_gets_the_dialect_that_it_speaks(model, dialect):
     assert pick(model) == dialect
+
+
+@pytest.mark.parametrize(
+    ("model", "window", "dialect"),
+    [
+        pytest.param("qwen2.5-coder-1.5b-q4_k_m.gguf", 32_768, "ah", id="a-file"),
+        pytest.param("local:~/models/Qwen3.GGUF", None, "ah", id="a-file-by-its-path"),
+        pytest.param("claude-tiny", 8_192, "ah", id="a-small-window"),
+        pytest.param("gpt-x", 15_999, "ah", id="just-too-small"),
+        pytest.param("gpt-x", 16_000, "codex", id="just-large-enough"),
+        pytest.param("llama-3", None, "claude", id="nobody-knows"),
+    ],
+)
+def test_a_small_model_gets_the_smallest_dialect(model, window, dialect):
+    assert pick(model, window=window) == dialect
+    assert pick(model, {"": "pi"}, window=window) == "pi"
+
+
+async def test_no_dialect_has_smaller_tools_than_the_smallest(tmp_path):
+    sizes = {}
+    for name in FAMILIES:
+        async with Engine(tmp_path, dialect=name, state=tmp_path / "state") as engine:
+            sizes[name] = len(json.dumps(engine.definitions()))
+
+    assert min(sizes, key=lambda name: sizes[name]) == SMALLEST
 
 
 @pytest.mark.parametrize(

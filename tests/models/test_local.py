@@ -217,7 +217,7 @@ def test_the_window_is_the_models_within_reason(trained, wanted, window):
     tiny = model(Engine("x"), file=FILE._replace(context_length=trained), window=wanted)
 
     assert (tiny.window, tiny.most_output) == (window, window // 4)
-    assert (tiny.name, tiny.model) == ("local:/models/tiny.gguf", "tiny")
+    assert (tiny.name, tiny.model) == ("local:/models/tiny.gguf", "tiny.gguf")
 
 
 STARTS = [

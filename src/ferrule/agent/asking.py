@@ -8,11 +8,14 @@ from typing import NamedTuple
 import msgspec
 
 from ferrule.agent.events import AgentEvent, Calling, Retrying, Spoke, Thought
+from ferrule.agent.spoken_call import Heard, SpokenCalls
 from ferrule.core.errors import FerruleError
 from ferrule.models.model import Again, Model, ModelError
 from ferrule.wire.assemble import Assembler
 from ferrule.wire.delta import Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.turn import Asked, Said, Text, Use
+from ferrule.wire.stream import made_id
+from ferrule.wire.text_calls import Holdback
+from ferrule.wire.turn import Asked, Part, Said, Text, Use
 
 _log = logging.getLogger("ferrule")
 
@@ -28,6 +31,8 @@ class Answered(NamedTuple):
     """The ids of the calls whose input came to its end; no other may be run."""
     is_cut: bool = False
     """Was it stopped before its end? Then there are only words in it."""
+    broken: Heard | None = None
+    """A call that it wrote as text and that nobody could read."""
 
 
 NOTHING = Answered(Said(id="", model="", parts=(), reason="end"), is_cut=True)
@@ -39,13 +44,16 @@ async def ask(
     thread: str,
     tell: Callable[[AgentEvent], None],
     taken: Container[str] = frozenset(),
+    *,
+    spoken: SpokenCalls | None = None,
 ) -> Answered:
     """Ask, tell what is heard, and give the whole. Raises: ModelError.
 
     No two calls of a conversation have one id: one that is `taken`, or none at all, gets another.
+    With `spoken`, calls that are written as text are calls as well.
     Cancelling it gives the words that were heard so far, where there are any; whoever cancels asks the task for it.
     """
-    hearing = _Hearing(thread, tell, taken)
+    hearing = _Hearing(thread, tell, taken, spoken)
     answer = model.ask(asked)
     try:
         while (delta := await _next(answer, model)) is not None:
@@ -85,10 +93,13 @@ async def _close(answer: AsyncIterator[Delta | Again]) -> None:
 class _Hearing:
     """What was heard of one answer."""
 
-    def __init__(self, thread: str, tell: Callable[[AgentEvent], None], taken: Container[str]) -> None:
+    def __init__(
+        self, thread: str, tell: Callable[[AgentEvent], None], taken: Container[str], spoken: SpokenCalls | None
+    ) -> None:
         self._thread = thread
         self._tell = tell
         self._taken = taken
+        self._spoken = spoken
         self._begin()
 
     def _begin(self) -> None:
@@ -98,15 +109,22 @@ class _Hearing:
         self._given: set[str] = set()
         self._whole: set[str] = set()
         self._ended = False
+        self._held = Holdback() if self._spoken is not None else None
+        """Words since the last thought; none where a call was made: whoever makes calls does not write them."""
 
     def hear(self, delta: Delta | Again) -> None:
         match delta:
             case TextPiece():
-                self._tell(Spoke(thread=self._thread, text=delta.text))
+                self._speak(delta.text if self._held is None else self._held.feed(delta.text))
             case ThinkingPiece():
+                self._let_go()
+                if self._spoken is not None:
+                    self._held = Holdback()
                 if delta.text:
                     self._tell(Thought(thread=self._thread, text=delta.text))
             case UseBegun():
+                self._let_go()
+                self._held = None
                 delta = msgspec.structs.replace(delta, id=self._own_id(delta))
                 self._ids[delta.at] = delta.id
                 self._tell(Calling(thread=self._thread, id=delta.id, name=delta.name))
@@ -123,6 +141,15 @@ class _Hearing:
                 pass
         self._bound(delta)
         self._assembler.put(delta)
+
+    def _speak(self, text: str) -> None:
+        if text:
+            self._tell(Spoke(thread=self._thread, text=text))
+
+    def _let_go(self) -> None:
+        """What was held back are words after all."""
+        if self._held is not None:
+            self._speak(self._held.rest())
 
     def _bound(self, delta: Delta) -> None:
         if isinstance(delta, TextPiece | ThinkingPiece | UsePiece):
@@ -142,6 +169,7 @@ class _Hearing:
 
     def cut(self) -> Answered:
         """Words only: thinking without its signature and calls without their end go back to no API."""
+        self._let_go()
         said = self._assembler.said()
         texts = tuple(part for part in said.parts if isinstance(part, Text) and part.text.strip())
         return Answered(Said(id=said.id, model=said.model, parts=texts, reason="end", usage=said.usage), is_cut=True)
@@ -156,4 +184,36 @@ class _Hearing:
         if said.reason in {"length", "refused"} and isinstance(last, Use) and isinstance(last.input, str):
             # Out of tokens in the middle of an input that nobody can tell the end of.
             self._whole.discard(last.id)
-        return Answered(said, frozenset(self._whole))
+        heard = self._heard(said)
+        if heard is not None and heard.calls:
+            said = self._with_calls(said, heard)
+        self._let_go()
+        return Answered(said, frozenset(self._whole), broken=heard if heard is not None and heard.broken else None)
+
+    def _heard(self, said: Said) -> Heard | None:
+        """What the last words amount to, where no call was made."""
+        last = said.parts[-1] if said.parts else None
+        if self._spoken is None or self._held is None or not isinstance(last, Text) or self._ids:
+            return None
+        return self._spoken.hear(last.text, is_whole=said.reason not in {"length", "refused"})
+
+    def _with_calls(self, said: Said, heard: Heard) -> Said:
+        """The answer with calls in the place of the text that they were written as."""
+        last = said.parts[-1]
+        assert isinstance(last, Text)
+        assert self._held is not None
+        before = last.text[: heard.start].rstrip()
+        # The assembler may have joined words that came before a thought; only the last ones were held.
+        offset = len(last.text) - self._held.length
+        self._speak(self._held.rest(max(0, heard.start - offset)))
+        self._held = None
+        uses: list[Part] = []
+        for at, call in enumerate(heard.calls):
+            begun = UseBegun(at, made_id("call_"), call.name)
+            own = self._own_id(begun)
+            self._ids[at] = own
+            self._whole.add(own)
+            self._tell(Calling(thread=self._thread, id=own, name=call.name))
+            uses.append(Use(own, call.name, call.values))
+        parts = (*said.parts[:-1], *((Text(before),) if before else ()), *uses)
+        return msgspec.structs.replace(said, parts=parts, reason="tools")

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ferrule.workspace.thread_store import ThreadStore
 
 WHY: dict[Reason, str] = {
+    "undone": "It said what it would do and did not do it, or its last call could not be read.",
     "turns": "It has used all of its turns.",
     "tokens": "It has used all of its tokens.",
     "cost": "It has used all of its money.",

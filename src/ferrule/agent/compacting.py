@@ -245,7 +245,7 @@ def _share(sizes: Sequence[int], room: int) -> int:
 
 def _recall(talk: "Conversation") -> str:
     """The tool that reads back what was left out; empty where the model has it not."""
-    return NAME if talk.shows(NAME) else ""
+    return NAME if talk.offers_recall() else ""
 
 
 def _opening(talk: "Conversation", summary: str, turns: Sequence[Turn]) -> str:

@@ -12,8 +12,10 @@ from ferrule.agent.history import LEFT_OFF, History, words_of
 from ferrule.agent.past import PROMPT, REWOUND, UNREWOUND, Past, View
 from ferrule.agent.recall import NAME as RECALL
 from ferrule.core.call import Call
+from ferrule.core.errors import ToolFailure
 from ferrule.core.face import Face
 from ferrule.core.reply import Reply
+from ferrule.dialects.pick import is_small
 from ferrule.models.model import Model, ModelError, has_vision
 from ferrule.wire.turn import Asked, Choice, Definition, Text, Turn
 from ferrule.wire.wire import definition_of
@@ -33,6 +35,8 @@ class Hands(Protocol):
     def cancel(self) -> None: ...
 
     def faces(self) -> list[Face]: ...
+
+    def misfit(self, call: Call) -> ToolFailure | None: ...
 
 
 class Setup:
@@ -123,6 +127,8 @@ class Conversation:
         self._keeping = keeping
         self._on_event = on_event
         self._definitions: tuple[Definition, ...] | None = None
+        self._recalls = False
+        """Has anything been left out that can be read back? Before that, a small model is not shown the tool for it."""
         if earlier is not None:
             self.keep(earlier.mended)
 
@@ -146,7 +152,9 @@ class Conversation:
     def shown(self) -> tuple[Definition, ...]:
         """The tools; the same object while they are the same, so that nobody encodes them anew."""
         if self._definitions is None:
-            self._definitions = tuple(map(definition_of, self.hands.faces()))
+            is_spared = not self._recalls and is_small(self.model.model, self.model.window)
+            faces = [face for face in self.hands.faces() if not (is_spared and face.name == RECALL)]
+            self._definitions = tuple(map(definition_of, faces))
             chars = sum(len(one.words) + len(str(one.schema)) for one in self._definitions)
             self.history.weigh_above(chars + len(self.setup.system))
         return self._definitions
@@ -157,7 +165,15 @@ class Conversation:
 
     def reads_output(self, output_id: str) -> str:
         """How the model reads back an output that was left out; empty where it cannot."""
-        return f'{RECALL} {{"id": "{output_id}"}} reads it.' if self.shows(RECALL) else ""
+        return f'{RECALL} {{"id": "{output_id}"}} reads it.' if self.offers_recall() else ""
+
+    def offers_recall(self) -> bool:
+        """Show the tool that reads back what was left out, where it is not shown yet; false where there is none."""
+        if not self._recalls:
+            self._recalls = True
+            if is_small(self.model.model, self.model.window):
+                self.tools_changed()
+        return self.shows(RECALL)
 
     def question(self, turns: Sequence[Turn], *, tools: bool = True, model: Model | None = None) -> Asked:
         """What the model is asked. Without `tools` it is shown them, for the calls of before, and must not use any.

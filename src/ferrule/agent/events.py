@@ -8,11 +8,12 @@ from ferrule.core.events import Event
 from ferrule.wire.turn import Said, Usage
 
 Reason = Literal[
-    "end", "length", "refused", "turns", "tokens", "cost", "time", "loop", "hook", "stopped", "interrupted", "error"
-]
-"""Why control came back: the model was done, ran out of tokens, was refused by a filter; a limit of turns, tokens,
-cost or time was met; the same call came again and again; a hook refused the prompt, or ended the work; the user
-interrupted it; something went wrong."""
+    "end", "undone", "length", "refused", "turns", "tokens", "cost", "time", "loop", "hook", "stopped", "interrupted",
+    "error",
+]  # fmt: skip
+"""Why control came back: the model was done, left undone what it was asked for, ran out of tokens, was refused by a
+filter; a limit of turns, tokens, cost or time was met; the same call came again and again; a hook refused the prompt
+or ended the work; the user interrupted it; something went wrong."""
 
 
 class Spent(msgspec.Struct, frozen=True):

@@ -4,18 +4,23 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ferrule.support.beneath import is_regular
+from ferrule.wire.text_calls import example
 
 if TYPE_CHECKING:
+    from ferrule.core.face import Face
     from ferrule.workspace.guidance import Guide
 
 _HERE = os.path.dirname(__file__)
 _GUIDANCE_CHARS = 100_000
 """Of all guidance files together: they must not fill the window."""
 _UNKNOWN = "an unknown branch"
+_EXAMPLE = {"path": "calc.py", "old": "    return a - b", "new": "    return a + b"}
+_BRIEF = f"Platform: {sys.platform}. Paths are relative to the workspace."
+"""All that a small model is told of where it is: it takes a long path apart, and puts it together wrongly."""
 
 
 def words(name: str) -> str:
@@ -25,11 +30,37 @@ def words(name: str) -> str:
 
 
 def system_prompt(
-    *, workspace: str, own: str = "", section: str = "", guidance: "Sequence[Guide]" = (), notes: Sequence[str] = ()
+    *,
+    workspace: str,
+    own: str = "",
+    small: bool = False,
+    shown: str = "",
+    section: str = "",
+    guidance: "Sequence[Guide]" = (),
+    notes: Sequence[str] = (),
 ) -> str:
-    """All of it. `own` stands in the place of the usual words, as for a subagent; `notes` come last."""
-    parts = [own or words("system.md"), facts(workspace), section, _guides(guidance), *notes]
+    """All of it. `own` stands in the place of the usual words, as for a subagent; `notes` come last.
+
+    A `small` model gets shorter words, which lead it step by step, with what is `shown` of a call.
+    """
+    parts = [
+        own or words("small.md" if small else "system.md"),
+        shown,
+        _BRIEF if small else facts(workspace),
+        section,
+        _guides(guidance),
+        *notes,
+    ]
     return "\n\n".join(part.strip() for part in parts if part.strip())
+
+
+def edit_example(faces: "Iterable[Face]", given: Mapping[str, str] | None = None) -> str:
+    """How a small model changes a file, in the words of the tools that it has; empty where it has none for that."""
+    face = next((one for one in faces if one.tool == "edit"), None)
+    if face is None:
+        return ""
+    values = {**_EXAMPLE, "old": "THE OLD LINES", "new": "THE NEW LINES", **given} if given else _EXAMPLE
+    return example("tag", face.name, {face.shown_param(name): value for name, value in values.items()})
 
 
 def summary_prompt(focus: str = "") -> str:

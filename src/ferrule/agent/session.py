@@ -17,12 +17,13 @@ from ferrule.agent.events import AgentEvent, Warned
 from ferrule.agent.keeping import Keeping
 from ferrule.agent.past import WRITTEN
 from ferrule.agent.planned import PlanKept
-from ferrule.agent.prompt import InstructionNews, repository, system_prompt
+from ferrule.agent.prompt import InstructionNews, edit_example, repository, system_prompt
 from ferrule.agent.reads import Reads
 from ferrule.agent.recall import OwnThread, Recall
 from ferrule.core.errors import ConfigError
 from ferrule.core.events import Event, HookRun
 from ferrule.core.subagents import Subagent
+from ferrule.dialects.pick import is_small, pick
 from ferrule.engine import Engine
 from ferrule.given import new_session_id
 from ferrule.models.load import chosen, load_model
@@ -111,8 +112,7 @@ class Session:
         try:
             self.engine = Engine(
                 self._workspace,
-                dialect=self._dialect,
-                model=None if self._dialect else self._model_id,
+                dialect=self._dialect or self._pick_dialect,
                 ask=self._ask,
                 subagents=self._helpers,
                 session_id=thread,
@@ -121,7 +121,7 @@ class Session:
                 **self._engine,
             )
             self.engine.registry.definitions_follow = True  # a conversation shows them anew when they have changed
-            self._model_id(self.engine.settings)
+            self._open_model(self.engine.settings)
             await self.engine.__aenter__()
             self.engine.give("ThreadStore", self._threads)
             await self._begin()
@@ -158,10 +158,15 @@ class Session:
             return thread
         return await asyncio.to_thread(copied, self._state, thread, self._thread or new_session_id())
 
-    def _model_id(self, settings: Settings) -> str:
-        """The id of the model that is asked, which decides the dialect; the model is ready then."""
+    def _pick_dialect(self, settings: Settings) -> str:
+        """The dialect for the model that is asked."""
+        model = self._open_model(settings)
+        return pick(model.model, settings.dialects, window=model.window)
+
+    def _open_model(self, settings: Settings) -> Model:
+        """The model that is asked, ready for its first question."""
         if self._models:
-            return next(iter(self._models.values())).model
+            return self.model
         given = self._named
         if given is None or isinstance(given, str):
             name = chosen(given, settings.models, os.environ).name
@@ -171,7 +176,7 @@ class Session:
 
             given = Recording(given, self._record, workspace=os.path.realpath(self._workspace))
         self._models[given.name] = given
-        return given.model
+        return given
 
     @property
     def model(self) -> Model:
@@ -282,9 +287,13 @@ class Session:
     def prompt(self, own: str = "") -> str:
         """The system prompt; `own` stands in the place of the usual words, above what is known of the workspace."""
         engine = self.engine
+        small = is_small(self.model.model, self.model.window)
+        example = edit_example(engine.faces()) if small and not own else ""
         return system_prompt(
             workspace=engine.jail.folder,
             own=own,
+            small=small,
+            shown=f"For example, this changes one line of a file:\n{example}" if example else "",
             section=engine.section(listed=False),
             guidance=self._guidance,
             notes=engine.beginning,

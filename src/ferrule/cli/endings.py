@@ -1,6 +1,7 @@
 """What is said of each end that is no success, where nothing more is known about it."""
 
 WHY = {
+    "undone": "Nothing was done: the model said what it would do, or wrote a call that could not be read.",
     "length": "The answer was cut off: it was too long. Say `continue` with --continue.",
     "refused": "The model refused to answer.",
     "turns": "Stopped: all turns are used. Go on with --continue.",

@@ -34,6 +34,7 @@ CODES: dict[Reason, int] = {
     "hook": REFUSED,
     "interrupted": INTERRUPTED,
     "error": FAILED,
+    "undone": FAILED,
 }
 _MOMENT_SECONDS = 1.0
 """So long who reads is waited for where the program is to end."""

@@ -45,7 +45,7 @@ class LocalModel:
         self, file: LocalFile, *, window: int | None = None, start: "Callable[[LocalFile, int], Any] | None" = None
     ) -> None:
         self.name = f"local:{file.path}"
-        self.model = os.path.splitext(os.path.basename(file.path))[0]
+        self.model = os.path.basename(file.path)
         trained = file.context_length or _UNKNOWN_WINDOW
         self.window = min(window or MOST_WINDOW, trained)
         self.most_output = max(1, self.window // 4)

@@ -1,0 +1,142 @@
+"""Calls that a model wrote as text instead of making them: heard where it means them, mended by one word where not."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ferrule.core.call import Call
+from ferrule.core.errors import BadArguments, ToolFailure
+from ferrule.support.near import near
+from ferrule.wire.text_calls import Block, Named, example, find, leading, trailing
+from ferrule.wire.turn import Definition, Result, Text, Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SQUEEZED = re.compile(r"[\s\\\"'`]+")
+_LINE_MARKS = re.compile(r"(?m)^[ \t]*(?:L?\d+[ \t]*[:|→\t-][ \t]?|\d+[ \t]{2,}|[>+-] ?)+")
+"""What tools put before the lines of a file: numbers, and the signs of differences and quotes."""
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
+_MOST_WHY = 400
+_MOST_CHARS = 1 << 20
+"""No model writes a longer call as text."""
+_NUDGE_HEAD = "[Your call was not made:"
+_NUDGE = _NUDGE_HEAD + " {why} Make it again, as the last thing in your answer and exactly in this form:]\n{form}"
+_OPEN_THOUGHT = re.compile(r"<think(?:ing)?>(?!.*</think(?:ing)?>)", re.DOTALL)
+
+
+class Heard(NamedTuple):
+    """What an answer in words amounts to."""
+
+    start: int
+    """Where the calls begin; what stands before them are words."""
+    calls: tuple[Named, ...] = ()
+    broken: str = ""
+    """What the model is told about a call that nobody could read; empty where there is none."""
+    why: str = ""
+    """The same for the user, as a clause."""
+
+
+class SpokenCalls:
+    """Hears one answer of a model in one conversation.
+
+    A call counts where the answer ends with it. A model whose calls are text in any case, as one in a file is, may go
+    on behind it: what it says there, it says without having seen the reply. What others wrote never counts: a model
+    that quotes a file, a result or its user does not act.
+    """
+
+    def __init__(
+        self,
+        misfit: Callable[[Call], ToolFailure | None],
+        definitions: Sequence[Definition],
+        turns: Iterable[Turn],
+        *,
+        is_text_only: bool,
+    ) -> None:
+        """`misfit` says why a name with its arguments is no call of a tool."""
+        self._misfit = misfit
+        self._definitions = {one.name: one for one in definitions}
+        self._turns = turns
+        self._is_text_only = is_text_only
+
+    def hear(self, text: str, *, is_whole: bool = True) -> Heard | None:
+        """The calls in an answer, or what is wrong with them; None where it is words. One that was cut has none."""
+        blocks = find(text) if is_whole and len(text) <= _MOST_CHARS else []
+        if not blocks or _OPEN_THOUGHT.search(text[: blocks[-1].start]):
+            return None
+        run = trailing(text, blocks) or (leading(text, blocks) if self._is_text_only else [])
+        if not run or self._is_quoted(run):
+            return None
+        calls: list[Named] = []
+        for block in run:
+            for named in block.calls:
+                error = self._misfit(Call(named.name, named.values, "text"))
+                if error is not None:
+                    return self._broken(run[0].start, block, named.name, error)
+            if block.fault:
+                return self._broken(run[0].start, block, block.name, None)
+            calls += block.calls
+        return Heard(run[0].start, tuple(calls))
+
+    def _broken(self, start: int, block: Block, name: str, error: ToolFailure | None) -> Heard | None:
+        """What to say about a call that cannot be made; None where no tool is meant by it."""
+        meant = name if self._is_tool(name, error) else next(iter(near(name, self._definitions, most=1)), "")
+        if not meant:
+            return None
+        why = f"{block.fault}." if error is None else " ".join(str(error).split())
+        form = "tag" if self._is_text_only else block.form
+        shown = example(form, meant, self._parameters(meant))
+        return Heard(start, broken=_NUDGE.format(why=why[:_MOST_WHY], form=shown), why=why[:_MOST_WHY])
+
+    def _is_tool(self, name: str, error: ToolFailure | None) -> bool:
+        if name in self._definitions or isinstance(error, BadArguments):
+            return True
+        return error is None and isinstance(self._misfit(Call(name, {"": None}, "text")), BadArguments)
+
+    def _parameters(self, name: str) -> "Mapping[str, str]":
+        definition = self._definitions.get(name)
+        schema: Mapping[str, Any] = {} if definition is None else definition.schema
+        wanted = schema.get("required") or list(schema.get("properties", ()))[:2]
+        return dict.fromkeys(wanted, "…")
+
+    def _is_quoted(self, run: Sequence[Block]) -> bool:
+        """Does it stand in what somebody else has written?"""
+        wanted = [seen for block in run for seen in _seen(block.payload.strip("[] \n"))]
+        for text in _others(self._turns):
+            told = [*_seen(text), *_seen(_unescaped(text))]
+            if any(needle and needle in one for one in told for needle in wanted):
+                return True
+        return False
+
+
+def _squeezed(text: str) -> str:
+    """A text without what quoting changes: blanks, quotes and what escapes them."""
+    return _SQUEEZED.sub("", text)
+
+
+def _seen(text: str) -> tuple[str, str]:
+    """A text as it is compared: as it stands, and without what tools put before lines."""
+    return _squeezed(text), _squeezed(_LINE_MARKS.sub("", text))
+
+
+def _unescaped(text: str) -> str:
+    """A text as it was before it was put into JSON; line ends of Windows as all others."""
+    return _ESCAPE.sub(_character, text)
+
+
+def _character(escape: re.Match[str]) -> str:
+    if escape[1]:
+        return chr(int(escape[1], 16))
+    return {"n": "\n", "t": "\t", "r": "\r"}.get(escape[2], escape[2])
+
+
+def _others(turns: Iterable[Turn]) -> Iterable[str]:
+    """What the model has not written itself: prompts, results, and what stands above the conversation."""
+    for turn in turns:
+        if turn.role == "assistant":
+            continue
+        for part in turn.parts:
+            if isinstance(part, Text) and not part.text.startswith(_NUDGE_HEAD):
+                yield part.text
+            elif isinstance(part, Result):
+                yield "\n".join(one.text for one in part.parts if isinstance(one, Text))
