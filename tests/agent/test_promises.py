@@ -1,9 +1,14 @@
 """A run in which nothing was done is no success, and a plain answer to a question is one."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from ferrule.agent.promise import is_promise, without_numbers
 from ferrule.models.cues import calls, said
+from ferrule.models.recorded import Header
+from ferrule.models.scripted import Scripted
 
 from .stage import Stage, check_valid, words
 
@@ -48,11 +53,18 @@ def test_an_answer_in_words_is_one(tmp_path, answer, prompt):
     assert not is_promise(answer, prompt, str(tmp_path), has_changed=False)
 
 
+SMALL = Header(model="tiny", window=8_000, most_output=1_000)
+
+
+def small(workspace: Path, *cues: Any) -> Stage:
+    return Stage(workspace, model=Scripted(*cues, header=SMALL, workspace=str(workspace)))
+
+
 async def test_a_promise_gets_one_word_and_then_the_call_counts(tmp_path):
     read = calls(("Read", {"file_path": "${workspace}/a.txt"}))
-    async with Stage(tmp_path, said("I will read a.txt."), read, said("It says hello.")) as stage:
+    async with small(tmp_path, said("I will read it."), read, said("It says hello.")) as stage:
         stage.write("a.txt", "hello\n")
-        ended = await stage.run("Open a.txt")
+        ended = await stage.run("Open it")
 
         assert (ended.reason, [reply.status for reply in stage.replies]) == ("end", ["done"])
         assert "made no call" in words(stage.agent.turns[2])
@@ -60,7 +72,7 @@ async def test_a_promise_gets_one_word_and_then_the_call_counts(tmp_path):
 
 
 async def test_a_promise_after_that_word_ends_the_run_as_no_success(tmp_path):
-    async with Stage(tmp_path, said("I will read a.txt."), said("Now I will read it.")) as stage:
+    async with small(tmp_path, said("I will read a.txt."), said("Now I will read it.")) as stage:
         ended = await stage.run("Open a.txt")
 
         assert (ended.reason, ended.text) == ("undone", "Now I will read it.")
@@ -70,11 +82,18 @@ async def test_a_promise_after_that_word_ends_the_run_as_no_success(tmp_path):
 async def test_a_word_is_said_once_in_a_row_and_again_after_a_call(tmp_path):
     read = calls(("Read", {"file_path": "${workspace}/a.txt"}))
     cues = (said("I will read it."), read, said("Now I will check it."), said("All is well."))
-    async with Stage(tmp_path, *cues) as stage:
+    async with small(tmp_path, *cues) as stage:
         stage.write("a.txt", "hello\n")
-        ended = await stage.run("Open a.txt")
+        ended = await stage.run("Open it")
 
         assert (ended.reason, ended.text) == ("end", "All is well.")
+
+
+async def test_a_model_that_makes_calls_of_its_own_is_taken_at_its_word(tmp_path):
+    async with Stage(tmp_path, said("Gladly. I'll look into anything else that you need.")) as stage:
+        ended = await stage.run("Thanks, I will try it out.")
+
+        assert (ended.reason, len(stage.agent.turns)) == ("end", 2)
 
 
 @pytest.mark.parametrize(

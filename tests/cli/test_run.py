@@ -44,6 +44,9 @@ def threads():
     return ThreadStore(os.path.join(os.environ["FERRULE_STATE"], "threads"))
 
 
+BROKEN = '<tool_call>{"name": "Read", "arguments": {"file_path": '
+
+
 @pytest.mark.parametrize(
     ("cues", "options", "reason", "subtype", "code"),
     [
@@ -51,7 +54,7 @@ def threads():
         pytest.param([fails("wrong-key", "No.")], [], "error", "error_during_execution", 1, id="the model fails"),
         pytest.param([said("No.", reason="refused")], [], "refused", "error_during_execution", 3, id="refused"),
         pytest.param(
-            [said("I will read it."), said("Now I will read it.")],
+            [said(BROKEN), said(BROKEN)],
             [],
             "undone",
             "error_during_execution",

@@ -11,28 +11,15 @@ from ferrule.agent.compacting import Compacting
 from ferrule.agent.conversation import Conversation
 from ferrule.agent.events import Began, Called, Compacted, Ended, FellBack, Reason, Spent, TurnBegan, TurnEnded
 from ferrule.agent.history import EMPTY, INTERRUPTED, STOPPED_BEFORE, failed, words_of
-from ferrule.agent.promise import (
-    NEXT,
-    NOT_DONE,
-    NOT_EDITED,
-    NOT_PASSED,
-    UNCHANGED,
-    UNCHECKED,
-    checks_in,
-    is_promise,
-    named_files,
-    wants_words,
-    without_numbers,
-)
-from ferrule.agent.prompt import edit_example
+from ferrule.agent.progress import Progress
+from ferrule.agent.promise import named_files, without_numbers
 from ferrule.agent.repeating import Repeating, longest
 from ferrule.agent.spoken_call import SpokenCalls
 from ferrule.agent.waiting import Stopped, Waiting
 from ferrule.agent_settings import Loop
 from ferrule.core.errors import ConfigError
-from ferrule.core.events import Done, Event, Prepared, ToolsChanged
+from ferrule.core.events import Done, Event, ToolsChanged
 from ferrule.core.reply import Reply
-from ferrule.dialects.pick import is_small
 from ferrule.models.model import Model, ModelError
 from ferrule.wire.turn import Asked, Text, Turn, Usage, Use
 from ferrule.wire.wire import call_of, result_of
@@ -46,10 +33,6 @@ _CUT = (
 )
 _SKIPPED = "error: tool execution skipped ({what} exceeded)"
 _WHAT = {"tokens": "token budget", "cost": "cost budget", "time": "time limit"}
-_UNREAD = "The model's last call was written as text and could not be read: {why}"
-_PROMISED = "Nothing was done: the model said what it would do, and made no call."
-_UNCHANGED = "Nothing was done: the model changed no file."
-_UNEDITED = "The last edit of the model failed, and it made no other."
 _MOST_NAMED = 3
 """So many files that a prompt names are read for a small model."""
 _NAMED = "The file {name} now:\n```\n{text}\n```"
@@ -75,20 +58,13 @@ class Agent:
         """What the model said last to the prompt that is worked on."""
         self._stopped = ""
         """Why a hook has ended the work on it."""
-        self._prompt = ""
+        self._progress = Progress(talk)
         self._is_nudged = False
         """Has the model just been told that what it said does nothing?"""
         self._undone = ""
         """What it has left undone, where it ends so."""
         self._is_aside = False
         """Are the calls that run now none of the model's?"""
-        self._changing: dict[str, bool] = {}
-        """The calls of this run that change something; true for those that write files by themselves."""
-        self._last = ""
-        """What came of the last of these: `edited` or `ran`, with `-failed` behind it."""
-        self._is_checked = False
-        """Has a small model been told that nothing was run since its edit?"""
-        self._has_changed = False
         self._budget = Budget(Limits())
 
     @property
@@ -112,20 +88,11 @@ class Agent:
 
     def hear(self, event: Event) -> None:
         """Something happened to a call, or to the tools."""
-        match event:
-            case ToolsChanged():
-                self.talk.tools_changed()
-            case Prepared() if any(one.mode == "write" for one in event.touches):
-                self._changing[event.id] = all(one.kind == "path" for one in event.touches)
-            case Done() if event.id in self._changing:
-                reply = event.reply
-                kind = "edited" if self._changing[event.id] else "ran"
-                self._last = f"{kind}-failed" if reply.status == "error" else kind
-                self._has_changed |= bool(reply.track_files or (reply.changes and reply.changes.files))
-            case _:
-                pass
+        if isinstance(event, ToolsChanged):
+            self.talk.tools_changed()
         if self._is_aside:
             return
+        self._progress.hear(event)
         self.talk.tell(Called(thread=self.thread, call=event))
         if isinstance(event, Done) and event.reply.stop is not None and event.reply.stop.by == "user":
             # Later: the call itself is at its end, and keeps its own answer.
@@ -190,16 +157,15 @@ class Agent:
         if self.is_running or self._waiting.is_busy:
             raise ConfigError("The agent works on a prompt already, or sums up: steer it, or interrupt it first.")
         self.is_running, self._interrupted = True, False
-        self._words = self._stopped = self._undone = self._last = ""
-        self._changing, self._is_nudged = {}, False
-        self._has_changed = self._is_checked = False
+        self._words = self._stopped = self._undone = ""
+        self._is_nudged = False
         try:
             parts = await prompt_parts(prompt)
             check_vision(parts, self.model)
         except BaseException:
             self.is_running = False
             raise
-        self._prompt = words_of_parts(parts) if written is None else written
+        self._progress = Progress(self.talk, words_of_parts(parts) if written is None else written)
         self._budget = Budget(self.talk.setup.limits, outer=self.talk.setup.overdrawn)
         reason: Reason = "interrupted"
         error = ""
@@ -317,7 +283,7 @@ class Agent:
         They are read by a call like any other, so that whatever holds for files holds for these.
         """
         face = next((one for one in self.talk.hands.faces() if one.tool == "read"), None)
-        if face is None or not is_small(self.model.model, self.model.window):
+        if face is None or not self._progress.is_led:
             return []
         names = named_files(prompt, self.talk.setup.cwd, most_bytes=self.model.window // 2)[:_MOST_NAMED]
         self._is_aside = True
@@ -403,7 +369,7 @@ class Agent:
         results = tuple(done.get(use.id) or failed(use, _CUT) for use in uses)
         again = repeating.saw(uses, results, longest(replies))
         told = (Text(repeating.told()),) if again == "tell" else ()
-        steered = () if self._interrupted else (*self._next(), *talk.take_steering())
+        steered = () if self._interrupted else (*self._progress.next_step(), *talk.take_steering())
         files = tuple(path for reply in replies for path in reply.track_files)
         talk.add(Turn("user", (*results, *told, *steered)), files)
         if self._interrupted or any(reply.stop is not None and reply.stop.by == "user" for reply in replies):
@@ -459,7 +425,7 @@ class Agent:
 
         Empty where there is nothing to tell.
         """
-        told, undone = self._left(answered)
+        told, undone = self._progress.left(answered)
         if not told or (self._is_nudged and not undone):
             return ""
         if self._is_nudged:
@@ -468,54 +434,6 @@ class Agent:
         self._is_nudged = True
         self.talk.add(Turn("user", (Text(told),)))
         return None
-
-    def _left(self, answered: Answered) -> tuple[str, str]:
-        """What a model is told that stops too early, and what the user is told of it if it does so again.
-
-        The latter is empty where something was done: that counts as an end.
-        """
-        if answered.broken is not None:
-            return answered.broken.broken, _UNREAD.format(why=answered.broken.why)
-        if self.talk.setup.permission_mode() == "plan":
-            return "", ""
-        if is_small(self.model.model, self.model.window) and (left := self._left_by_small()) != ("", ""):
-            return left
-        words = words_of(Turn("assistant", answered.said.parts))
-        # A command counts as a change: nobody can look into it.
-        if is_promise(words, self._prompt, self.talk.setup.cwd, has_changed=bool(self._changing)):
-            return NOT_DONE, _PROMISED
-        return "", ""
-
-    def _left_by_small(self) -> tuple[str, str]:
-        """The same, of what only a small model forgets."""
-        match self._last:
-            case "edited-failed":
-                return NOT_EDITED, "" if self._has_changed else _UNEDITED
-            case "ran-failed" if self._has_changed:
-                return NOT_PASSED, ""
-            case "edited" if not self._is_checked and (names := checks_in(self.talk.setup.cwd)):
-                self._is_checked = True
-                return UNCHECKED.format(names=" or ".join(names)), ""
-            case _:
-                pass
-        told = "" if self._has_changed else self._unchanged()
-        return (told, _UNCHANGED) if told else ("", "")
-
-    def _next(self) -> tuple[Text, ...]:
-        """What a small model that has changed a file is told with the replies."""
-        if not self._has_changed or not is_small(self.model.model, self.model.window):
-            return ()
-        names = checks_in(self.talk.setup.cwd) if self._last == "edited" else ()
-        told = NEXT.get(f"{self._last}, checks" if names else self._last, "")
-        return (Text(told.format(names=" or ".join(names))),) if told else ()
-
-    def _unchanged(self) -> str:
-        """What a small model is told that has changed nothing of a file that it was to change; else nothing."""
-        if wants_words(self._prompt):
-            return ""
-        files = named_files(self._prompt, self.talk.setup.cwd)
-        form = edit_example(self.talk.hands.faces(), {"path": files[0]}) if files else ""
-        return UNCHANGED.format(file=files[0], form=form) if form else ""
 
 
 def _silently(_: object) -> None:
