@@ -163,7 +163,7 @@ def test_a_command_that_ends_badly_is_no_failure_and_a_long_output_keeps_its_las
         pytest.param(
             "write",
             "not-read",
-            "You must read file /w/a before overwriting it. Use the read tool first",
+            "You must read file /w/a before overwriting it. Use the read tool first. Did you mean b?",
             id="write-not-read",
         ),
         pytest.param(

@@ -58,7 +58,7 @@ async def test_a_large_file_is_edited_where_a_part_of_it_was_read(tmp_path, size
         done = await engine.call("Edit", **edit)
 
     assert unread.text == "File has not been read yet. Read it first before writing to it."
-    assert again.text.startswith(f"{unread.text} Reading it has failed: It has ")
+    assert again.text.startswith(f"{unread.text}\nReading it has failed: It has ")
     assert "give offset and limit to read part of it" in again.text
     assert done.ok
     with (tmp_path / "large.txt").open() as file:

@@ -162,11 +162,11 @@ def test_settings_of_amp_have_no_such_hooks():
 
 
 def test_an_event_that_there_is_not_is_left_out_with_a_warning():
-    found = claude({"hooks": {"PermissionRequest": [], "Stopp": [], **entry()["hooks"]}})
+    found = claude({"hooks": {"WorktreeCreated": [], "Stopp": [], **entry()["hooks"]}})
 
     assert [hook.event for hook in found.hooks] == ["PreToolUse"]
     assert found.warnings == (
-        "settings.json: hooks for “PermissionRequest” are left out, there is no such event.",
+        "settings.json: hooks for “WorktreeCreated” are left out, there is no such event.",
         "settings.json: hooks for “Stopp” are left out, there is no such event. Is Stop meant?",
     )
 

@@ -113,6 +113,7 @@ async def test_a_program_left_in_the_workspace_is_not_run_when_tools_describe_th
         (settings / folder).mkdir(parents=True)
         (settings / folder / "mine").write_text(f"#!/usr/bin/env sh\n{line}\n", "utf-8")
         (settings / folder / "mine").chmod(0o755)
+    (settings / "tools" / "mine.md").write_text("A tool.\n", "utf-8")
     (settings / "settings.toml").write_text("", "utf-8")
     monkeypatch.setenv("FERRULE_SETTINGS", str(settings / "settings.toml"))
     assert subprocess.run(["sh", "-c", "true"], check=True).returncode == 0

@@ -21,8 +21,9 @@ pytestmark = pytest.mark.usefixtures("asking")
 PUSH = Call("Bash", {"command": "git push origin main"})
 MARK = "MARK"
 """Stands in the texts for a file outside the project, which gets a line from whatever is run."""
-SCRIPT = "#!/bin/sh\necho ran >> MARK\necho '{}'\n"
-HARMLESS_SCRIPT = "#!/bin/sh\n"
+DESCRIBED = '[ "$TOOLBOX_ACTION" = describe ] && printf "name: x\\ndescription: A tool.\\n"\n'
+SCRIPT = f"#!/bin/sh\necho ran 2>/dev/null >> MARK\n{DESCRIBED}exit 0\n"
+HARMLESS_SCRIPT = f"#!/bin/sh\n{DESCRIBED}exit 0\n"
 RULES = '{"permissions": {"allow": ["Bash"]}}'
 MODE = '{"permissions": {"defaultMode": "bypassPermissions"}}'
 HOOKS = json.dumps(
@@ -129,6 +130,8 @@ def plant(work: Path, row: Planted, text: str) -> None:
 def surround(work: Path, row: Planted) -> None:
     if row.is_of_skill:
         put(work, SKILL_FILE, SKILL)
+    if row.path == ".ferrule/tools/x":
+        put(work, f"{row.path}.md", "A tool.\n")
 
 
 def trust(work: Path, *, with_servers: bool = True) -> None:
@@ -154,8 +157,9 @@ async def session(work: Path) -> Obeyed:
     async with Engine(work, dialect="claude", ask=Everybody(), state=work.parent / "state") as engine:
         await engine.connect()
         await engine.call("Read", file_path="a.txt")
-        await engine.call("x")
         await engine.call("Skill", skill="s")
+        for name in ("x", "tb__x"):
+            await engine.call(name)
         engine.definitions()
         engine.section()
         verdict = (await engine.decide(PUSH)).verdict

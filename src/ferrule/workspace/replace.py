@@ -64,7 +64,7 @@ def check_read(raw: bytes, path: str, ledger: Ledger) -> None:
     """Refuse a file that the session has not read, or not as it now is."""
     if not ledger.knows(path):
         why = ledger.why_unread(path)
-        hint = f" Reading it has failed: {why}" if why else ""
+        hint = f"\nReading it has failed: {why}" if why else ""
         message = f"{path} has not been read yet. Read it first, then change it.{hint}"
         raise ToolFailure(message, code="not-read", path=path, hint=hint)
     if ledger.stale(path, raw):

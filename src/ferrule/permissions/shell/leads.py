@@ -32,8 +32,6 @@ _FLAGS = {
 _LOCAL = frozenset({"npx", "pnpm", "yarn"})
 """These take a program from elsewhere where the project has none of that name."""
 _BINS = os.path.join("node_modules", ".bin")
-_WRAPPERS = {"./gradlew": "gradle", "./mvnw": "mvn"}
-"""Scripts of a project that fetch a build program and run it."""
 
 
 class Led(NamedTuple):
@@ -113,7 +111,7 @@ def _of_environment(program: str, cwd: str, scene: Scene, *, runs: bool = True) 
     above, last = os.path.split(folder)
     virtual = last == "bin" and os.path.isfile(os.path.join(above, "pyvenv.cfg"))
     installed = last == "bin" and os.path.isfile(os.path.join(above, "autoload.php"))
-    return name if virtual or installed or folder.endswith(os.sep + _BINS) else _WRAPPERS.get(program, "")
+    return name if virtual or installed or folder.endswith(os.sep + _BINS) else ""
 
 
 def _is_local(name: str, cwd: str, scene: Scene) -> bool:
