@@ -335,14 +335,12 @@ class Engine(Lookback):
         agreed = {approved} if isinstance(approved, str) else set(approved)
         if unknown := sorted(agreed.difference(call.id for call in named)):
             raise ConfigError(f"approved= names no call of this message: {', '.join(unknown)}. Give each Call its id.")
+        ids = [call.id for call in named]
+        if twice := sorted(one for one in agreed if ids.count(one) > 1):
+            raise ConfigError(f"approved= names two calls of this message: {', '.join(twice)}. Give each its own id.")
         if not await self._companions.ensure([call.name for call in named]):
             return self._flow.stopped(named)
-        consents = self._flow.gate.consents
-        consents |= agreed
-        try:
-            return await self._flow.run(named)
-        finally:
-            consents -= agreed
+        return await self._flow.run(named, approved=agreed)
 
     async def call(self, name: str, /, **input: Any) -> Reply:  # noqa: A002 - the word of the wire
         """One call."""

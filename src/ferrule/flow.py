@@ -8,7 +8,7 @@ The user's hooks, where there are any, are told of all calls of a message before
 
 import asyncio
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -56,6 +56,8 @@ class Ready(NamedTuple):
     """None for a call that is only looked at."""
     agreed: bool = False
     """Has the user given its input, instead of another one that was asked about?"""
+    consented: bool = False
+    """Has the user agreed to it beforehand?"""
 
 
 class _Exchanged(Exception):  # noqa: N818 - what happened, and nobody's error
@@ -112,12 +114,19 @@ class Flow:
         """Says more about a tool that is not here, where somebody knows why."""
         self._running: set[asyncio.Task[Any]] = set()
 
-    async def run(self, calls: Sequence[Call]) -> list[Reply]:
-        """Replies in the order of `calls`, whatever order they finished in. Cancelling it cancels every call first."""
+    async def run(self, calls: Sequence[Call], *, approved: Collection[str] = ()) -> list[Reply]:
+        """Replies in the order of `calls`, whatever order they finished in. Cancelling it cancels every call first.
+
+        `approved` are the ids of those that the user has agreed to beforehand.
+        """
         if self.hooks is not None:
             prepared = [self.prepare(one.call, one) for one in await self._tell(self.hooks, calls)]
         else:
             prepared = [self.prepare(call) for call in calls]
+        prepared = [
+            one._replace(consented=True) if isinstance(one, Ready) and one.call.id in approved else one
+            for one in prepared
+        ]
         watch = self.notices.begin(_watched(prepared), self.emit) if self.notices is not None else None
         tasks = {
             at: asyncio.create_task(self.perform(ready))
@@ -260,15 +269,22 @@ class Flow:
     async def _exchange(self, ready: Ready, given: dict[str, Any]) -> Reply:
         """Make the call with the input that the user gave instead, as if it had come now: it is looked at like any."""
         call = Call(ready.face.name, given, ready.call.id)
+        hooked, stop_by, notes = ready.ctx.hooked, ready.ctx.stop, list(ready.ctx.notes)
+        if self.hooks is not None:
+            # They have their word on what runs, not on what was given up.
+            (said,) = await self._tell(self.hooks, [call])
+            call, hooked = said.call, (said.verdict, said.reason)
+            stop_by = Stop("hook", said.stop) if said.stop else stop_by
+            notes += said.notes
         other = self.look(call)
-        other.ctx.hooked, other.ctx.watch, other.ctx.stop = ready.ctx.hooked, ready.ctx.watch, ready.ctx.stop
-        for note in ready.ctx.notes:
+        other.ctx.hooked, other.ctx.watch, other.ctx.stop = hooked, ready.ctx.watch, stop_by
+        for note in notes:
             other.ctx.note(note)
         if isinstance(other, Unready):
             other.ctx.note("This is about the input that the user gave for the call, in the place of yours.")
             return self._end(call, other.ctx, other.face, other.error)
-        if self.hooks is not None:
-            self.hooks.change(call)
+        if hooked[0] == "cancelled":
+            return self._end(call, other.ctx, other.face, asyncio.CancelledError())
         return await self.perform(self._placed(other)._replace(agreed=True))
 
     async def _run(self, ready: Ready, ticket: Ticket) -> Reply | BaseException:
@@ -344,7 +360,9 @@ class Flow:
         named = (call.id, face.name, tool.name, touches, tool.subagent_types)
         said = (ctx.input, ctx.spelled, ctx.hooked, self.context_kind)
         # Tools from elsewhere may bear the names of ours, and do something else.
-        return Case(*named, *said, ctx.need(Jail).lent, given=ctx.given, builtin=_is_ours(tool))
+        return Case(
+            *named, *said, ctx.need(Jail).lent, given=ctx.given, consented=ready.consented, builtin=_is_ours(tool)
+        )
 
     async def _approve(self, ready: Ready, sentence: str, planted: Preview) -> bool:
         """Ask about something that has come up while the call runs."""

@@ -212,10 +212,6 @@ class Hooking:
             self._told[call.id] = spoken._replace(values=said.input)
         return Told(changed, said.verdict, said.reason, said.notes, said.stop)
 
-    def change(self, call: Call) -> None:
-        if call.id in self._told:
-            self._told[call.id] = self._in_their_words(call)
-
     async def _with_commands(self, call: Call, said: "Before") -> "Before":
         """Their word, with the one on each command that comes with a call: it is the shell's, whoever runs it."""
         if self._look is None:

@@ -27,9 +27,6 @@ class Hooks(Protocol):
 
     async def after(self, call: Call, reply: Reply) -> Reply: ...
 
-    def change(self, call: Call) -> None:
-        """The user has had a call made with another input, after the hooks were told of it."""
-
 
 def told(call: Call, task: "asyncio.Task[Told]") -> Told:
     """What came of telling the hooks. What they might have refused does not run because they failed."""

@@ -1,11 +1,13 @@
 """An answer may give a call another input, or end the work: what holds for any call holds for that one too."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ferrule import Call, Engine, Hook, Settings
+from ferrule.core.errors import ConfigError
 from ferrule.permissions.asker import Answer, Question
 from ferrule.settings import Permissions, Sandbox
 
@@ -112,3 +114,94 @@ async def test_a_hook_that_ends_the_work_says_so_in_the_reply_of_its_call(tmp_pa
 
     assert reply.stop is not None
     assert (reply.stop.by, reply.stop.why, reply.status) == ("hook", "Enough.", "rejected-by-user")
+
+
+class Steering:
+    """A person who gives the same input to every question about a call of another input, and says yes to the rest."""
+
+    is_person = True
+
+    def __init__(self, given: Any, *, always: bool = False) -> None:
+        self._given = given
+        self._always = always
+        self.kinds: list[str] = []
+
+    async def ask(self, question: Question) -> Answer:
+        self.kinds.append(question.kind)
+        return Answer(allow=True, always=self._always, input=self._given)
+
+
+@pytest.mark.parametrize("always", [False, True])
+@pytest.mark.parametrize("name", ["outside", "secret"])
+async def test_another_input_is_no_yes_to_what_was_asked_about(tmp_path, name, always):
+    outside = tmp_path / "elsewhere" / "x.txt"
+    outside.parent.mkdir()
+    outside.write_text("OUTSIDE\n")
+    person = Steering({"file_path": "in.txt"}, always=always)
+    async with opened(tmp_path, person) as engine:
+        (tmp_path / "work" / "in.txt").write_text("IN\n")
+        (tmp_path / "work" / "secrets.yaml").write_text("key: hunter2\n")
+        asked_for = str(outside) if name == "outside" else "secrets.yaml"
+        replies = [(await engine.run([Call("Read", {"file_path": asked_for})]))[0] for _ in range(2)]
+        roots = [root.path for root in engine.jail.roots]
+
+    assert ["IN" in reply.text for reply in replies] == [True, True]
+    assert not any("hunter2" in reply.text or "OUTSIDE" in reply.text for reply in replies)
+    assert len(person.kinds) == 2  # the first answer has opened nothing
+    assert str(outside.parent) not in roots
+
+
+async def test_always_with_another_input_saves_nothing_of_the_call_that_was_replaced(tmp_path):
+    person = Steering({"command": "ls"}, always=True)
+    async with opened(tmp_path, person) as engine:
+        for _ in range(2):
+            await engine.run([Call("Bash", {"command": "touch made"})])
+
+    assert (person.kinds, files(tmp_path)) == (["call", "call"], {})
+
+
+async def test_an_input_that_leads_outside_opens_no_folder_by_itself(tmp_path):
+    outside = tmp_path / "elsewhere"
+    outside.mkdir()
+    person = Steering({"file_path": str(outside / "n.txt"), "content": "x"})
+    async with opened(tmp_path, person) as engine:
+        reply = (await engine.run([WRITE]))[0]
+        roots = [root.path for root in engine.jail.roots]
+
+    assert (reply.status, person.kinds) == ("rejected-by-user", ["call", "folder"])
+    assert str(outside) not in roots
+
+
+async def test_an_input_that_is_no_object_is_a_no(tmp_path):
+    async with opened(tmp_path, Steering("x")) as engine:
+        reply = (await engine.run([WRITE]))[0]
+
+    assert reply.status == "rejected-by-user"
+    assert "no object" in reply.text
+
+
+async def test_hooks_have_their_word_on_the_input_of_the_answer(tmp_path):
+    def refuses(given: dict[str, Any]) -> Any:
+        if "evil" in given["tool_input"].get("command", ""):
+            denied = {"permissionDecision": "deny", "permissionDecisionReason": "No evil."}
+            return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **denied}}
+        return None
+
+    hook = Hook("PreToolUse", function=refuses)
+    async with opened(tmp_path, Steering({"command": "touch evil"}), hooks=[hook]) as engine:
+        reply = (await engine.run([Call("Bash", {"command": "touch ok"})]))[0]
+
+    assert (reply.status, files(tmp_path)) == ("rejected-by-user", {})
+    assert "No evil." in reply.text
+
+
+async def test_an_approved_id_is_that_of_one_call_of_one_message(tmp_path):
+    async with opened(tmp_path, lambda _: False) as engine:
+        both = [Call("Bash", {"command": f"touch {name}"}, "call_0") for name in ("a", "b")]
+        with pytest.raises(ConfigError, match="two calls"):
+            await engine.run(both, approved=["call_0"])
+        slow = Call("Bash", {"command": "touch a"}, "call_0")
+        replies = await asyncio.gather(engine.run([slow], approved=["call_0"]), engine.run([both[1]]))
+
+    assert [one.status for (one,) in replies] == ["done", "rejected-by-user"]
+    assert [*files(tmp_path)] == ["a"]

@@ -195,6 +195,24 @@ async def test_a_formatter_is_decided_as_its_command_is(
         assert formatter.verdict == command.verdict
 
 
+@pytest.mark.parametrize("mode", ["default", "dontAsk", "acceptEdits"])
+@pytest.mark.parametrize("rule", ["Edit", "Edit(a.py)"])
+async def test_a_rule_that_allows_an_edit_runs_no_program_of_the_workspace(
+    work: Path, monkeypatch: pytest.MonkeyPatch, rule: str, mode: str
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    (work / "a.py").write_text("x=1\n", encoding="utf-8")
+    (work / "ruff.toml").write_text("[format]\n", encoding="utf-8")
+    planted = work / ".venv" / "bin" / "ruff"
+    planted.parent.mkdir(parents=True)
+    planted.write_text(f"#!/bin/sh\ntouch {work.parent}/ran\ncat\n")
+    planted.chmod(0o755)
+    async with engine(work, Permissions(allow=(rule,)), permission_mode=mode) as one:
+        reply = await one.call("format_file", path="a.py")
+
+    assert (reply.status, (work.parent / "ran").exists()) == ("rejected-by-user", False)
+
+
 async def test_what_a_rule_lets_be_read_outside_is_not_written_by_commands(work: Path) -> None:
     elsewhere = Path(tempfile.mkdtemp(dir=os.path.expanduser("~")))
     try:

@@ -65,6 +65,10 @@ def test_behind_much_output_only_the_end_is_looked_at(monkeypatch: pytest.Monkey
     found.feed("error: at the end\n")
 
     assert found.found() == Found([Highlight(3, 0, "error: at the end")], None)
+    just_behind = Highlights()
+    for text in ("1\n" * 25_001, "2\n", "error: late\n"):
+        just_behind.feed(text)
+    assert just_behind.found() == Found([Highlight(3, 0, "error: late")], None)
     assert block(found.found().lines, [], chars=200) == f"{HEAD}\nlater: error: at the end"
 
 

@@ -36,6 +36,8 @@ class Case(NamedTuple):
     """Folders outside the workspace that the user's settings lend to this call: to be read, and for nothing else."""
     given: Mapping[str, Any] = {}
     """The arguments as the caller gave them, in the session's names."""
+    consented: bool = False
+    """Has the user agreed to it beforehand?"""
     builtin: bool = True
     """Is the tool one of ours? One from elsewhere may have the name of one, and do something else."""
 

@@ -62,14 +62,17 @@ def together(decisions: list[Decision], commands: Sequence[Access], case: Case) 
     return decision._replace(why=" ".join(whys[:_MOST_WHYS]) + more)
 
 
-def formatted(commands: Sequence[Decision], plain: Decision) -> list[Decision]:
+def formatted(commands: Sequence[Decision], plain: Decision, *, is_named: bool) -> list[Decision]:
     """Decisions on a formatter's commands, and the one on the file that it is to write: as its command alone is.
 
-    What rules say of the tool or of the file holds all the same.
+    What rules refuse of the tool or of the file holds all the same. A rule that allows the tool by its name
+    (`is_named`) allows the command; one that allows the edit of a file says nothing of what may run.
     """
     if plain.verdict == "ask" and plain.edits_inside and not plain.rule:
         return list(commands)  # the shell writes what its command writes, too
-    if plain.verdict == "allow" and plain.rule:
+    if plain.verdict == "allow" and not is_named:
+        return list(commands)
+    if plain.verdict == "allow":
         return [one if one.rule or one.verdict != "ask" else plain for one in commands]
     return [*commands, plain]
 

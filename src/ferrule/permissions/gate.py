@@ -102,8 +102,6 @@ class Gate:
         self._approved = approved
         self._thread = thread
         self._granted: set[str] = set()
-        self.consents: set[str] = set()
-        """Ids of calls of which the program says that its user has agreed to them, once."""
         self._one_at_a_time = asyncio.Lock()
 
     def child(self, name: str, mode: ModeConfig, policy: Policy) -> "Gate":
@@ -111,7 +109,6 @@ class Gate:
         gate = copy.copy(self)
         gate.policy = policy
         gate._mode = mode  # noqa: SLF001 - of the same class
-        gate.consents = set()  # its calls are others, whatever their ids
         gate._asker = _Behalf(self, name)  # noqa: SLF001 - the same
         return gate
 
@@ -169,7 +166,8 @@ class Gate:
     ) -> Admitted:
         """Return when the call may run; raise `Denied` when it may not.
 
-        `agreed`: the user has just given this input instead of another, and is not asked about it.
+        `agreed`: the user has just given this input instead of another, and is asked no more about it than whether it
+        may open a folder or read a secret file.
 
         Before anybody is asked, `preview` finds out what there is to show. What it fails with is raised: nobody is
         asked about what cannot be done.
@@ -179,12 +177,16 @@ class Gate:
         if outside := self._outside(case):
             lent = decision.verdict == "allow" and not any(access.kind == "command" for access in case.touches)
             for folder, path in outside:
-                if lent or agreed:
+                if lent:
                     self._jail.add(folder)  # for what rules allow there; the rest of it still asks
                 elif (wanted := await self._widen(case, folder, path, blocked)) is not None:
+                    if agreed:
+                        raise Denied("Another input was given for the call twice. Make it again.", code="not-allowed")
                     return Admitted(by_person=True, input=wanted)
             decision = await self._let(case)
         said_yes = await self._uncover(case, blocked)
+        if isinstance(said_yes, Mapping):
+            return Admitted(by_person=True, input=said_yes)
         if decision.verdict == "allow" or agreed:
             self._check_agreed(case, agreed=agreed)
             return Admitted(by_person=said_yes or agreed)
@@ -249,7 +251,8 @@ class Gate:
         self, case: Case, question: Question, blocked: Blocked, keys: Sequence[str], preview: Previewing | None
     ) -> tuple[Answer, Admitted]:
         """Ask with what the call would change in sight. Raises what it would fail with, and then nobody is asked."""
-        if self._consented(question):
+        if case.consented and question.kind in {"call", "outside"}:
+            # Agreed to beforehand, which opens no folder and is no word on protected files.
             return YES, Admitted(by_person=True)
         if preview is None:
             return await self._ask(question, blocked, *keys), Admitted(by_person=True)
@@ -262,10 +265,6 @@ class Gate:
             blocked(question.summary)
             answer = await self._answered(msgspec.structs.replace(question, changes=rows), *keys)
         return answer, Admitted(by_person=True, agreed=found, written=kept)
-
-    def _consented(self, question: Question) -> bool:
-        """Has the user agreed to the call beforehand? That opens no folder, and is no word on protected files."""
-        return question.call_id in self.consents and question.kind in {"call", "outside"}
 
     def _obeyed(self, case: Case) -> list[str]:
         """The protected files that the call would write, which only a person may allow."""
@@ -335,8 +334,11 @@ class Gate:
         paths = dict.fromkeys(path for key in read for path in (key, case.spelled.get(key, key)))
         return [path for path in paths if self._guard.secret(path) and _uncovered(path) not in self._granted]
 
-    async def _uncover(self, case: Case, blocked: Blocked) -> bool:
-        """Ask about every secret file, and tell whether a person was asked. Raises for one that stays secret."""
+    async def _uncover(self, case: Case, blocked: Blocked) -> bool | Mapping[str, Any]:
+        """Ask about every secret file, and tell whether a person was asked. Raises for one that stays secret.
+
+        Returns another input where the user wants that instead.
+        """
         paths = self.secrets(case)
         for path in paths:
             refused = self._guard.refusal(path)
@@ -356,6 +358,8 @@ class Gate:
             if not answer.allow:
                 refused.note = f"{answer.message} {refused.note}".strip()
                 raise refused
+            if answer.input is not None:
+                return answer.input
             if key != _uncovered(path):  # another file than the one that was asked about
                 self._granted.discard(key)
                 raise refused
@@ -480,6 +484,12 @@ class Gate:
             raise Denied(message, code="ask-failed") from error
         if answer.allow is not True:
             return Answer(allow=False, message=answer.message, values=answer.values, stop=answer.stop is True)
+        if answer.input is not None:
+            # It is a yes to that, and to nothing that was asked about.
+            given: object = answer.input
+            if not isinstance(given, Mapping):
+                return Answer(allow=False, message="The input that was given for the call is no object.")
+            return answer
         if answer.always and question.proposals and self._save is not None:
             self._save(question.proposals)
         if question.kind in {"folder", "secret"} or (answer.always and question.kind == "call"):

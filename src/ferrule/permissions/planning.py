@@ -187,8 +187,10 @@ class Planner(Planning):
             text = await threads.run(read_plan, self._jail, path)
             rules = await threads.run(granting, wishes, self._jail)
             answer = await self._ask(self._question(path, text, rules, ctx))
-            if answer.allow is not True:
-                why = answer.message or "The user did not approve the plan."
+            if answer.allow is not True or answer.input is not None:
+                given = (answer.input or {}).get("plan")
+                other = f"The user wants another plan:\n{given}\n" if isinstance(given, str) else ""
+                why = answer.message or other or "The user did not approve the plan."
                 stays = f"Plan mode stays on: change the plan in {self._jail.shown(path)}, or ask what is missing."
                 raise Denied(
                     f"{why} {stays if self._policy.is_planning else 'The user has ended plan mode meanwhile.'}",

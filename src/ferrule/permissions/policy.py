@@ -206,9 +206,12 @@ class Policy:
         if others or not commands or is_spoken:
             rest = case._replace(touches=others) if commands else case
             plain = self._plain(rest, self._subject(rest) if commands else subject)
-            decisions = (
-                formatted(decisions, plain) if is_spoken and commands and case.tool == "format" else [*decisions, plain]
-            )
+            if is_spoken and commands and case.tool == "format":
+                by_name = {case.name, *self._names.of("format")}
+                allowed = (rule for one in self._sets for rule in one.rules if rule.text == plain.rule)
+                decisions = formatted(decisions, plain, is_named=any(rule.tool in by_name for rule in allowed))
+            else:
+                decisions = [*decisions, plain]
             only_reads = only_reads and all(a.mode == "read" and a.kind in _LOOKS for a in others)
         decision = together(decisions, commands, case)
         if case.input.get("outside") and decision.verdict != "deny":

@@ -108,11 +108,12 @@ class Highlights:
         self._recent: deque[str] = deque()
         """The end of what was not weighed."""
         self._recent_chars = 0
+        self._is_counted = True
 
     def feed(self, text: str) -> None:
         """Take more of the output. It is looked at when there is much of it, or when somebody asks."""
         if self._taken_chars >= _COUNTED_CHARS:
-            self._taken_chars += len(text)
+            self._is_counted = False
             self._put_by(text)
             return
         self._waiting.append(text)
@@ -167,7 +168,7 @@ class Highlights:
         The number of one behind what was looked through is not known: 0.
         """
         self._flush()
-        is_counted = self._taken_chars <= _COUNTED_CHARS + _WAITING_CHARS
+        is_counted = self._is_counted
         held = [one for found in (*self._first.values(), *self._last.values()) for one in found]
         rows = f"{''.join(self._recent) if self._recent else self._rest}{line}".split("\n")
         begins = self._line - len(rows) + 1 if is_counted else 0

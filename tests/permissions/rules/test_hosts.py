@@ -250,6 +250,13 @@ def test_all_hosts_of_a_call_have_to_be_named(tmp_path: Path, every: str) -> Non
     assert fetched(tmp_path, rules, hosts=("a.example", "c.example")) == "ask"
 
 
+@pytest.mark.parametrize("every", ["*", "Web*"])
+def test_a_rule_about_more_than_fetches_is_not_lifted(tmp_path: Path, every: str) -> None:
+    rules = ruled(rule("ask", every), rule("allow", f"WebFetch(domain:{NAMED})"))
+
+    assert fetched(tmp_path, rules, hosts=(NAMED,)) == "ask"
+
+
 @pytest.mark.parametrize("allowing", ["WebFetch", "WebFetch(domain:*.*)"])
 def test_what_allows_all_hosts_lifts_nothing(tmp_path: Path, allowing: str) -> None:
     rules = ruled(rule("ask", "WebFetch"), rule("allow", allowing))

@@ -121,7 +121,9 @@ def test_an_alias_of_the_repository_is_what_it_stands_for(tmp_path: Path) -> Non
     for words in (["init", "-q"], ["config", "alias.p", "push"], ["config", "alias.s", "!git push"]):
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
 
-    assert [verdict(tmp_path, f"git {name}", deny=("Bash(git push:*)",)) for name in "ps"] == ["ask", "ask"]
+    for before in ("", "-C . ", "--git-dir .git ", "-c a.b=c ", "-C . --no-pager -c a.b=c "):
+        said = [verdict(tmp_path, f"git {before}{name} r.git", deny=("Bash(git push:*)",)) for name in "ps"]
+        assert said == ["ask", "ask"], before
     assert verdict(tmp_path, "git p", deny=("Bash(git fetch:*)",)) == "allow"
 
 

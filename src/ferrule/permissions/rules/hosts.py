@@ -67,7 +67,7 @@ class Hosts(NamedTuple):
 
 def asks_of_all(rule: Rule, tool: str) -> bool:
     """Does the rule ask about a fetch from any host: `WebFetch`, `WebFetch(domain:*)`?"""
-    if rule.action != "ask" or tool != "web_fetch":
+    if rule.action != "ask" or tool != "web_fetch" or "*" in rule.tool:
         return False
     return isinstance(rule.condition, Always) or (isinstance(rule.condition, Hosts) and rule.condition.anything)
 

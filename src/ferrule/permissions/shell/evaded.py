@@ -29,6 +29,8 @@ _CODE = (
 _RENAMES = frozenset({"alias", "hash", "enable"})
 """With these a later word may be another program."""
 _OPERATORS = r"""[\s'",()\[\]{}+;&|]+"""
+_SUBS = 6
+"""So many words of git's are looked at for its sub-command."""
 
 
 def could_be(every: Sequence[Part], refused: Sequence[str], command: str, roots: Sequence[str]) -> str:
@@ -87,7 +89,8 @@ def _readings(part: Part, command: str, roots: Sequence[str]) -> Iterator[Sequen
         yield from ((*one.words, GIVEN) for one in simple.inside[:1])
     if os.path.basename(words[0].text) == "git":
         rest = [word for word in words[1:] if not (word.known and word.text.startswith("-"))]
-        for at, word in enumerate(rest[:2]):
+        # A flag may have a word for its value, which is then taken for the sub-command too.
+        for at, word in enumerate(rest[:_SUBS]):
             if word.known and f"git {word.text}" not in table() and simple.cwd is not None:
                 if re.search(rf"(?i)alias\.{re.escape(word.text)}\b", command):
                     yield (words[0], GIVEN)
@@ -95,7 +98,7 @@ def _readings(part: Part, command: str, roots: Sequence[str]) -> Iterator[Sequen
                 if alias:
                     program = () if alias.startswith("!") else words[:1]
                     yield (*program, *split(alias.removeprefix("!")), *rest[at + 1 :], GIVEN)
-                break
+                    break
 
 
 def _fits(pattern: str, words: Sequence[Word]) -> bool:

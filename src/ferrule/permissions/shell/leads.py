@@ -106,7 +106,7 @@ def _of_environment(program: str, cwd: str, scene: Scene, *, runs: bool = True) 
     straight = os.path.normpath(os.path.join(os.path.realpath(cwd), os.path.dirname(program)))
     if ".." in program.split("/") or os.path.realpath(folder) != straight or not scene.inside(straight):
         return ""
-    if not (_is_program(path) if runs else os.path.isfile(path)):
+    if not (_is_program(path) if runs else os.path.isfile(path) and scene.inside(os.path.realpath(path))):
         return ""
     above, last = os.path.split(folder)
     virtual = last == "bin" and os.path.isfile(os.path.join(above, "pyvenv.cfg"))
