@@ -28,7 +28,8 @@ from trials.trial import Place, Row, Trial
 GOAL = 12
 LIMITS = Limits(turns=12, seconds=420)
 _CHECK_SECONDS = 20
-_TASKS = Path(__file__).with_name("small_tasks.toml")
+SETS = ("small_tasks.toml", "small_tasks_fresh.toml")
+"""The first was there when small models were first led; nothing was ever tuned on the second."""
 _MISSING = (
     "NO MODEL: put a GGUF file, or a link to one, at {path}, and run this again. The figures here are those of "
     "Qwen2.5-Coder-1.5B-Instruct in Q4_K_M, 1.1 GB."
@@ -80,9 +81,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         (folder / self.test_file).write_text(self.test.lstrip("\n"), encoding="utf-8")
 
 
-def tasks() -> list[Task]:
-    """All of them, in the order of the file."""
-    return msgspec.convert(tomllib.loads(_TASKS.read_text(encoding="utf-8"))["task"], list[Task])
+def tasks(file: str) -> list[Task]:
+    """All of one of the sets, in the order of the file."""
+    text = Path(__file__).with_name(file).read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text)["task"], list[Task])
 
 
 class _Kept:
@@ -135,7 +137,8 @@ class _Outcome(NamedTuple):
     words: str
 
 
-def _rows(place: Place) -> Iterator[Row]:
+def rows(place: Place, file: str = SETS[0]) -> Iterator[Row]:
+    """One for each task of a set, and one for all of them."""
     folder = place.tool("small")
     path = folder / "model.gguf"
     if not path.is_file():
@@ -145,7 +148,7 @@ def _rows(place: Place) -> Iterator[Row]:
     done, count = 0, 0
     with asyncio.Runner() as runner:
         try:
-            for task in tasks():
+            for task in tasks(file):
                 outcome = runner.run(_tried(task, _Kept(model), folder))
                 done, count = done + outcome.is_done, count + 1
                 yield Row(f"{task.name}: {task.file}", "mended", outcome.words, outcome.is_done)
@@ -190,5 +193,5 @@ TRIAL = Trial(
     "small",
     "Twenty small bugs in one file each, mended by a model of 1.5 billion parameters on this machine's processor, with "
     "the default settings. The tasks were fixed before the model was first asked.",
-    _rows,
+    rows,
 )

@@ -3,10 +3,11 @@
 import msgspec
 import pytest
 
-from ferrule.agent.past import PROMPT, REWOUND, UNREWOUND, Step
+from ferrule.agent.past import REWOUND, UNREWOUND, Step
 from ferrule.agent.stored import resume
 from ferrule.core.errors import ConfigError
 from ferrule.wire.turn import Text, Turn, Use
+from ferrule.workspace.thread import PROMPT
 from ferrule.workspace.thread_store import Item
 from ferrule.workspace.thread_turns import messages
 

@@ -140,3 +140,65 @@ async def test_the_tool_for_what_was_left_out_is_shown_when_something_was(place)
 
         assert [one.name for one in first.definitions] == ["read", "write", "edit", "bash"]
         assert [one.name for one in second.definitions] == ["read", "write", "edit", "bash", "recall"]
+
+
+LOCAL = Header(model="tiny.gguf", window=8_000, most_output=1_000, wire="local")
+WRITTEN = said("a.py\n```\nx = 2\ny = 1\n```")
+
+
+def local_stage(folder, *cues: Line, **session) -> Stage:
+    return Stage(folder, dialect="ah", model=Scripted(*cues, header=LOCAL, workspace=str(folder)), **session)
+
+
+async def test_one_that_speaks_in_text_changes_a_file_by_writing_it_out(place):
+    (place / "a.py").write_text("x = 1\ny = 1\n")
+    async with local_stage(place, WRITTEN, said("Done.")) as on:
+        ended = await on.run("Set x to 2 in a.py.")
+
+        assert (place / "a.py").read_text() == "x = 2\ny = 1\n"
+        assert words(on.agent.turns[0]).endswith("Write a.py with this mended or done: Set x to 2 in a.py.")
+        assert (ended.reason, [reply.name for reply in on.replies]) == ("end", ["edit"])
+        check_valid(on.agent.turns)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("cp $1 $1.bak\n", 'cp "$1" "$1.bak"\n', id="quotes"),
+        pytest.param("if x:\n  y = 1\n z = 2\n", "if x:\n  y = 1\n  z = 2\n", id="blanks"),
+        pytest.param('a = "\\d"\n', 'a = "\\\\d"\n', id="escapes"),
+    ],
+)
+async def test_quotes_and_blanks_may_be_all_that_a_written_file_mends(place, before, after):
+    head = "# One.\n# Two.\n"
+    (place / "a.py").write_text(head + before)
+    async with local_stage(place, said(f"a.py\n```\n{head}{after}```"), said("Done.")) as on:
+        await on.run("Mend a.py.")
+
+        assert (place / "a.py").read_text() == head + after
+
+
+async def test_a_file_that_a_tool_has_shown_is_no_change_when_it_is_said_again(place):
+    (place / "b.txt").write_text("a.py should be:\n\nx = 9\ny = 9\n")
+    copied = said("a.py\n```\nx = 9\ny = 9\n```")
+    async with local_stage(place, calls(("read", {"path": "b.txt"})), copied, said("No."), said("No.")) as on:
+        await on.run("Mend a.py.")
+
+        assert (place / "a.py").read_text() == "x = 1\n"
+
+
+@pytest.mark.parametrize("prompt", ["What is x in a.py?", "Run a.py."], ids=["a question", "a command"])
+async def test_a_block_is_no_edit_where_no_change_is_wanted(place, prompt):
+    (place / "a.py").write_text("x = 1\ny = 1\n")
+    async with local_stage(place, WRITTEN, said("It is 1."), said("It is 1.")) as on:
+        await on.run(prompt)
+
+        assert (place / "a.py").read_text() == "x = 1\ny = 1\n"
+
+
+async def test_a_file_that_is_written_out_as_it_is_counts_for_nothing(place):
+    async with local_stage(place, said("a.py\n```\nx = 1\n```"), said("a.py\n```\nx = 1\n```")) as on:
+        ended = await on.run("Set x to 2 in a.py.")
+
+        assert ended.reason == "undone"
+        assert "is the file as it is" in ended.error

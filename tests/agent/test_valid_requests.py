@@ -126,10 +126,10 @@ async def test_killed_at_any_write_it_goes_on(tmp_path, wire, monkeypatch):
     items: list[Item] = []
     append = ThreadStore.append
 
-    def noted(self, thread, more):
+    def noted(self, thread, more, **about):
         if thread == main[0]:
             items.extend(more)
-        return append(self, thread, more)
+        return append(self, thread, more, **about)
 
     monkeypatch.setattr(ThreadStore, "append", noted)
     main = [""]

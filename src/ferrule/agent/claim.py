@@ -20,7 +20,10 @@ class Claim:
             descriptor = os.open(self._path, _FLAGS, 0o600)
             if not try_lock(descriptor):
                 os.close(descriptor)
-                raise ConfigError(f"The conversation {thread} is open in another session. End that first.")
+                raise ConfigError(
+                    f"The conversation {thread} is open in another session. End that first, or choose another one: "
+                    "`ferrule chat --resume`."
+                )
             if os.fstat(descriptor).st_nlink:
                 break
             os.close(descriptor)  # whoever had it has removed its file meanwhile

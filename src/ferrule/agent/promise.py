@@ -19,6 +19,10 @@ _ONLY_WORDS = re.compile(
     r"|\b(?:don't|do not|without)\s+(?:chang|edit|touch|writ|do|mak)|\b(?:would you|you would|leave (?:it|them))\b"
 )
 """In a prompt: words are all that is wanted."""
+_COMMAND = re.compile(
+    r"(?i)\W*(?:(?:please|now|then|first|just|can you|could you)\s+)*"
+    r"(?:run|execute|start|install|build|compile|commit|push|delete|remove the file|move|copy|rename the file|test)\b"
+)
 _ASKS = re.compile(r"(?i)\b(?:if you|would you like|do you want|shall i|should i|let me know|once you|when you)\b")
 _CODE = re.compile(r"^[ ]{0,3}(`{3,}|~{3,})[^\n`]*\n(.*?)(?:^[ ]{0,3}\1|\Z)", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"[\w./-]*\w\.\w{1,8}\b|\b(?:Makefile|Dockerfile)\b")
@@ -30,20 +34,30 @@ UNCHANGED = (
     "[No file was changed yet. If the user wants {file} changed, do it now with one call, in this form:]\n{form}\n"
     "[If nothing is to be changed, say so in one sentence.]"
 )
+UNWRITTEN = (
+    "[No file was changed yet. If the user wants it changed, {again}. If nothing is to be changed, say so in one "
+    "sentence.]"
+)
 NOT_DONE = (
     "[You have said what you would do, and made no call: nothing was done. Make the call now. If there is nothing to "
     "do, say so in one sentence.]"
 )
 NOT_EDITED = (
-    "[Your last edit failed, and the file is as it was. Make it again: the old text must be whole lines, copied from "
-    "the file exactly. Or say in one sentence why it cannot be done.]"
+    "[Your last edit failed, and the file is as it was. Make it again: {again}. Or say in one sentence why it cannot "
+    "be done.]"
 )
+EDIT_AGAIN = "the old text must be whole lines, copied from the file exactly"
+AGAIN = "edit the file again"
+WRITE_AGAIN = "write {name} and a code block with all of the new file"
+"""What a model does that writes files out in its answer."""
+WISH = "Write {name} with this mended or done: {prompt}"
+WISH_ABOVE = "Write {name} with the wish above done."
 
 NEXT = {
     "edited": "[The file is changed. If all is done, say in one sentence what you did, without another call.]",
     "edited, checks": "[The file is changed. Now run the check: {names}]",
     "ran": "[That went well. If all is done, say in one sentence what you did, without another call.]",
-    "ran-failed": "[That failed. If your change is wrong, edit the file again, and then run the check again.]",
+    "ran-failed": "[That failed. If your change is wrong, {again}, and then run the check again.]",
 }
 """What a small model is told to do next, by what came of its last call: left to itself, it goes on and on."""
 UNCHECKED = (
@@ -51,7 +65,7 @@ UNCHECKED = (
     "fails, edit again.]"
 )
 NOT_PASSED = (
-    "[The last command failed. If your change is wrong, read why, and edit again; then run the command again. If the "
+    "[The last command failed. If your change is wrong, read why, and {again}; then run the command again. If the "
     "failure has nothing to do with it, say so in one sentence.]"
 )
 
@@ -75,6 +89,11 @@ def is_promise(answer: str, prompt: str, workspace: str, *, has_changed: bool) -
 def wants_words(prompt: str) -> bool:
     """Is an answer in words all that a prompt asks for?"""
     return prompt.rstrip().endswith("?") or _ONLY_WORDS.search(prompt) is not None
+
+
+def wants_command(prompt: str) -> bool:
+    """Does a prompt ask first of all for something to be run?"""
+    return _COMMAND.match(prompt) is not None
 
 
 def named_files(prompt: str, workspace: str, most_bytes: int | None = None) -> Sequence[str]:

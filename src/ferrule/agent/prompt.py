@@ -19,6 +19,10 @@ _GUIDANCE_CHARS = 100_000
 """Of all guidance files together: they must not fill the window."""
 _UNKNOWN = "an unknown branch"
 _EXAMPLE = {"path": "calc.py", "old": "    return a - b", "new": "    return a + b"}
+EDIT_FORM = (
+    "An edit is small: copy the old lines whole and exactly as they stand in the file, without line numbers, and give "
+    "the new lines. For example, this changes one line of a file:"
+)
 _BRIEF = f"Platform: {sys.platform}. Paths are relative to the workspace."
 """All that a small model is told of where it is: it takes a long path apart, and puts it together wrongly."""
 
@@ -98,7 +102,7 @@ class InstructionNews:
 
 def facts(workspace: str) -> str:
     """Where this is, as far as it can be seen without running anything."""
-    branch = _branch(workspace)
+    branch = checked_out(workspace)
     lines = [
         "<environment>",
         f"Workspace: {workspace}",
@@ -115,8 +119,8 @@ def repository(folder: str) -> str:
     return os.path.basename(os.path.dirname(_git(folder)))
 
 
-def _branch(folder: str) -> str:
-    """What is checked out there."""
+def checked_out(folder: str) -> str:
+    """What is checked out there, a branch or a commit, as the files of git say; empty outside of a repository."""
     git = _git(folder)
     return _head(git) if git else ""
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ferrule.agent.spoken_file import SpokenFiles
 from ferrule.core.call import Call
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.support.near import near
@@ -52,16 +53,23 @@ class SpokenCalls:
         turns: Iterable[Turn],
         *,
         is_text_only: bool,
+        files: SpokenFiles | None = None,
     ) -> None:
-        """`misfit` says why a name with its arguments is no call of a tool."""
+        """`misfit` says why a name with its arguments is no call of a tool; `files` may be written out."""
         self._misfit = misfit
         self._definitions = {one.name: one for one in definitions}
         self._turns = turns
         self._is_text_only = is_text_only
+        self._files = files
 
     def hear(self, text: str, *, is_whole: bool = True) -> Heard | None:
         """The calls in an answer, or what is wrong with them; None where it is words. One that was cut has none."""
-        blocks = find(text) if is_whole and len(text) <= _MOST_CHARS else []
+        if not is_whole or len(text) > _MOST_CHARS:
+            return None
+        return self._call(text) or self._file(text)
+
+    def _call(self, text: str) -> Heard | None:
+        blocks = find(text)
         if not blocks or _OPEN_THOUGHT.search(text[: blocks[-1].start]):
             return None
         run = trailing(text, blocks) or (leading(text, blocks) if self._is_text_only else [])
@@ -77,6 +85,15 @@ class SpokenCalls:
                 return self._broken(run[0].start, block, block.name, None)
             calls += block.calls
         return Heard(run[0].start, tuple(calls))
+
+    def _file(self, text: str) -> Heard | None:
+        """A file that the answer writes out: the edit that makes it so."""
+        written = self._files.hear(text, self._is_copied) if self._files is not None else None
+        if self._files is None or written is None or _OPEN_THOUGHT.search(text[: written.start]):
+            return None
+        if written.broken:
+            return Heard(written.start, broken=written.broken, why=written.why)
+        return Heard(written.start, (self._files.call(written),))
 
     def _broken(self, start: int, block: Block, name: str, error: ToolFailure | None) -> Heard | None:
         """What to say about a call that cannot be made; None where no tool is meant by it."""
@@ -101,12 +118,29 @@ class SpokenCalls:
 
     def _is_quoted(self, run: Sequence[Block]) -> bool:
         """Does it stand in what somebody else has written?"""
-        wanted = [seen for block in run for seen in _seen(block.payload.strip("[] \n"))]
+        return self._is_others(*(block.payload.strip("[] \n") for block in run))
+
+    def _is_others(self, *payloads: str) -> bool:
+        wanted = [seen for payload in payloads for seen in _seen(payload)]
         for text in _others(self._turns):
             told = [*_seen(text), *_seen(_unescaped(text))]
             if any(needle and needle in one for one in told for needle in wanted):
                 return True
         return False
+
+    def _is_copied(self, payload: str) -> bool:
+        """Is a file that it writes out somebody else's, to the letter? Quotes and blanks may be all that it mends."""
+        wanted = _lined(payload)
+        return bool(wanted) and any(
+            wanted in _lined(told)
+            for text in _others(self._turns)
+            for told in (text, _LINE_MARKS.sub("", text), _unescaped(text))
+        )
+
+
+def _lined(text: str) -> str:
+    """A text without the blanks at the ends of its lines."""
+    return "\n".join(map(str.rstrip, text.strip("\n").split("\n")))
 
 
 def _squeezed(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from ferrule.models.local_file import LocalFile, look
 from ferrule.models.local_grammar import Bounds, grammar
 from ferrule.models.local_reader import LocalReader
-from ferrule.models.local_words import Telling
+from ferrule.models.local_words import RESULT, Telling
 from ferrule.models.model import Again, ModelError, Prices
 from ferrule.wire.delta import Begun, Delta
 from ferrule.wire.turn import Asked, Usage
@@ -111,8 +111,10 @@ class LocalModel:
             "temperature": asked.temperature or 0.0,
             "seed": _SEED,
         }
-        if asked.stop:
-            body["stop"] = list(asked.stop)
+        # A model that goes on as if it were the tool has nothing more to say.
+        stops = [*asked.stop, *([RESULT[0]] if held else ())]
+        if stops:
+            body["stop"] = stops
         if held:
             body["grammar"] = held
         return body

@@ -15,8 +15,8 @@ _HOW = f"""To use a tool, write only this:
 {{"name": "NAME", "arguments": {{"PARAMETER": "VALUE"}}}}
 {CLOSE}
 The tools:"""
-_RESULT = ("<tool_response>", "</tool_response>")
-_MARKS = (OPEN, CLOSE, *_RESULT)
+RESULT = ("<tool_response>", "</tool_response>")
+_MARKS = (OPEN, CLOSE, *RESULT)
 _LINE_CHARACTERS = 160
 
 
@@ -90,7 +90,7 @@ class Telling:
         texts = []
         for part in turn.parts:
             if isinstance(part, Result):
-                texts.append(f"{_RESULT[0]}\n{self._words(part)}\n{_RESULT[1]}")
+                texts.append(f"{RESULT[0]}\n{self._words(part)}\n{RESULT[1]}")
             elif isinstance(part, Use):
                 texts.append(f"{head(part.name)}{self._arguments(part)}{TAIL}")
             elif text := self._text(part):
