@@ -6,11 +6,12 @@ import os
 import subprocess
 import sys
 
+import click
 import pytest
 
 import ferrule.cli.tools
 from ferrule import Engine
-from ferrule.cli.main import COMMANDS, run
+from ferrule.cli.main import cli, run
 from ferrule.core.subagents import Subagents
 from ferrule.dialects.dialect import FAMILIES
 
@@ -361,7 +362,7 @@ def test_doctor_looks_at_every_package_that_is_needed(workspace, capsys):
 @pytest.mark.parametrize(
     ("name", "begins"),
     [
-        pytest.param("", "note  model      No model is chosen.", id="none"),
+        pytest.param("", "note  model      No model is chosen: set a key", id="none"),
         pytest.param(
             "anthropic:claude-opus-5-5", "note  model      anthropic:claude-opus-5-5 needs a key", id="no-key"
         ),
@@ -377,14 +378,85 @@ def test_doctor_says_which_model_would_be_asked(name, begins, workspace, capsys,
     assert any(line.startswith(begins) for line in capsys.readouterr().out.splitlines())
 
 
-@pytest.mark.parametrize("name", list(COMMANDS))
-def test_every_command_explains_itself_with_its_options(name, capsys):
-    assert run([name, "--help"]) == 0
-    said = capsys.readouterr().out
-    assert "Usage: ferrule" in said
-    if name not in {"config", "demo", "mcp", "models", "permissions", "skills", "tasks", "threads"}:
-        for option in ("--dialect", "--workspace", "--add-dir", "--yes", "--deny"):
-            assert option in said
+OF_SESSIONS = (
+    *("--dialect", "--model", "--workspace", "--add-dir", "--network", "--mcp-config", "--permission-mode"),
+    *("--yes", "--deny"),
+)
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        pytest.param(("chat", "run", "call", "exec", "check"), OF_SESSIONS, id="a session"),
+        pytest.param(
+            ("tools",), ("--dialect", "--model", "--workspace", "--mcp-config", "--permission-mode"), id="a list"
+        ),
+        pytest.param(("undo", "redo"), ("--workspace", "--add-dir"), id="files"),
+        pytest.param(("output",), ("--workspace",), id="the store"),
+        pytest.param(("doctor",), ("--workspace", "--network", "--mcp-config"), id="the machine"),
+        pytest.param(("models",), ("--model",), id="hosts"),
+        pytest.param(("skills",), ("--workspace",), id="a folder"),
+        pytest.param(
+            (
+                *("permissions", "mcp", "threads", "tasks", "config", "login", "logout", "demo", "completion"),
+                "version",
+            ),
+            (),
+            id="no session",
+        ),
+    ],
+)
+def test_the_help_of_a_command_has_the_options_that_mean_something_there(names, shown, capsys):
+    for name in names:
+        assert run([name, "--help"]) == 0
+        said = capsys.readouterr().out
+        assert "Usage: ferrule" in said
+        assert tuple(option for option in OF_SESSIONS if f"{option} " in said.partition("Options:")[2]) == shown
+
+
+def test_options_that_mean_nothing_for_a_command_are_taken_all_the_same(workspace, capsys):
+    assert run(["undo", "--list", "--dialect", "claude", "--yes"]) == 0
+
+
+def commands(command, path=()):
+    """Every command with the words that it is called by."""
+    yield path
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from commands(command.get_command(context, name), (*path, name))
+
+
+def test_no_help_is_wider_than_80_columns_and_none_is_cut_off(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    wrong = []
+    for path in commands(cli):
+        assert run([*path, "--help"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        wrong += [
+            (path, line) for line in lines if len(line) > 80 or (line.endswith("...") and not line.startswith("Usage"))
+        ]
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("words", "as_"),
+    [
+        pytest.param(["config"], ["config", "show"], id="config"),
+        pytest.param(["permissions"], ["permissions", "list"], id="permissions"),
+        pytest.param(["mcp"], ["mcp", "list"], id="mcp"),
+        pytest.param(["tasks", "list"], ["tasks"], id="tasks"),
+        pytest.param(["sessions"], ["threads", "list"], id="sessions"),
+        pytest.param(["version"], ["--version"], id="version"),
+        pytest.param(["-V"], ["--version"], id="-V"),
+    ],
+)
+def test_what_people_try_first_does_what_they_mean(workspace, capsys, words, as_):
+    assert run(words) == 0
+    said = capsys.readouterr()
+    assert run(as_) == 0
+    assert capsys.readouterr() == said
 
 
 def test_the_tour_of_the_engine_mends_the_project_in_plain_text(workspace, capsys):
@@ -451,3 +523,13 @@ def test_an_image_is_not_printed_as_its_bytes(workspace, capsys):
     Image.new("RGB", (2, 2)).save(workspace / "a.png")
     assert run(["call", "Read", '{"path":"a.png"}']) == 0
     assert capsys.readouterr().out.startswith("[image/png, ")
+
+
+def test_help_may_stand_before_a_command(workspace, capsys):
+    assert run(["help", "undo"]) == 0
+    first = capsys.readouterr().out
+    assert run(["undo", "--help"]) == 0
+
+    assert first == capsys.readouterr().out
+    assert run(["help"]) == 0
+    assert "Commands:" in capsys.readouterr().out

@@ -128,3 +128,152 @@ def test_the_files_of_every_layer_are_told(settings, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["managed", "user", "project"]
     assert lines[1].endswith(str(settings))
+
+
+BEFORE = """# mine
+dialect = "ah"  # why
+
+[limits]
+seconds = 5  # short
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "line"),
+    [
+        pytest.param("dialect", "pi", 'dialect = "pi"  # why', id="a string without quotes"),
+        pytest.param("dialect", '"pi"', 'dialect = "pi"  # why', id="a string in quotes"),
+        pytest.param("limits.seconds", "7", "seconds = 7  # short", id="a number"),
+        pytest.param("models.default", "ollama:qwen3", 'default = "ollama:qwen3"', id="a new table"),
+        pytest.param("tools.disable", '["web_search"]', 'disable = ["web_search"]', id="a list"),
+        pytest.param("models.hosts.mine.key_env", "MY_KEY", 'key_env = "MY_KEY"', id="a member of a table"),
+    ],
+)
+def test_one_value_is_set_and_all_else_stays(key, value, line, settings, capsys):
+    settings.write_text(BEFORE)
+
+    assert run(["config", "set", key, value]) == 0
+    after = settings.read_text().splitlines()
+    assert line in after
+    assert len([old for old in BEFORE.splitlines() if old not in after]) <= 1
+    assert "# mine" in after
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(["dialcet", "ah"], "Did you mean dialect or dialects?", id="a key like another"),
+        pytest.param(["nowhere.to.be", "1"], "There is no setting 'nowhere.to.be'", id="no such key"),
+        pytest.param(["dialect = 1\nsources", "1"], "There is no setting", id="more than a key"),
+        pytest.param(["limits.seconds", "soon"], "limits.seconds", id="no number"),
+        pytest.param(["limits.seconds", "1\ndialect = 'pi'"], "limits.seconds", id="more than a value"),
+        pytest.param(
+            ["models.default", "a:b", "--project"], "a project cannot set models.default", id="not a project's"
+        ),
+    ],
+)
+def test_what_is_no_setting_is_not_written(arguments, words, settings, capsys):
+    settings.write_text(BEFORE)
+
+    assert run(["config", "set", *arguments]) == 2
+    assert words in capsys.readouterr().err
+    assert settings.read_text() == BEFORE
+    assert [path.name for path in settings.parent.iterdir()] == ["settings.toml"]
+
+
+def test_a_file_that_is_wrong_is_left_alone(settings, capsys):
+    settings.write_text("dialect = \n")
+
+    assert run(["config", "set", "dialect", "ah"]) == 2
+    assert settings.read_text() == "dialect = \n"
+
+
+def test_a_project_has_a_file_of_its_own(settings, capsys):
+    assert run(["config", "set", "limits.seconds", "9", "--project"]) == 0
+
+    assert (settings.parent / ".ferrule" / "settings.toml").read_text() == "[limits]\nseconds = 9\n"
+    assert not settings.exists()
+
+
+def test_a_file_of_a_project_that_leads_out_of_it_is_not_written(settings, tmp_path, capsys):
+    (tmp_path / ".ferrule").mkdir()
+    (tmp_path / ".ferrule" / "settings.toml").symlink_to(tmp_path / "other.toml")
+
+    assert run(["config", "set", "limits.seconds", "9", "--project"]) == 2
+    assert not (tmp_path / "other.toml").exists()
+
+
+def test_a_value_is_printed_as_a_program_wants_it(settings, capsys):
+    settings.write_text(BEFORE)
+
+    assert [run(["config", "get", key]) for key in ("dialect", "limits.seconds", "limits.secnds")] == [0, 0, 2]
+    out, err = capsys.readouterr()
+    assert out == "ah\n5.0\n"
+    assert "Did you mean limits.seconds?" in err
+
+
+@pytest.mark.parametrize(
+    ("written", "code", "after"),
+    [
+        pytest.param('dialect = "pi"', 0, 'dialect = "pi"\n', id="right"),
+        pytest.param("dialect = 1", 2, BEFORE, id="wrong"),
+    ],
+)
+def test_an_editor_writes_only_settings(written, code, after, settings, capsys, monkeypatch):
+    settings.write_text(BEFORE)
+    editor = settings.parent / "editor"
+    editor.write_text(f"#!/bin/sh\necho '{written}' > \"$1\"\n")
+    editor.chmod(0o755)
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", str(editor))
+
+    assert run(["config", "edit"]) == code
+    assert settings.read_text() == after
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        pytest.param("dialect", "latin", "There is no dialect called 'latin'", id="no dialect"),
+        pytest.param("permissions.mode", "nope", "There is no permission mode 'nope'", id="no mode"),
+        pytest.param("models.default", "nope", "No host is known for the model 'nope'", id="no host"),
+        pytest.param("limits.seconds", "soon", "limits.seconds takes a number, and 'soon' is none.", id="no number"),
+        pytest.param("models.retries", "1.5", "models.retries takes a whole number, and '1.5' is none.", id="no count"),
+        pytest.param("models.retries", "yes", "models.retries takes a whole number, and 'yes' is none.", id="a word"),
+        pytest.param("permissions.allow", "[", "permissions.allow takes a list, as", id="no list"),
+        pytest.param("models.defualt", "x", "Did you mean models.default?", id="no setting"),
+    ],
+)
+def test_what_there_is_not_is_not_written(settings, capsys, key, value, words):
+    settings.write_text('# mine\ndialect = "ah"\n')
+
+    assert run(["config", "set", key, value]) == 2
+    assert words in capsys.readouterr().err
+    assert settings.read_text() == '# mine\ndialect = "ah"\n'
+
+
+def test_a_wrong_value_can_be_replaced(settings, capsys):
+    settings.write_text('dialect = "latin"\n')
+
+    assert run(["config", "set", "permissions.mode", "plan"]) == 0
+    assert run(["config", "set", "dialect", "codex"]) == 0
+    assert settings.read_text() == 'dialect = "codex"\n\n[permissions]\nmode = "plan"\n'
+
+
+def test_no_editor_waits_where_there_is_no_terminal(settings, capsys, monkeypatch):
+    settings.write_text("")
+    monkeypatch.delenv("EDITOR", raising=False)
+    monkeypatch.delenv("VISUAL", raising=False)
+
+    assert run(["config", "edit"]) == 2
+    assert "There is no terminal for an editor" in capsys.readouterr().err
+
+
+def test_an_editor_that_writes_what_there_is_not_changes_nothing(settings, capsys, monkeypatch):
+    settings.write_text('dialect = "ah"\n')
+    monkeypatch.setenv("EDITOR", "sed -i s/ah/latin/")
+    monkeypatch.delenv("VISUAL", raising=False)
+
+    assert run(["config", "edit"]) == 2
+    assert "There is no dialect called 'latin'" in capsys.readouterr().err
+    assert settings.read_text() == 'dialect = "ah"\n'

@@ -35,8 +35,10 @@ def test_hosts_are_listed_with_their_keys_by_name_only():
     assert KEY not in out
 
 
-def test_without_a_model_it_says_how_to_choose_one():
-    assert ran().output.startswith("No model is chosen: use --model, FERRULE_MODEL")
+def test_without_a_model_it_says_how_to_choose_one(monkeypatch):
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+
+    assert ran().output.startswith("No model is chosen: set a key, keep one with `ferrule login HOST`")
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,8 @@ def test_it_says_what_the_chosen_name_means(name, words):
 CHOSEN = [
     pytest.param((), {"FERRULE_MODEL": "opus"}, ("opus", "environment", "anthropic:claude-opus-5-5"), id="environment"),
     pytest.param(("--model", "o:x"), {"FERRULE_MODEL": "opus"}, ("o:x", "flag", None), id="flag"),
-    pytest.param((), {}, None, id="none"),
+    pytest.param((), {}, ("anthropic:claude-opus-5-5", "key", "anthropic:claude-opus-5-5"), id="key"),
+    pytest.param((), {"ANTHROPIC_API_KEY": ""}, None, id="none"),
 ]
 
 
@@ -68,7 +71,9 @@ def test_it_says_which_model_is_chosen_and_by_whom(args, environment, wanted, mo
     assert (model and (model["name"], model["by"], model["means"])) == wanted
     assert bool(model and model["error"]) == (wanted is not None and wanted[2] is None)
     assert value["roles"]["sonnet"].startswith("anthropic:claude-sonnet")
-    assert {host["name"]: host["key_set"] for host in value["hosts"]}["anthropic"] is True
+    assert {host["name"]: host["key_set"] for host in value["hosts"]}["anthropic"] is bool(
+        environment.get("ANTHROPIC_API_KEY", KEY)
+    )
     assert any(row["begins"] == "claude-opus-5-5" and row["prices"]["input"] == 4 for row in value["known"])
 
 
@@ -153,7 +158,6 @@ def test_a_refusal_is_one_line_and_a_failure(monkeypatch, capsys):
         pytest.param(["list", "scripted"], 2, "write scripted:FILE", id="a kind of file"),
         pytest.param(["test", "anthropic"], 2, "names no model: write anthropic:MODEL", id="a host for a model"),
         pytest.param(["test", "openai:gpt-5.2"], 2, "OPENAI_API_KEY is not set", id="no key"),
-        pytest.param(["test"], 2, "No model is chosen", id="no model"),
         pytest.param(["list", "openai"], 2, "OPENAI_API_KEY is not set", id="no key for a list"),
         pytest.param(["test", "local:nosuch.gguf"], 2, "There is no file", id="no file"),
         pytest.param(["test", "scripted:nosuch"], 2, "cannot be read", id="no recording"),
@@ -163,6 +167,13 @@ def test_a_refusal_is_one_line_and_a_failure(monkeypatch, capsys):
 def test_a_mistake_says_what_to_do(args, code, words, capsys):
     assert run(["models", *args]) == code
     assert words in capsys.readouterr().err
+
+
+def test_without_a_model_there_is_none_to_test(capsys, monkeypatch):
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+
+    assert run(["models", "test"]) == 2
+    assert "No model is chosen" in capsys.readouterr().err
 
 
 async def chatting(exchange: Exchange) -> None:

@@ -1,6 +1,7 @@
 """`ferrule run` as a program sees it: what it prints where, and how it ends."""
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -108,6 +109,8 @@ def test_a_hook_that_stops_a_prompt_is_a_refusal(place, capsys):
         pytest.param(["Go.", "--replay", "a.py"], "a.py, line 1: this is no", id="no recording but a program"),
         pytest.param(["Go.", "--replay", "."], "cannot be read", id="a folder"),
         pytest.param(["Go.", "--resume", "T-1", "--continue"], "not both", id="resume and continue"),
+        pytest.param(["Go.", "--resume"], "--resume needs the id of a conversation", id="resume nothing"),
+        pytest.param(["Go.", "-r"], "--resume needs the id of a conversation", id="resume nothing, in short"),
         pytest.param(["Go.", "--replay", "x", "--model", "y:z"], "not both", id="replay and model"),
         pytest.param(["", "--replay", "x"], "The task is empty", id="no words"),
         pytest.param([" \n", "--replay", "x"], "The task is empty", id="only blanks"),
@@ -187,7 +190,7 @@ def test_what_still_works_in_the_background_is_named_when_it_is_stopped(place, t
     assert said_.out.endswith("Begun.\n" if output == "text" else "}\n")
     assert re.search(
         r"warning: Still at work in the background, and stopped with the session: "
-        r"the Explore agent a\w+ \(Look\), the command b\w+ \(Wait long\)\.",
+        r"the Explore agent a\w+ \(Look\), the command b\w+ \(sleep 377\.5\)\.",
         said_.err,
     )
     assert not lives("sleep 377.5")
@@ -247,13 +250,22 @@ def test_what_would_ask_is_refused_where_nobody_can_be_asked(place, capsys):
     write = ("Write", {"file_path": "${workspace}/b.py", "content": "y"})
     path = recording(place.parent / "c.jsonl", calls(write), said("I may not."))
 
-    assert run(["run", "Write.", "--replay", path, "--output", "json"]) == 0
-    (line,) = lines_of(capsys.readouterr().out)
+    assert run(["run", "Write.", "--replay", path, "--json"]) == 3
+    out, err = capsys.readouterr()
+    (line,) = lines_of(out)
     (denied,) = line["permission_denials"]
+    assert err == (
+        "refused: Write b.py: nobody could be asked. --permission-mode acceptEdits allows edits, and --yes all that "
+        "would ask.\n"
+    )
+    assert line["changed_files"] == []
     assert (denied["tool_name"], denied["tool_use_id"]) == ("Write", "c1")
     assert denied["tool_input"]["content"] == "y"
     assert not (place / "b.py").exists()
-    assert run(["run", "Write.", "--replay", path, "--yes"]) == 0
+    capsys.readouterr()
+    assert run(["run", "Write.", "--replay", path, "--yes", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert (err, lines_of(out)[0]["changed_files"]) == ("", ["b.py"])
     assert (place / "b.py").exists()
 
 
@@ -412,7 +424,12 @@ def test_a_conversation_that_nobody_can_claim_does_not_go_on(place, capsys):
     ("options", "code", "sentence"),
     [
         pytest.param(["--image", "a.png", "--file", "c.txt"], 0, "", id="shown"),
-        pytest.param(["--image", "c.txt"], 2, "--image takes a picture, and Document c.txt", id="no picture"),
+        pytest.param(
+            ["--image", "c.txt"],
+            2,
+            "This is none: Document c.txt",
+            id="no picture",
+        ),
         pytest.param(["--file", "gone.pdf"], 2, "gone.pdf is not there", id="not there"),
         pytest.param(["--file", "d.bin"], 2, "d.bin is none of these: PNG, JPEG", id="nothing that a model takes"),
     ],
@@ -428,3 +445,47 @@ def test_a_task_comes_with_pictures_and_files(place, capsys, options, code, sent
         first = resume(stored.load(stored.list()[0].id).items).history.turns[0]
         stored.close()
         assert [getattr(part, "title", "") for part in first.parts] == ["", "a.png", "c.txt"]
+
+
+def test_a_task_that_is_piped_in_needs_no_option(place):
+    path = recording(place.parent / "c.jsonl", said("Done.", expect="The task"))
+    done = subprocess.run(
+        [*FERRULE, "run"],
+        input=b"The task\n",
+        env={**os.environ, "FERRULE_MODEL": f"scripted:{path}"},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"Done.\n", b"")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this machine has no device that is full")
+@pytest.mark.parametrize("words", [["version"], ["run", "x", "--replay", "../c.jsonl"]])
+def test_an_output_that_is_full_is_told_once_and_is_a_failure(place, words):
+    recording(place.parent / "c.jsonl", said("Done."))
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*FERRULE, *words], stdout=full, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60, check=False
+        )
+
+    assert (done.returncode, done.stderr) == (1, b"ferrule: No space left on device: standard output\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        pytest.param(["run", "fix", "it"], 'A task of several words stands in quotes: ferrule run "', id="run"),
+        pytest.param(["chat", "fix", "it"], 'A task of several words stands in quotes: ferrule chat "', id="chat"),
+        pytest.param(["run", "x", "--max-cost", "much"], "'much' is not a valid number", id="no number"),
+        pytest.param(["run", "-"], "Standard input is empty, so there is no task", id="nothing is piped in"),
+        pytest.param(["run"], "Standard input is empty, so there is no task", id="nothing at all"),
+        pytest.param(["permissions", "test", "Bash"], "What Bash would touch is not said: give --c", id="no command"),
+    ],
+)
+def test_wrong_use_says_what_to_write(place, capsys, monkeypatch, words, advice):
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+
+    assert run(words) == 2
+    assert advice in capsys.readouterr().err

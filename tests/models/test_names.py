@@ -69,13 +69,30 @@ def test_a_name_that_means_nothing_is_refused_with_a_hint(name, words):
 def test_a_flag_comes_before_the_environment_and_that_before_the_settings():
     settings = Models(default="s")
 
-    assert chosen("f", settings, {"FERRULE_MODEL": "e"}) == ("f", "flag")
-    assert chosen(None, settings, {"FERRULE_MODEL": "e"}) == ("e", "environment")
-    assert chosen("", settings, {"FERRULE_MODEL": " "}) == ("s", "setting")
+    assert chosen("f", settings, {"FERRULE_MODEL": "e"}) == ("f", "flag", "")
+    assert chosen(None, settings, {"FERRULE_MODEL": "e"}) == ("e", "environment", "")
+    assert chosen("", settings, {"FERRULE_MODEL": " "}) == ("s", "setting", "")
+
+
+@pytest.mark.parametrize(
+    ("keys", "stored", "here", "wanted"),
+    [
+        pytest.param(["OPENAI_API_KEY", "ANTHROPIC_API_KEY"], (), "", "anthropic", id="the first row of the table"),
+        pytest.param(["GOOGLE_API_KEY"], (), "", "gemini", id="the second variable of a host"),
+        pytest.param(["XAI_API_KEY"], ["ANTHROPIC_API_KEY"], "", "xai", id="the environment before what is kept"),
+        pytest.param([], ["OPENAI_API_KEY"], "ollama:m", "openai", id="a key before a server"),
+        pytest.param([], (), "ollama:m", "ollama", id="a server of this machine"),
+    ],
+)
+def test_the_model_follows_from_the_keys_where_nobody_names_one(keys, stored, here, wanted):
+    choice = chosen(None, NONE, dict.fromkeys(keys, "k"), stored, lambda: here)
+
+    assert named(choice.name, NONE).host == wanted
+    assert choice.why.startswith("because")
 
 
 def test_without_any_model_it_says_how_to_choose_one():
-    with pytest.raises(ModelError, match=r"--model.*FERRULE_MODEL.*ferrule models") as caught:
+    with pytest.raises(ModelError, match=r"(?s)ferrule models.*ferrule login.*--model.*FERRULE_MODEL") as caught:
         chosen(None, NONE, {})
 
     assert caught.value.kind == "none"

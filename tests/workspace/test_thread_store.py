@@ -1,5 +1,6 @@
 """Threads are kept item by item, found again by name, and go away when they are old; several processes share them."""
 
+import contextlib
 import os
 import sqlite3
 import stat
@@ -73,7 +74,7 @@ def test_items_come_back_in_their_order(store, clock):
 
     thread = store.load(ONE)
     assert thread.about == About(
-        ONE, "/w", "r", "m", "amp", "T-p", "A title", clock.now - 5, clock.now, turns=3, items=4
+        ONE, "/w", "r", "m", "amp", "T-p", "A title", clock.now - 5, clock.now, turns=3, items=4, answers=1
     )
     assert [item.text for item in thread.items] == ["first", "second", "", "third"]
     assert thread.items[2] == Item("spent", "", b"[1]", at=clock.now)
@@ -384,3 +385,70 @@ def test_a_store_that_was_closed_opens_again(store):
     store.close()
 
     assert store.load(ONE).about.turns == 1
+
+
+def test_prompts_answers_branch_and_last_words_are_kept_beside_a_thread(store):
+    prompt = [Item("prompt", "", b"1"), Item("written", "", b'"Go on."', said="Go on."), said("Go on.")]
+    store.append(ONE, [*prompt, Item("turn", "assistant", b"{}", "Read a", said="")], branch="main")
+    store.append(ONE, [said("a result"), Item("turn", "assistant", b"{}", "", said="Done.\ud800")])
+    store.append(ONE, prompt, branch="fix/it")
+
+    about = store.about(ONE)
+    assert (about.prompts, about.answers, about.branch) == (2, 2, "fix/it")
+    assert (about.last_prompt, about.last_answer, about.size) == ("Go on.", "Done.?", "2 prompts, 2 answers")
+
+
+def test_a_title_of_the_model_replaces_the_first_words_and_the_users_replaces_both(store, clock):
+    store.append(ONE, [said("first words")])
+    titles = [store.about(ONE).title]
+    clock.now += 5
+    for by in ("model", "user", "model"):
+        store.append(ONE, [Item("title", "", f'{{"title": "by the {by}", "by": "{by}"}}'.encode())])
+        titles.append(store.about(ONE).title)
+    store.append(ONE, [Item("title", "", b"{broken"), Item("title", "", b"[1]")])
+    store.rename(ONE, "again")
+    titles.append(store.about(ONE).title)
+
+    assert titles == ["first words", "by the model", "by the user", "by the user", "again"]
+    assert (store.about(ONE).titled_by, store.about(ONE).updated) == ("user", clock.now - 5)
+    assert not store.rename(OTHER, "nothing")
+    assert [finding.about.id for finding in store.find("again").found] == [ONE]
+
+
+def test_a_copy_has_all_of_a_thread_and_leaves_it_as_it_is(store, clock):
+    store.begin(ONE, workspace="/w", model="m", parent="T-p")
+    items = [Item("prompt", "", b"1"), said("needle", files=("/w/a",)), said("yes", "assistant")]
+    store.append(ONE, items, branch="main")
+    before = store.load(ONE)
+    clock.now += 9
+
+    assert store.copy(ONE, OTHER)
+    store.append(OTHER, [said("more")])
+    copy = store.load(OTHER)
+    assert store.load(ONE) == before
+    assert copy.about == before.about._replace(
+        id=OTHER, parent="", title="needle (fork)", titled_by="model", updated=clock.now, turns=3, items=4
+    )
+    assert copy.items[:3] == before.items
+    assert copy.files == ("/w/a",)
+    assert {finding.about.id for finding in store.find("needle", children=True).found} == {ONE, OTHER}
+    assert not store.copy("T-none", "T-other")
+
+
+def test_threads_of_before_prompts_were_counted_are_counted_once(tmp_path):
+    store = ThreadStore(str(tmp_path / "old"))
+    result = b'{"parts": [{"type":"result","id":"u"}]}'
+    quoted = b'{"parts":[{"type":"text","text":"a \\"type\\":\\"result\\" in words"}]}'
+    store.append(ONE, [Item("prompt", "", b"1"), said("a"), said("b", "assistant"), said("c")])
+    store.append(OTHER, [said("a"), said("b", "assistant"), Item("turn", "user", result), Item("turn", "user", quoted)])
+    store.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "old" / "threads.db")) as old:
+        for column in ("branch", "prompts", "answers", "titled_by", "last_prompt", "last_answer"):
+            old.execute(f"ALTER TABLE threads DROP COLUMN {column}")
+        (version,) = old.execute("PRAGMA user_version").fetchone()
+        old.execute(f"PRAGMA user_version = {version - 8}")
+        old.commit()
+
+    counts = {about.id: (about.prompts, about.answers, about.branch) for about in store.list()}
+    assert counts == {ONE: (1, 1, ""), OTHER: (2, 1, "")}
+    store.close()

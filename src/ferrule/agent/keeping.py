@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from ferrule.agent.attachments import names_of
+from ferrule.agent.history import words_of
+from ferrule.agent.prompt import checked_out
 from ferrule.wire.turn import Document, Image, Result, Text, Thinking, Turn, Use
+from ferrule.workspace.thread import PROMPT, SAID_CHARS, TITLE, WRITTEN
 
 if TYPE_CHECKING:
     from ferrule.agent.past import Mark
@@ -60,6 +63,10 @@ class Keeping:
         """The conversation was made smaller: from here on it is these turns, with these prompts, and what follows."""
         kept = {"turns": list(turns), "marks": list(marks)}
         self._put(lambda: _other("compacted", kept))
+
+    def rename(self, title: str, by: str) -> None:
+        """Give the conversation a title; `by` is `user` or `model`, and the user's own stays."""
+        self._put(lambda: _other(TITLE, {"title": title, "by": by}))
 
     def note(self, kind: str, value: Any) -> None:
         """Something about the conversation that is no turn, such as what it has cost."""
@@ -131,7 +138,10 @@ class Keeping:
                     self._store.begin(self._thread, **self._about)
                     begun = True
                 if not self._failed:
-                    self._store.append(self._thread, [make() for make in batch.items])
+                    items = [make() for make in batch.items]
+                    has_prompt = any(one.kind == PROMPT for one in items)
+                    branch = checked_out(self._about.get("workspace", "")) if has_prompt else ""
+                    self._store.append(self._thread, items, branch=branch)
             # The last three for what nobody can write: a thread that died of it would leave whoever flushes waiting.
             except (UnusableError, OSError, ValueError, TypeError, RecursionError) as error:
                 if not self._failed:
@@ -165,13 +175,18 @@ def _title(turn: Turn) -> str:
 def _item(turn: Turn, files: tuple[str, ...]) -> "Item":
     from ferrule.workspace.thread_store import Item  # on the writer's thread
 
-    return Item("turn", turn.role, _encoded(turn), _searched(turn), files)
+    said = words_of(turn) if turn.role == "assistant" else ""
+    return Item("turn", turn.role, _encoded(turn), _searched(turn), files, said=_first_chars(said))
 
 
 def _other(kind: str, value: Any) -> "Item":
     from ferrule.workspace.thread_store import Item  # on the writer's thread
 
-    return Item(kind, "", _encoded(value))
+    return Item(kind, "", _encoded(value), said=_first_chars(value) if kind == WRITTEN else "")
+
+
+def _first_chars(text: str) -> str:
+    return " ".join(text[: 2 * SAID_CHARS].split())[:SAID_CHARS]
 
 
 def _encoded(value: Any) -> bytes:

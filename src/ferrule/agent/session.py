@@ -15,25 +15,28 @@ from ferrule.agent.compacting import Compacting
 from ferrule.agent.conversation import Conversation, Setup
 from ferrule.agent.events import AgentEvent, Warned
 from ferrule.agent.keeping import Keeping
-from ferrule.agent.past import WRITTEN
 from ferrule.agent.planned import PlanKept
-from ferrule.agent.prompt import InstructionNews, edit_example, repository, system_prompt
+from ferrule.agent.prompt import EDIT_FORM, InstructionNews, edit_example, repository, system_prompt
 from ferrule.agent.reads import Reads
 from ferrule.agent.recall import OwnThread, Recall
+from ferrule.agent.spoken_file import FORM
+from ferrule.agent.thread_title import ThreadTitle
 from ferrule.core.errors import ConfigError
 from ferrule.core.events import Event, HookRun
 from ferrule.core.subagents import Subagent
 from ferrule.dialects.pick import is_small, pick
 from ferrule.engine import Engine
 from ferrule.given import new_session_id
-from ferrule.models.load import chosen, load_model
+from ferrule.models.load import choose, load_model, small_model
 from ferrule.models.model import Model, ModelError
+from ferrule.output.clean import clean
 from ferrule.permissions.policy import mode_name
 from ferrule.settings import Settings, state_folder
 from ferrule.support.once import is_first
 from ferrule.workspace.addresses import Addresses
 from ferrule.workspace.ledger import Ledger
 from ferrule.workspace.remade import CACHES, left_out_words
+from ferrule.workspace.thread import WRITTEN
 
 if TYPE_CHECKING:
     from ferrule.agent.stored import Resumed
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from ferrule.dialects.dialect import Dialect
     from ferrule.given import Options
     from ferrule.permissions.asker import Asker, Callback
+    from ferrule.wire.turn import Usage
     from ferrule.workspace.guidance import Guide
     from ferrule.workspace.thread_store import ThreadStore
 
@@ -59,6 +63,8 @@ class Session:
 
     engine: Engine
     agent: Agent
+    why_model: str = ""
+    """Why it is this model, if nobody has named one."""
 
     def __init__(
         self,
@@ -101,6 +107,8 @@ class Session:
         self._models: dict[str, Model] = {}
         self._helpers = Promised()
         self._keeping: Keeping | None = None
+        self._title: ThreadTitle | None = None
+        """What makes its title; nothing where it has one, or where none is to be made."""
         self._claim: Claim | None = None
         self._store: ThreadStore | None = None
         self._guidance: tuple[Guide, ...] = ()
@@ -169,8 +177,9 @@ class Session:
             return self.model
         given = self._named
         if given is None or isinstance(given, str):
-            name = chosen(given, settings.models, os.environ).name
-            given = load_model(name, settings.models, workspace=os.path.realpath(self._workspace))
+            choice = choose(given, settings.models)
+            self.why_model = choice.why
+            given = load_model(choice.name, settings.models, workspace=os.path.realpath(self._workspace))
         if self._record:
             from ferrule.models.recording import Recording  # for whoever records
 
@@ -251,12 +260,14 @@ class Session:
             reminder=planning.reminder,
             news=lambda: (*children.news(), *self._instructions.news()),
             heard=self._heard,
+            on_answer=self._answered,
             tell_hooks=engine.tell,
             on_prompt=engine.begin_prompt,
             fallback=self._fall_back,
         )
         self._guidance = await engine.guidance()
         setup.system = self.prompt()
+        self._title = self._make_title(earlier)
         reads = Reads(engine.need(Ledger), () if earlier is None else earlier.reads)
         if earlier is not None:
             engine.begin_prompt(earlier.past.number)
@@ -288,16 +299,22 @@ class Session:
         """The system prompt; `own` stands in the place of the usual words, above what is known of the workspace."""
         engine = self.engine
         small = is_small(self.model.model, self.model.window)
-        example = edit_example(engine.faces()) if small and not own else ""
+        shown = self._how_to_edit() if small and not own else ""
         return system_prompt(
             workspace=engine.jail.folder,
             own=own,
             small=small,
-            shown=f"For example, this changes one line of a file:\n{example}" if example else "",
+            shown=shown,
             section=engine.section(listed=False),
             guidance=self._guidance,
             notes=engine.beginning,
         )
+
+    def _how_to_edit(self) -> str:
+        example = edit_example(self.engine.faces())
+        if not example:
+            return ""
+        return FORM if self.model.wire == "local" else f"{EDIT_FORM}\n{example}"
 
     def _fall_back(self, error: ModelError) -> Model | None:
         """The model that is asked in the place of one that failed; None if there is none, or it would not help."""
@@ -313,8 +330,68 @@ class Session:
     def _heard(self, text: str) -> None:
         """The user has written this. It is kept apart from the turn, where it stands among what others said."""
         self.engine.need(Addresses).hear(text)
+        if self._title is not None:
+            self._title.hear(text)
         if self._keeping is not None and text:
             self._keeping.note(WRITTEN, text)
+
+    def _answered(self, words: str) -> None:
+        if self._title is not None:
+            self._title.answer(words)
+
+    def _make_title(self, earlier: "Resumed | None") -> ThreadTitle | None:
+        """What makes the conversation's title, unless it has one. A recording holds only what it is about."""
+        if self._keeping is None or not self.engine.settings.threads.titles or self._is_replayed or self._record:
+            return None
+        if earlier is not None and earlier.titled_by:
+            return None
+        title = ThreadTitle(self.engine.session_id, self._title_model, self._entitle, self._pay)
+        for text in () if earlier is None else earlier.written[:1]:
+            title.hear(text)
+        return title
+
+    def _title_model(self) -> Model | None:
+        """The small model that is set, else the small one of the host of the session's model."""
+        models = self.engine.settings.models
+        name = models.small or small_model(self.agent.model.name, models)
+        return self.load(name) if name else None
+
+    def _entitle(self, title: str) -> None:
+        if self._keeping is not None:
+            self._keeping.rename(title, "model")
+
+    def _pay(self, usage: "Usage", model: Model) -> None:
+        self.agent.pay(usage, model)
+        if not self.agent.is_running:  # else it is noted with the end of the prompt
+            self.agent.talk.note("spent", self.agent.talk.spent)
+
+    def rename(self, title: str) -> None:
+        """Give the conversation the user's own title, which no other replaces.
+
+        Raises `ConfigError` if it is not kept, or if nothing was said in it yet.
+        """
+        line = " ".join(clean(title).split())
+        if not line:
+            raise ConfigError("A title needs words.")
+        if self._keeping is None:
+            raise ConfigError("This conversation is not kept (threads.keep is false), so it has no title.")
+        if not self.agent.talk.past.number and not self.agent.turns:
+            raise ConfigError("Nothing was said in this conversation yet, so there is nothing to name.")
+        self._keeping.rename(line, "user")
+
+    async def copy(self) -> str:
+        """Copy the conversation, as far as it goes, and return the id of the copy. Nothing else changes.
+
+        Raises `ConfigError` if it is not kept, or if nothing was said in it yet.
+        """
+        if self._keeping is None:
+            raise ConfigError("This conversation is not kept (threads.keep is false), so it cannot be copied.")
+        if not self.agent.talk.past.number and not self.agent.turns:
+            raise ConfigError("Nothing was said in this conversation yet, so there is nothing to copy.")
+        from ferrule.agent.stored import copied  # for conversations that are copied
+
+        await self._keeping.flush()
+        return await asyncio.to_thread(copied, self._state, self.engine.session_id, new_session_id())
 
     def _check_price(self, model: Model) -> None:
         if sentence := unpriced(model, self.agent.talk.setup.limits):
@@ -409,6 +486,8 @@ class Session:
                 closing.push_async_callback(self.engine.close)
             if hasattr(self._helpers, "children"):
                 closing.push_async_callback(self._helpers.children.close)
+            if self._title is not None:
+                closing.push_async_callback(self._title.close)
 
     def _keep_reads(self) -> None:
         """What came to be known behind the last turn, as by an undo; nothing where nothing was said."""

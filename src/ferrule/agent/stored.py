@@ -8,12 +8,13 @@ import msgspec
 
 from ferrule.agent.events import Spent
 from ferrule.agent.history import LEFT_OFF, RESUMED, History, failed
-from ferrule.agent.past import PROMPT, REWOUND, UNREWOUND, WRITTEN, Mark, Past, Step, View, moved
+from ferrule.agent.past import REWOUND, UNREWOUND, Mark, Past, Step, View, moved, prompt_text
 from ferrule.agent.planned import PLANNING, Plan
 from ferrule.agent.reads import READ
 from ferrule.core.errors import ConfigError
 from ferrule.wire.turn import Document, Image, Part, Result, Text, Turn, Use
 from ferrule.workspace.ledger import Sights
+from ferrule.workspace.thread import PROMPT, WRITTEN, named
 
 if TYPE_CHECKING:
     from ferrule.workspace.thread_store import Item, Thread, ThreadStore
@@ -49,6 +50,8 @@ class Resumed(NamedTuple):
     """Where it was had."""
     written: tuple[str, ...] = ()
     """What the user wrote in it, also where it was rewound or summed up since."""
+    titled_by: str = ""
+    """Who has given it its title: `user`, `model`, or nobody."""
 
 
 def found(state: str, name: str, workspace: str) -> str:
@@ -68,7 +71,16 @@ def found(state: str, name: str, workspace: str) -> str:
         return meant[0]
     if name == "last":
         raise ConfigError(f"There is no conversation to go on with in {folder}: `ferrule threads list --all`.")
-    raise ConfigError(f"There is no conversation {name!r}: `ferrule threads list` lists them.")
+    raise ConfigError(no_thread(name))
+
+
+def no_thread(name: str) -> str:
+    """What to say about the name of a conversation that there is none of."""
+    what = "" if named(name) else " An id begins with T-, as T-a27930f2."
+    return (
+        f"There is no conversation {name!r}.{what} `ferrule threads list --all` lists their ids, and /resume, or "
+        "`ferrule chat --resume`, lets you choose one."
+    )
 
 
 def unused(state: str, thread: str) -> None:
@@ -90,22 +102,9 @@ def copied(state: str, thread: str, copy: str) -> str:
 
     store = ThreadStore(os.path.join(state, "threads"))
 
-    def write() -> None:
-        loaded = store.load(thread)
-        if loaded is not None:
-            about = loaded.about
-            store.begin(
-                copy,
-                workspace=about.workspace,
-                repo=about.repo,
-                model=about.model,
-                dialect=about.dialect,
-                title=about.title,
-            )
-            store.append(copy, loaded.items)
-
     try:
-        looked_up(write)
+        if not looked_up(lambda: store.copy(thread, copy)):
+            raise ConfigError("The conversation cannot be copied: the store has nothing of it.")
     finally:
         store.close()
     return copy
@@ -124,7 +123,9 @@ def looked_up(work: Callable[[], T]) -> T:
 def opened(store: "ThreadStore", thread: str) -> Resumed:
     """A session's own conversation, to go on with. Raises: ConfigError."""
     loaded = looked_up(lambda: store.load(thread))
-    return resume(loaded.items)._replace(workspace=loaded.about.workspace) if loaded is not None else resume(())
+    if loaded is None:
+        return resume(())
+    return resume(loaded.items)._replace(workspace=loaded.about.workspace, titled_by=loaded.about.titled_by)
 
 
 def below(store: "ThreadStore", parent: str, name: str) -> tuple[str, Resumed] | None:
@@ -151,6 +152,8 @@ class _Replayed:
         self.past = Past()
         self.reads: list[Sights] = []
         self.written: list[str] = []
+        self.answers = 0
+        """Of the model, also where a crash has left them out of what was spent."""
         self.spent = Spent()
         self.is_left_off = False
         self.plan: Plan | None = None
@@ -158,15 +161,21 @@ class _Replayed:
         """Of all calls that there ever were."""
         self._number = 0
         """Of the prompt that the next turn is, if it is one."""
+        self._typed: list[str] = []
+        """What the user wrote since the last turn. The first is what they wrote for the prompt, if that is not all."""
 
     def play(self, item: "Item") -> None:
         """Raises: MsgspecError, UnicodeDecodeError."""
         if item.kind == "turn":
             number, self._number = self._number, 0
+            typed, self._typed = self._typed, []
             turn = msgspec.json.decode(item.body, type=Turn)
             if number:
-                self.past.begin(number, len(self.turns), turn, item.at)
+                self.past.begin(
+                    number, len(self.turns), turn, item.at, "" if prompt_text(turn) in typed else "".join(typed[:1])
+                )
             self.turns.append(turn)
+            self.answers += turn.role == "assistant"
             self.ids.update(part.id for part in turn.parts if isinstance(part, Use))
             self.is_left_off = False
         elif item.kind == "compacted":
@@ -188,6 +197,7 @@ class _Replayed:
             self.reads.append(msgspec.json.decode(item.body, type=Sights))
         elif item.kind == WRITTEN:
             self.written.append(msgspec.json.decode(item.body, type=str))
+            self._typed.append(self.written[-1])
         elif item.kind == LEFT_OFF:
             self.is_left_off = True
         elif item.kind == "spent":
@@ -212,13 +222,14 @@ def resume(items: "Sequence[Item]") -> Resumed:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             lost += 1
     past = played.past
+    past.written = frozenset(played.written)
     past.left = [_whole(view) for view in past.left]
     view = _whole(played.view())
     history, past.marks = History(view.turns), list(view.marks)
     history.ids |= played.ids  # an id that was rewound or summed up stands for what was read there
     return Resumed(
         history,
-        played.spent,
+        msgspec.structs.replace(played.spent, turns=max(played.spent.turns, played.answers)),
         history.mend(RESUMED),
         lost,
         played.is_left_off,

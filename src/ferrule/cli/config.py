@@ -1,15 +1,16 @@
-"""`ferrule config`: every setting, its value, and where that came from."""
+"""`ferrule config`: every setting, its value, where that came from, and how it is changed."""
 
 import json
 import os
 import re
+import sys
 from typing import Any
 
 import click
 import msgspec
 
 from ferrule.cli.codes import DONE
-from ferrule.cli.show import paint
+from ferrule.cli.show import Listed, paint
 
 _VARIABLES = (
     "FERRULE_SETTINGS",
@@ -22,26 +23,29 @@ _VARIABLES = (
 _PASSWORD = re.compile(r"(?<=://)[^/?#@\s]*(?=@)")
 
 
-@click.group("config")
+@click.group("config", cls=Listed, first="show")
 def command() -> None:
-    """Show the settings.
+    """Show and change the settings.
 
     \b
     Examples:
       ferrule config show
       ferrule config show mcp
       ferrule config show --changed
+      ferrule config get models.default
+      ferrule config set models.default ollama:qwen3
+      ferrule config edit --project
       ferrule config path
     """
 
 
 @command.command("show")
 @click.argument("prefix", metavar="[KEY]", default="")
-@click.option("--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+@click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
 @click.option("--changed", is_flag=True, help="Only what is not at its default.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def show(prefix: str, *, workspace: str, changed: bool, as_json: bool) -> int:
-    """Show every setting, or those that begin with KEY, with the file that each value comes from."""
+    """Show every setting, or those below KEY, with where it is set."""
     from ferrule.given import check_folders, layers_of
     from ferrule.settings import state_folder
 
@@ -69,8 +73,75 @@ def show(prefix: str, *, workspace: str, changed: bool, as_json: bool) -> int:
     return DONE
 
 
+@command.command("get")
+@click.argument("key")
+@click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+def get(key: str, *, workspace: str) -> int:
+    """Print the value of one setting, or those of a table."""
+    from ferrule.given import check_folders, layers_of
+    from ferrule.settings import state_folder
+
+    check_folders(workspace)
+    every = _rows(layers_of(workspace, state_folder()), workspace)
+    for row in every:
+        if row["key"] == key:
+            value = "" if row["value"] is None else row["value"]
+            click.echo(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+            return DONE
+    members = [row for row in every if row["key"].startswith(f"{key}.")]
+    if not members:
+        raise click.UsageError(_unknown(key, [row["key"] for row in every]))
+    for row in members:
+        value = "none" if row["value"] is None else json.dumps(row["value"], ensure_ascii=False)
+        click.echo(f"{row['key']} = {value}")
+    return DONE
+
+
+@command.command("set")
+@click.argument("key")
+@click.argument("value")
+@click.option("--project", is_flag=True, help="Change the project's file, not yours.")
+@click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+def set_value(key: str, value: str, *, project: bool, workspace: str) -> int:
+    """Write one setting into your settings file. VALUE is written as in TOML; a string needs no quotes."""
+    from ferrule.cli.settings_file import SettingsFile, key_path, with_value
+    from ferrule.given import check_folders, layers_of
+    from ferrule.layered import described
+    from ferrule.settings import state_folder
+
+    check_folders(workspace)
+    parts = key_path(key)
+    if parts is None:
+        raise click.UsageError(_unknown(key, [name for name, _ in described()]))
+    file = SettingsFile(workspace, of_project=project)
+    file.write(with_value(file, parts, value))
+    click.echo(f"{key} is set in {file.path}.")
+    if project:
+        click.echo("A project's settings count if you trust it: ferrule permissions trust")
+        return DONE
+    origin = layers_of(workspace, state_folder()).origins.get(key, "")
+    if origin and os.path.realpath(origin) != file.path:
+        click.echo(f"warning: {origin} sets it too, and comes before it.", err=True)
+    return DONE
+
+
+@command.command("edit")
+@click.option("--project", is_flag=True, help="Edit the project's file, not yours.")
+@click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+def edit_file(*, project: bool, workspace: str) -> int:
+    """Edit your settings file with $VISUAL or $EDITOR. What is no settings file is not written."""
+    from ferrule.cli.settings_file import SettingsFile, edit
+    from ferrule.given import check_folders
+
+    check_folders(workspace)
+    file = SettingsFile(workspace, of_project=project)
+    is_changed = edit(file, may_ask=sys.stdin is not None and sys.stdin.isatty())
+    click.echo(f"{file.path} is {'written' if is_changed else 'as it was'}.")
+    return DONE
+
+
 @command.command("path")
-@click.option("--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+@click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
 def path(*, workspace: str) -> int:
     """Print the settings file of every layer, and whether it is there."""
     from ferrule.given import check_folders

@@ -1,5 +1,6 @@
 """`ferrule`: finds the command, and turns every error into one line and an exit code."""
 
+import contextlib
 import importlib
 import os
 import sys
@@ -28,10 +29,18 @@ COMMANDS = {
     "undo": "Take back the last write.",
     "redo": "Write again what was undone.",
     "output": "Print a full output that was kept.",
-    "config": "Show the settings, and where each came from.",
+    "config": "Show and change the settings.",
+    "login": "Keep the key of a host, or show where each key comes from.",
+    "logout": "Remove a key that `ferrule login` has kept.",
     "doctor": "Check what this machine has.",
     "demo": "See an agent mend a small project; no key, no network.",
+    "completion": "Print the script that completes a line in bash, zsh or fish.",
+    "version": "Print the version.",
 }
+ALIASES = {"sessions": "threads"}
+"""Names that people try, and the commands that they mean."""
+_OWN = {"-h", "--help", "-V", "--version"}
+"""What `ferrule` itself takes; every other option without a command is for the chat, or for `run` in a pipe."""
 
 
 class Lazy(click.Group):
@@ -41,6 +50,7 @@ class Lazy(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's
+        cmd_name = ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
         command = importlib.import_module(f"ferrule.cli.{cmd_name}").command
@@ -50,11 +60,12 @@ class Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in COMMANDS and args[0] not in ALIASES and not args[0].startswith("-"):
             from ferrule.support.near import near  # only a mistake pays for it
 
-            meant = near(args[0], COMMANDS, most=1)
-            hint = f" Did you mean {meant[0]!r}?" if meant else f" The commands are {', '.join(COMMANDS)}."
+            meant = near(args[0], [*COMMANDS, *ALIASES], most=1)
+            hint = f" Did you mean {meant[0]!r}?" if meant else " `ferrule --help` lists them."
+            hint += f" A task of one word stands behind --: ferrule -- {args[0]}"
             raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -68,15 +79,18 @@ class Lazy(click.Group):
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.option("--version", is_flag=True, help="Print the version and exit.")
+@click.option("-V", "--version", is_flag=True, help="Print the version and exit.")
 @click.pass_context
 def cli(ctx: click.Context, *, version: bool) -> None:
     """A coding agent, and the tool engine under it.
 
     \b
     Examples:
+      ferrule
+      ferrule "why does test_cart fail?"
+      ferrule --continue
       ferrule demo
-      ferrule chat --model anthropic:claude-opus-5-5
+      ferrule login anthropic
       ferrule run "why does test_cart fail?" --model ollama:qwen3
       ferrule call Read '{"path": "README.md"}'
       ferrule call Grep '{"pattern": "TODO"}' --json
@@ -90,9 +104,32 @@ def cli(ctx: click.Context, *, version: bool) -> None:
         click.echo(f"ferrule {__version__}")
     elif ctx.invoked_subcommand is None:
         # At a terminal one wants to talk; everybody else is told what there is.
-        if sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty():
+        if _is_terminal():
             ctx.exit(ctx.invoke(_chat()))
         click.echo(ctx.get_help())
+
+
+def with_command(args: list[str]) -> list[str]:
+    """The arguments with the command that is meant where none is named: a task, or options of the chat."""
+    first = args[0] if args else ""
+    is_task = first == "--" or (any(sign.isspace() for sign in first.strip()) or first.rstrip().endswith("?"))
+    if first == "help":
+        return [*args[1:], "--help"]
+    if not args or first in COMMANDS or first in ALIASES or first in _OWN:
+        return args
+    if first.startswith("-") and first != "--":
+        # Options stand behind a command that is named, and `main` says so.
+        if any(word in COMMANDS or word in ALIASES for word in args):
+            return args
+    elif not is_task:
+        return args
+    rest = ["--", " ".join(args[1:])] if first == "--" else args
+    is_printed = first != "--" and not {"-p", "--print"}.isdisjoint(args)  # as Claude Code has it
+    return ["chat" if _is_terminal() and not is_printed else "run", *rest]
+
+
+def _is_terminal() -> bool:
+    return sys.stdin is not None and sys.stdout is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _chat() -> click.Command:
@@ -110,7 +147,9 @@ def main(args: Sequence[str] | None = None) -> None:
 def run(args: Sequence[str] | None = None) -> int:
     """One command line, as an exit code."""
     try:
-        code = cli.main(args=None if args is None else list(args), prog_name="ferrule", standalone_mode=False)
+        code = cli.main(
+            args=with_command(sys.argv[1:] if args is None else list(args)), prog_name="ferrule", standalone_mode=False
+        )
     except click.ClickException as error:
         _show(error)
         return USAGE
@@ -118,8 +157,7 @@ def run(args: Sequence[str] | None = None) -> int:
         click.echo("Interrupted.", err=True)
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone; Python would complain once more while it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # as in _give_up_output
         return DONE
     except StoppedError as error:
         return 128 + error.number
@@ -130,6 +168,8 @@ def run(args: Sequence[str] | None = None) -> int:
         return error.code if isinstance(error.code, int) else DONE
     except OSError as error:
         click.echo(f"ferrule: {error.strerror or error}: {error.filename or 'standard output'}", err=True)
+        with contextlib.suppress(OSError, AttributeError, ValueError):
+            _give_up_output()
         return FAILED
     except Exception as error:  # the last line of defence between a bug and a person
         if os.environ.get("FERRULE_DEBUG"):
@@ -138,6 +178,14 @@ def run(args: Sequence[str] | None = None) -> int:
         click.echo("Set FERRULE_DEBUG=1 to see where, and please report it.", err=True)
         return BUG
     return code if isinstance(code, int) else DONE
+
+
+def _give_up_output() -> None:
+    """Have what cannot be written go nowhere: Python would complain once more while it flushes, and exit with 120."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _show(error: click.ClickException) -> None:

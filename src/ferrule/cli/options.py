@@ -5,10 +5,11 @@ import os
 import stat
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ferrule.cli.candidates import dialects, models, modes, thread_ids
 from ferrule.cli.codes import DONE, FAILED, INTERRUPTED, REFUSED, USAGE
 from ferrule.core.events import Event, Reported
 from ferrule.core.reply import Reply
@@ -16,8 +17,12 @@ from ferrule.dialects.dialect import FAMILIES
 from ferrule.engine import Engine
 from ferrule.permissions.asker import Asker, Everybody, Nobody
 
+if TYPE_CHECKING:
+    from ferrule.agent.budget import Limits
+
 F = TypeVar("F", bound=Callable[..., Any])
-_COMPLETED = 100
+NO_ID = "?"
+"""What --resume means without an id."""
 _PATIENCE_SECONDS = 3.0
 """So long the first byte on standard input may take. Some programs hand a pipe to whatever they start, and never write
 into it or close it."""
@@ -30,6 +35,25 @@ def _answer(ctx: click.Context, option: click.Parameter, said: bool) -> None:  #
     ctx.params["answer"] = option.name if said else ctx.params.get("answer")
 
 
+class Prompted(click.Command):
+    """Says how a task is written that has several words."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if "unexpected extra argument" not in error.message:
+                raise
+            how = f'A task of several words stands in quotes: ferrule {ctx.info_name} "what to do"'
+            raise click.UsageError(f"{error.message}. {how}", ctx) from error
+
+
+class Amount(click.FloatRange):
+    """A number above 0; a word that is none is named as such."""
+
+    name = "number"
+
+
 def _finite(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
     """No number is ever more than one that is none, and a limit that is never met is no limit."""
     if value is not None and not math.isfinite(value):
@@ -37,14 +61,35 @@ def _finite(_: click.Context, __: click.Parameter, value: float | None) -> float
     return value
 
 
+LEFT_OUT = "ferrule.left_out"
+"""Where a context has the options that nobody here knows; only a program that drives this one may give such."""
+
+
+def _servers(ctx: click.Context, _: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """What the user has just written is to be right; another program's form may have servers that it runs itself."""
+    if given and LEFT_OUT not in ctx.meta:
+        from ferrule.sources.mcp.config import errors_of  # for whoever gives some
+
+        if wrong := errors_of(given):
+            raise click.UsageError("\n".join(f"--mcp-config: {line.removeprefix('--mcp-config: ')}" for line in wrong))
+    return given
+
+
 _OPTIONS = (
-    click.option("--dialect", metavar="NAME", help=f"The model family that is spoken: {', '.join(FAMILIES)}."),
     click.option(
+        "--dialect",
+        metavar="NAME",
+        shell_complete=dialects,
+        help=f"The model family that is spoken: {', '.join(FAMILIES)}.",
+    ),
+    click.option(
+        "-m",
         "--model",
         metavar="ID",
-        help="The model: run, chat and check ask it, as HOST:MODEL; the others speak the dialect that it knows best.",
+        shell_complete=models,
+        help="The model to ask, as HOST:MODEL; `ferrule models` lists them.",
     ),
-    click.option("--workspace", metavar="DIR", default=".", help="The folder to work in (default: this one)."),
+    click.option("-C", "--workspace", metavar="DIR", default=".", help="The folder to work in (default: this one)."),
     click.option("--add-dir", "add_dirs", metavar="DIR", multiple=True, help="One more folder that may be touched."),
     click.option("--network", is_flag=True, help="Let commands in the sandbox use the network."),
     click.option(
@@ -55,11 +100,16 @@ _OPTIONS = (
         help="Let commands in the sandbox reach this host, such as example.org or *.example.org.",
     ),
     click.option(
-        "--mcp-config", metavar="JSON", multiple=True, help="More MCP servers for this session: a file, or JSON."
+        "--mcp-config",
+        metavar="JSON",
+        multiple=True,
+        callback=_servers,
+        help="More MCP servers for this session: a file, or JSON.",
     ),
     click.option(
         "--permission-mode",
         metavar="MODE",
+        shell_complete=modes,
         help="What happens where no rule speaks: default, acceptEdits, plan, dontAsk or bypassPermissions.",
     ),
     click.option(
@@ -77,45 +127,33 @@ _OPTIONS = (
         help="Deny what would ask (the default without a terminal).",
     ),
 )
-
-
-def thread_ids(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
-    """For shells that complete a line: the ids of the newest threads that begin so."""
-    from ferrule.settings import state_folder  # for whoever presses tab
-    from ferrule.support.sqlite import UnusableError
-    from ferrule.workspace.thread_store import ThreadStore
-
-    store = ThreadStore(os.path.join(state_folder(), "threads"))
-    try:
-        return [about.id for about in store.list(limit=_COMPLETED) if about.id.startswith(begun)]
-    except UnusableError:
-        return []
-    finally:
-        store.close()
-
+_NAMES = frozenset(
+    [
+        "dialect",
+        "model",
+        "workspace",
+        "add_dirs",
+        "network",
+        "allow_hosts",
+        "mcp_config",
+        "permission_mode",
+        "yes",
+        "deny",
+    ]
+)
 
 _AGENT_OPTIONS = (
     click.option(
+        "-r",
         "--resume",
         metavar="ID",
         default="",
+        is_flag=False,
+        flag_value=NO_ID,
         shell_complete=thread_ids,
         help="Go on with this conversation; see `ferrule threads`.",
     ),
-    click.option("--continue", "go_on", is_flag=True, help="Go on with the last conversation in this folder."),
-    click.option("--max-turns", type=click.IntRange(1), help="How often the model may be asked."),
-    click.option("--max-tokens", type=click.IntRange(1), help="How many tokens it may take."),
-    click.option(
-        "--max-cost",
-        "--max-budget-usd",
-        "max_cost",
-        type=click.FloatRange(0),
-        callback=_finite,
-        help="How many dollars it may take.",
-    ),
-    click.option(
-        "--max-seconds", type=click.FloatRange(0, min_open=True), callback=_finite, help="How long it may take."
-    ),
+    click.option("-c", "--continue", "go_on", is_flag=True, help="Go on with the last conversation in this folder."),
     click.option(
         "--record", type=click.Path(), metavar="FILE", default="", help="Record the conversation in this file."
     ),
@@ -127,39 +165,87 @@ _AGENT_OPTIONS = (
         help="Play a recorded conversation in the place of a model.",
     ),
 )
+_LIMITS = (
+    click.option("--max-turns", type=click.IntRange(1), help="How often the model may be asked."),
+    click.option("--max-tokens", type=click.IntRange(1), help="How many tokens it may take."),
+    click.option(
+        "--max-cost",
+        "--max-budget-usd",
+        "max_cost",
+        type=Amount(0),
+        callback=_finite,
+        help="How many dollars it may take.",
+    ),
+    click.option("--max-seconds", type=Amount(0, min_open=True), callback=_finite, help="How long it may take."),
+)
 
 
 def session_options(command: F) -> F:
-    """Add them to a command; they arrive as keywords, as `open_engine` takes them."""
+    """Add them to a command that asks a model; they arrive as keywords, as `open_engine` takes them."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
+def engine_options(*names: str) -> Callable[[F], F]:
+    """Add them to a command that asks no model. Its help has those of the names alone; without names it has all."""
+
+    def add(command: F) -> F:
+        command = session_options(command)
+        for option in command.__click_params__:  # type: ignore[attr-defined] # click's own
+            if isinstance(option, click.Option) and option.name == "model":
+                option.help = "Speak the dialect that this model knows best."
+            # Taken all the same: a script may give the same options to every command.
+            if names and option.name in _NAMES:
+                option.hidden = option.name not in names
+        return command
+
+    return add
+
+
 def agent_options(command: F) -> F:
     """Add those of commands that ask a model; `agent_session` understands them, with those of sessions."""
+    command = limit_options(command)
     for option in reversed(_AGENT_OPTIONS):
         command = option(command)
     return command
+
+
+def limit_options(command: F) -> F:
+    """Add how much may be used; `take_limits` understands them."""
+    for option in reversed(_LIMITS):
+        command = option(command)
+    return command
+
+
+def take_limits(options: dict[str, Any]) -> "Limits | None":
+    """Take the limits out of the options; None if there is none."""
+    from ferrule.agent.budget import Limits  # for commands that ask a model
+
+    limits = Limits(*(options.pop(f"max_{name}") for name in Limits._fields))
+    return limits if any(limit is not None for limit in limits) else None
 
 
 def agent_session(
     *, resume: str, go_on: bool, replay: str, answer: str | None, model: str | None, **more: Any
 ) -> dict[str, Any]:
     """What a `Session` is given for these options."""
-    from ferrule.agent.budget import Limits  # for commands that ask a model
-
+    if resume == NO_ID:
+        raise click.UsageError(
+            "--resume needs the id of a conversation: `ferrule threads` lists them, and `ferrule chat --resume` shows "
+            "a list to choose from. --continue goes on with the last one."
+        )
     if resume and go_on:
         raise click.UsageError("Give --resume or --continue, not both.")
     if replay and model:
         raise click.UsageError("Give --model or --replay, not both.")
-    limits = Limits(*(more.pop(f"max_{name}") for name in Limits._fields))
+    limits = take_limits(more)
     ask = more.pop("ask", None) or asker_of(answer, many=True)
     return {
         **more,
         "model": f"scripted:{replay}" if replay else model,
         "resume": "last" if go_on else resume,
-        "limits": limits if any(limit is not None for limit in limits) else None,
+        "limits": limits,
         "ask": ask,
     }
 

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ferrule.agent.attachments import Prompt, attach
-from ferrule.agent.events import Ended, Reason
+from ferrule.agent.events import AgentEvent, Ended, Reason
 from ferrule.agent.session import Session
 from ferrule.cli.codes import DONE, FAILED, INTERRUPTED, LIMIT, REFUSED
 from ferrule.cli.fitting import FITTING, Fitting, fitting_options
 from ferrule.cli.loop import finish
-from ferrule.cli.options import agent_options, agent_session, piped_in, session_options, typed_in
+from ferrule.cli.options import LEFT_OUT, Prompted, agent_options, agent_session, piped_in, session_options, typed_in
 from ferrule.cli.outbox import outbox
+from ferrule.cli.refusals import Refusals, refusal_lines
 from ferrule.cli.session_flags import FLAGS, SessionFlags, session_flags
 from ferrule.cli.showing import Shown, front, plainly
 from ferrule.core.content import Image
 from ferrule.core.errors import FerruleError
+from ferrule.permissions.asker import Everybody, Nobody
 
 if TYPE_CHECKING:
     from ferrule.agent.agent import Agent
@@ -40,11 +42,7 @@ _MOMENT_SECONDS = 1.0
 """So long who reads is waited for where the program is to end."""
 
 
-LEFT_OUT = "ferrule.left_out"
-"""Where a context has the options that nobody here knows."""
-
-
-class Dashed(click.Command):
+class Dashed(Prompted):
     """Says how a task is written that looks like an option, and leaves out what only other programs know.
 
     Programs that drive this one give it flags of Claude Code, of which there are more with every release.
@@ -89,7 +87,7 @@ class Dashed(click.Command):
 
 def _is_driven(args: list[str]) -> bool:
     """Does another program give the task, as lines?"""
-    pairs = zip(args, [*args[1:], ""], strict=True)
+    pairs = zip(args, (*args[1:], ""), strict=False)
     return any(
         one.replace("=", " ") in {"--input stream-json", "--input-format stream-json"}
         or (one in {"--input", "--input-format"} and value == "stream-json")
@@ -104,9 +102,10 @@ def _is_driven(args: list[str]) -> bool:
     "--output-format",
     "output",
     type=click.Choice(["text", "json", "stream-json"]),
-    default="text",
-    help="What is printed: the answer, one JSON object, or JSON lines as they come.",
+    help="What is printed: the answer (text), one JSON object, or JSON lines as they come.",
 )
+@click.option("--json", "as_json", is_flag=True, help="The same as --output json.")
+@click.option("--quiet", "-q", is_flag=True, help="Show no calls on standard error, at a terminal either.")
 @click.option(
     "--input",
     "--input-format",
@@ -160,7 +159,9 @@ def _is_driven(args: list[str]) -> bool:
 def command(
     task: str | None,
     *,
-    output: str,
+    output: str | None,
+    as_json: bool,
+    quiet: bool,
     given: str,
     partial: bool,
     verbose: bool,
@@ -174,22 +175,27 @@ def command(
 
     What is piped in beside a TASK belongs to it.
 
-    \b
     The answer goes to standard output, and what is done meanwhile to standard error.
     Where nobody can be asked, what would ask is refused: see --yes and --permission-mode.
+
     Ctrl-C stops the work, and once more ends it at once; --continue goes on with it.
+
     Exit codes: 0 done, 1 failed, 2 wrong use, 3 refused, 4 a limit was met, 130 interrupted.
+    3 is also the end of a run in which calls were refused: standard error names them.
 
     \b
     Examples:
       ferrule run "why does test_cart fail?" --model anthropic:claude-opus-5-5
       ferrule run "fix it" --continue --permission-mode acceptEdits --max-turns 30
       ferrule run "why is the button cut off?" --image shot.png --file design.pdf
-      git diff | ferrule run "review this change" --output json
+      git diff | ferrule run "review this change" --json
       ferrule run "list the endpoints" --model ollama:qwen3 --output stream-json
       ferrule run "tidy up" --yes --record tidy.jsonl
       ferrule run "tidy up" --yes --replay tidy.jsonl
     """
+    output = _output(output, as_json=as_json)
+    if quiet and verbose:
+        raise click.UsageError("Give --quiet or --verbose, not both.")
     if given == "stream-json" and (task is not None or output != "stream-json"):
         raise click.UsageError("--input stream-json takes no TASK, and needs --output stream-json.")
     if given == "stream-json" and (images or files):
@@ -210,7 +216,9 @@ def command(
         work.warnings.append(f"--permission-prompt-tool {asked} is left out: what would ask is refused.")
     left_out = click.get_current_context().meta.get(LEFT_OUT, ())
     work.warnings += [f"There is no option {name} here: it is left out." for name in left_out]
-    told = front(output, write, partial=partial, verbose=verbose, form=work.form, hooks=hook_events, asks=work.asks)
+    told = front(
+        output, write, partial=partial, verbose=verbose, quiet=quiet, form=work.form, hooks=hook_events, asks=work.asks
+    )
     shown = Shown(told, box, goes_on=text is None)
     try:
         return finish(_run(work, shown))
@@ -226,6 +234,8 @@ def _task(task: str | None) -> tuple[str, str]:
         if sys.stdin is not None and sys.stdin.isatty():
             raise click.UsageError('There is no task: ferrule run "what to do". `ferrule chat` is for talking.')
         task = typed_in()
+        if not task.strip():
+            raise click.UsageError('Standard input is empty, so there is no task: ferrule run "what to do".')
     elif task.strip():
         piped = piped_in()
     if not task.strip():
@@ -250,6 +260,12 @@ class Stopping:
             self.agent.interrupt()
         else:
             self._task.cancel()
+
+
+def _output(given: str | None, *, as_json: bool) -> str:
+    if as_json and given not in {None, "json"}:
+        raise click.UsageError(f"Give --json or --output {given}, not both.")
+    return "json" if as_json else given or "text"
 
 
 class Work:
@@ -282,6 +298,8 @@ class Work:
         self.options = options if (mode := self.fitting.mode) is None else {**options, "mode": mode}
         self.write = write
         self.asks = asks
+        self.refusals = Refusals(is_asked=asks)
+        """Of the session, once it is open."""
 
     async def prompt(self) -> Prompt:
         """The task with all that belongs to it. Raises: ConfigError, click.UsageError."""
@@ -293,7 +311,7 @@ class Work:
         shown = [await attach(path) for path in (*images, *files)]
         for part in shown[: len(images)]:
             if not isinstance(part, Image):
-                raise click.UsageError(f"--image takes a picture, and {part} is none: --file takes it.")
+                raise click.UsageError(f"--image takes pictures only; --file takes other files. This is none: {part}")
         return [words, *shown]
 
 
@@ -349,7 +367,10 @@ async def _run(work: Work, shown: Shown) -> int:
         raise shown.broken
     if ended.reason == "end" and work.form is not None and work.form.value is None:
         return LIMIT
-    return CODES.get(ended.reason, LIMIT)
+    code = CODES.get(ended.reason, LIMIT)
+    # A program that talks in lines reads of refusals there, and takes any other end than 0 for a crash.
+    is_hindered = work.task is not None and work.refusals.is_hindered
+    return REFUSED if code == DONE and is_hindered else code
 
 
 async def _lines(work: Work, shown: Shown, stopping: Stopping) -> Ended:
@@ -363,9 +384,19 @@ async def _lines(work: Work, shown: Shown, stopping: Stopping) -> Ended:
 
 
 async def _worked(work: Work, shown: Shown, stopping: Stopping, driver: "Driver | None" = None) -> Ended:
-    async with Session(**agent_session(**work.options), on_event=shown.put) as session:
+    given = agent_session(**work.options)
+    refusals = Refusals(is_asked=not isinstance(given["ask"], Nobody | Everybody))
+    work.refusals = refusals
+
+    def put(event: AgentEvent) -> None:
+        refusals.put(event)
+        shown.put(event)
+
+    async with Session(**given, on_event=put) as session:
         try:
             stopping.agent = session.agent
+            if session.why_model:
+                click.echo(f"{session.model.name}, {session.why_model}", err=True)
             work.flags.give(session)
             work.fitting.fit(session)
             if driver is not None:
@@ -385,6 +416,8 @@ async def _worked(work: Work, shown: Shown, stopping: Stopping, driver: "Driver 
         finally:
             stopping.is_closing = True
     stopping.is_closing = False
+    if work.task is not None and (lines := refusal_lines(refusals)):
+        click.echo(lines, err=True)
     return ended
 
 

@@ -1,10 +1,13 @@
 """Where models are: the hosts that are known, as rows, and what the settings and the environment say about them."""
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from ferrule.agent_settings import ModelHost, Models
 from ferrule.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ferrule.models.keys import StoredKey
 
 _LOCAL_NAMES = ("localhost", "host.docker.internal")
 _LOCAL_ENDS = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
@@ -33,11 +36,21 @@ class Row(NamedTuple):
     """Does it speak plain HTTP to any address? Only where somebody set it up themselves."""
     rooted: bool = False
     """Is it at the same path on every machine? Others that speak the API of a host may be anywhere."""
+    default: str = ""
+    """The model that is asked if this host has a key and nobody has chosen one; the first row with both wins."""
+    small: str = ""
+    """A cheap model of this host, for titles, if the settings name none."""
 
 
 ROWS: dict[str, Row] = {
     "anthropic": Row(
-        "anthropic", "https://api.anthropic.com", ("ANTHROPIC_API_KEY",), ("ANTHROPIC_BASE_URL",), ("claude-",)
+        "anthropic",
+        "https://api.anthropic.com",
+        ("ANTHROPIC_API_KEY",),
+        ("ANTHROPIC_BASE_URL",),
+        ("claude-",),
+        default="claude-opus-5-5",
+        small="claude-haiku-5-5",
     ),
     "openai": Row(
         "openai-responses",
@@ -46,6 +59,8 @@ ROWS: dict[str, Row] = {
         ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
         ("gpt-", "o1", "o3", "o4", "chatgpt-", "codex-"),
         conversation=True,
+        default="gpt-6.1-sol",
+        small="gpt-6-luna",
     ),
     "openai-chat": Row(
         "openai-chat",
@@ -63,6 +78,7 @@ ROWS: dict[str, Row] = {
         ("GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL"),
         ("gemini-", "gemma-"),
         rooted=True,
+        default="gemini-3.8-flash",
     ),
     "openrouter": Row(
         "openai-chat",
@@ -70,17 +86,38 @@ ROWS: dict[str, Row] = {
         ("OPENROUTER_API_KEY",),
         ("OPENROUTER_BASE_URL",),
         marks="anthropic/",
+        default="anthropic/claude-opus-5.5",
     ),
-    "deepseek": Row("openai-chat", "https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",), begins=("deepseek-",)),
+    "deepseek": Row(
+        "openai-chat",
+        "https://api.deepseek.com/v1",
+        ("DEEPSEEK_API_KEY",),
+        begins=("deepseek-",),
+        default="deepseek-chat",
+    ),
     "mistral": Row(
         "openai-chat",
         "https://api.mistral.ai/v1",
         ("MISTRAL_API_KEY",),
         begins=("mistral-", "codestral-", "devstral-", "magistral-"),
         takes_thinking=False,
+        default="devstral-latest",
     ),
-    "groq": Row("openai-chat", "https://api.groq.com/openai/v1", ("GROQ_API_KEY",), takes_thinking=False),
-    "xai": Row("openai-chat", "https://api.x.ai/v1", ("XAI_API_KEY",), begins=("grok-",), takes_thinking=False),
+    "groq": Row(
+        "openai-chat",
+        "https://api.groq.com/openai/v1",
+        ("GROQ_API_KEY",),
+        takes_thinking=False,
+        default="openai/gpt-oss-120b",
+    ),
+    "xai": Row(
+        "openai-chat",
+        "https://api.x.ai/v1",
+        ("XAI_API_KEY",),
+        begins=("grok-",),
+        takes_thinking=False,
+        default="grok-code-fast-1",
+    ),
     "ollama": Row("openai-chat", "http://127.0.0.1:11434/v1", (), ("OLLAMA_HOST",), rooted=True),
     "vllm": Row("openai-chat", "http://127.0.0.1:8000/v1", (), ("VLLM_BASE_URL",), rooted=True),
     "llamacpp": Row("openai-chat", "http://127.0.0.1:8080/v1", (), ("LLAMACPP_BASE_URL",), rooted=True),
@@ -110,6 +147,7 @@ class Host:
         key_env: str = "",
         headers: Mapping[str, str] = {},
         moved: str = "",
+        key_from: str = "",
     ) -> None:
         self.name = name
         self.row = row
@@ -120,6 +158,8 @@ class Host:
         self.key_env = key_env
         """The variable that has the key or, where none is set, should have it; empty where none is wanted."""
         self.key = key
+        self.key_from = key_from
+        """Where the key comes from: `environment`, `keyring` or `file`; empty without one."""
         self.headers = dict(headers)
 
     def __repr__(self) -> str:
@@ -145,8 +185,25 @@ def host_names(settings: Models) -> list[str]:
     return list(dict.fromkeys((*settings.hosts, *ROWS)))
 
 
-def find_host(name: str, settings: Models, environment: Mapping[str, str]) -> Host:
-    """A host by its name. Raises ConfigError where there is none, or its address cannot be used."""
+def key_names(name: str, settings: Models) -> tuple[str, ...]:
+    """The names under which a host's key may be: of variables, and of keys that `ferrule login` keeps."""
+    given = settings.hosts.get(name)
+    if given is not None and given.key_env:
+        return (given.key_env,)
+    row = ROWS.get(ALIASES.get(name, name))
+    return row.keys if row is not None and row.keys else ()
+
+
+def find_host(
+    name: str,
+    settings: Models,
+    environment: Mapping[str, str],
+    stored: "Callable[[str], StoredKey | None]" = lambda _: None,
+) -> Host:
+    """A host by its name. A key that is `stored` counts if the environment has none.
+
+    Raises ConfigError where there is none, or its address cannot be used.
+    """
     given = settings.hosts.get(name)
     known = ROWS.get(ALIASES.get(name, name))
     if known is None and given is None:
@@ -160,19 +217,28 @@ def find_host(name: str, settings: Models, environment: Mapping[str, str]) -> Ho
         row = _overridden(row, given)
     row = row._replace(url=_whole(row, known))
     _check(name, row, f" (set by {moved})" if moved else "")
-    names = (given.key_env,) if given is not None and given.key_env else row.keys
+    names = key_names(name, settings)
     found = _first(names, environment)
     written = {} if given is None else given.headers
     headers = {
         key: _expanded(text, environment, f"The header {key!r} of the host {name}") for key, text in written.items()
     }
-    key = environment[found].strip() if found else ""
-    _check_sent(key, f"The key in {found}")
+    kept = next(filter(None, map(stored, names)), None) if not found else None
+    key = environment[found].strip() if found else (kept.key if kept else "")
+    _check_sent(key, f"The key in {found or 'store of `ferrule login`'}")
     if key[:1] in {'"', "'"}:
         raise ConfigError(f"The key in {found} stands in quotes, and would be sent with them: set it without.")
     for header, text in headers.items():
         _check_sent(header + text, f"The header number {list(headers).index(header) + 1} of the host {name}")
-    return Host(name, row, key=key, key_env=found or (names[0] if names else ""), headers=headers, moved=moved)
+    return Host(
+        name,
+        row,
+        key=key,
+        key_env=found or (names[0] if names else ""),
+        headers=headers,
+        moved=moved,
+        key_from="environment" if found else (kept.where if kept else ""),
+    )
 
 
 def _overridden(row: Row, given: ModelHost) -> Row:

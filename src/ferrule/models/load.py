@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from ferrule.agent_settings import Models
 from ferrule.models.catalog import about, said
 from ferrule.models.hosts import Host, find_host
+from ferrule.models.keys import stored_key
 from ferrule.models.model import Model, ModelError
-from ferrule.models.names import chosen, named
+from ferrule.models.names import ELSEWHERE, choose, named
 
-__all__ = ["chosen", "load_model"]
+__all__ = ["choose", "load_model", "small_model"]
 
 
 def load_model(
@@ -29,11 +30,24 @@ def load_model(
         from ferrule.models import local  # for models on this machine only
 
         return local.load(model, window=_window(model, settings))
-    found = find_host(host, settings, environment)
+    found = find_host(host, settings, environment, stored_key)
     check_key(found, name)
     from ferrule.models.api import HttpModel  # for models behind an address only
 
     return HttpModel(found, model, about(model, settings.known), settings)
+
+
+def small_model(name: str, settings: Models, environment: Mapping[str, str] = os.environ) -> str:
+    """The small model at the host of a model, as HOST:MODEL; empty if none is known.
+
+    None is known of a host at another address than its own: what answers there may have other models.
+    Raises: ConfigError.
+    """
+    host, _ = named(name, settings)
+    if host in ELSEWHERE:
+        return ""
+    found = find_host(host, settings, environment)
+    return f"{host}:{found.row.small}" if found.row.small and not found.moved else ""
 
 
 def _window(path: str, settings: Models) -> int | None:
@@ -49,9 +63,9 @@ def check_key(host: Host, name: str) -> None:
     others = [variable for variable in host.row.keys if variable != host.key_env]
     either = "".join(f" or {variable}" for variable in others)
     raise ModelError(
-        f"{name} needs a key, and {host.key_env}{either} is not set. Set it in the environment, for example "
-        f"`export {host.key_env}=…`; another variable can be named as models.hosts.{host.name}.key_env in the "
-        "settings. `ferrule models` shows which keys are set.",
+        f"{name} needs a key, and {host.key_env}{either} is not set. Keep one with `ferrule login {host.name}`, or set "
+        f"it in the environment, for example `export {host.key_env}=…`; another variable can be named as "
+        f"models.hosts.{host.name}.key_env in the settings. `ferrule models` shows which keys are set.",
         "no-key",
     )
 

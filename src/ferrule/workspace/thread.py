@@ -4,6 +4,14 @@ import re
 import time
 from typing import NamedTuple
 
+TITLE = "title"
+"""The kind of an item that gives its thread another title: `{"title": …, "by": "user" or "model"}`."""
+PROMPT = "prompt"
+"""The kind of an item that is the number of a prompt; the turn behind it is the prompt."""
+WRITTEN = "written"
+"""The kind of an item that is what the user wrote: a prompt may hold more, from a program or a hook."""
+SAID_CHARS = 300
+"""So much of the last words is kept for lists."""
 _ADDRESSED = r"[Tt]-([0-9a-fA-F-]+)|([0-9a-fA-F][0-9a-fA-F-]*)"
 
 
@@ -22,6 +30,8 @@ class Item(NamedTuple):
     """Paths that it touched; a thread that is loaded has them together."""
     at: float = 0.0
     """When it was kept."""
+    said: str = ""
+    """The beginning of what the user or the model said with it, for lists; it is not kept with the item."""
 
 
 class About(NamedTuple):
@@ -40,6 +50,25 @@ class About(NamedTuple):
     turns: int = 0
     """Messages of either side."""
     items: int = 0
+    branch: str = ""
+    """The git branch of its last prompt; empty for a thread of before this was kept."""
+    prompts: int = 0
+    """What the user has said; also what was rewound since."""
+    answers: int = 0
+    """Of the model: one for each time that it was asked."""
+    titled_by: str = ""
+    """`user`, `model`, or nothing for the first words of the thread."""
+    last_prompt: str = ""
+    last_answer: str = ""
+
+    @property
+    def size(self) -> str:
+        """How long it is, in words."""
+        return f"{counted_words(self.prompts, 'prompt')}, {counted_words(self.answers, 'answer')}"
+
+    def facts(self) -> dict[str, object]:
+        """All of it by name, as JSON has it. What a turn is elsewhere is an answer, so turns are `messages` here."""
+        return {("messages" if name == "turns" else name): value for name, value in self._asdict().items()}
 
 
 class Thread(NamedTuple):
@@ -71,6 +100,10 @@ class Findings(NamedTuple):
     """How many there are; more than were asked for are counted only."""
     notes: tuple[str, ...] = ()
     """Sentences about what of the query was left out."""
+
+
+def counted_words(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def named(name: str) -> str:

@@ -1,10 +1,12 @@
 """The rows of the store of threads: how they are laid out, put in and taken out."""
 
 import sqlite3
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
-from ferrule.workspace.thread import About, Item, bindable
+import msgspec
+
+from ferrule.workspace.thread import PROMPT, SAID_CHARS, TITLE, WRITTEN, About, Item, bindable
 from ferrule.workspace.thread_index import SHIFT, forget
 
 MIGRATIONS = (
@@ -33,15 +35,45 @@ MIGRATIONS = (
         text TEXT NOT NULL
     )""",
     "CREATE TABLE files (thread INTEGER, path TEXT, PRIMARY KEY (thread, path)) WITHOUT ROWID",
+    "ALTER TABLE threads ADD COLUMN branch TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE threads ADD COLUMN prompts INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE threads ADD COLUMN answers INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE threads ADD COLUMN titled_by TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE threads ADD COLUMN last_prompt TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE threads ADD COLUMN last_answer TEXT NOT NULL DEFAULT ''",
+    """UPDATE threads SET
+        answers = (SELECT count(*) FROM items WHERE role = 'assistant'
+            AND items.number BETWEEN threads.number << 24 AND ((threads.number + 1) << 24) - 1),
+        prompts = (SELECT count(*) FROM items WHERE kind = 'prompt'
+            AND items.number BETWEEN threads.number << 24 AND ((threads.number + 1) << 24) - 1)""",
+    # What was kept before prompts were numbered: what the user said, and not what calls came back with.
+    """UPDATE threads SET
+        prompts = (SELECT count(*) FROM items WHERE role = 'user'
+            AND items.number BETWEEN threads.number << 24 AND ((threads.number + 1) << 24) - 1
+            AND instr(body, CAST('"type":"result"' AS BLOB)) = 0)
+        WHERE prompts = 0""",
 )
+SELECT = (
+    "SELECT number, id, workspace, repo, model, dialect, parent, title, created, updated, turns, items,"
+    " branch, prompts, answers, titled_by, last_prompt, last_answer FROM threads"
+)
+"""What `about` reads."""
 _SPOKEN = frozenset({"user", "assistant"})
 _TITLE_CHARS = 80
+_FORK = " (fork)"
 _EXPIRED_AT_ONCE = 50
 """Threads of one transaction: others want to write too."""
 
 
-def insert(connection: sqlite3.Connection, about: About, items: Sequence[Item], now: float) -> None:
-    """Put items behind those of their thread, which is made where it is not there."""
+class _Title(msgspec.Struct):
+    title: str
+    by: str = "user"
+
+
+def insert(
+    connection: sqlite3.Connection, about: About, items: Sequence[Item], now: float, *, branch: str = ""
+) -> None:
+    """Put items behind those of their thread, which is made where it is not there. `branch` is that of a prompt."""
     row = connection.execute("SELECT number, items, title FROM threads WHERE id = ?", (about.id,)).fetchone()
     if row is None:
         made = connection.execute(
@@ -59,16 +91,68 @@ def insert(connection: sqlite3.Connection, about: About, items: Sequence[Item], 
     paths = [(number, bindable(path)) for one in items for path in one.files]
     if paths:
         connection.executemany("INSERT OR IGNORE INTO files VALUES (?, ?)", paths)
+    # Another title is nothing new in the conversation.
+    is_newer = any(one.kind != TITLE for one in items)
     connection.execute(
-        "UPDATE threads SET items = ?, turns = turns + ?, updated = ?, title = ? WHERE number = ?",
+        "UPDATE threads SET items = ?, turns = turns + ?, prompts = prompts + ?, answers = answers + ?,"
+        " updated = CASE WHEN ? THEN ? ELSE updated END, title = ?, branch = CASE ? WHEN '' THEN branch ELSE ? END,"
+        " last_prompt = CASE ? WHEN '' THEN last_prompt ELSE ? END,"
+        " last_answer = CASE ? WHEN '' THEN last_answer ELSE ? END WHERE number = ?",
         (
             last + len(items),
             sum(one.role in _SPOKEN for one in items),
+            sum(one.kind == PROMPT for one in items),
+            sum(one.role == "assistant" for one in items),
+            is_newer,
             now,
             title or _title(items),
+            *(bindable(branch),) * 2,
+            *(_last(items, lambda one: one.kind == WRITTEN),) * 2,
+            *(_last(items, lambda one: one.role == "assistant"),) * 2,
             number,
         ),
     )
+    for one in items:
+        if one.kind == TITLE:
+            _rename(connection, number, one.body)
+
+
+def _last(items: Sequence[Item], fits: Callable[[Item], bool]) -> str:
+    return bindable(next((one.said for one in reversed(items) if one.said and fits(one)), "")[:SAID_CHARS])
+
+
+def _rename(connection: sqlite3.Connection, number: int, body: bytes) -> None:
+    """Give a thread another title; what the user has called it stays unless the user says otherwise."""
+    try:
+        title, by = msgspec.structs.astuple(msgspec.json.decode(body, type=_Title))
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return
+    connection.execute(
+        "UPDATE threads SET title = ?, titled_by = ? WHERE number = ? AND (? = 'user' OR titled_by != 'user')",
+        (bindable(title), bindable(by), number, by),
+    )
+
+
+def copy(connection: sqlite3.Connection, thread: str, name: str, now: float) -> bool:
+    """Copy a thread with all its items under another id, as the newest of all; was it there?"""
+    row = connection.execute("SELECT number, title, titled_by FROM threads WHERE id = ?", (thread,)).fetchone()
+    if row is None:
+        return False
+    old, title, by = row
+    made = connection.execute(
+        "INSERT INTO threads (id, parent, title, updated, titled_by, workspace, repo, model, dialect, created, turns,"
+        " items, branch, prompts, answers, last_prompt, last_answer)"
+        " SELECT ?, '', ?, ?, ?, workspace, repo, model, dialect, created, turns,"
+        " items, branch, prompts, answers, last_prompt, last_answer FROM threads WHERE number = ?",
+        (name, f"{title}{_FORK}" if title and not title.endswith(_FORK) else title, now, by or "model", old),
+    )
+    new = made.lastrowid or 0
+    connection.execute(
+        "INSERT INTO items SELECT number + ?, at, kind, role, body, text FROM items WHERE number BETWEEN ? AND ?",
+        ((new - old) << SHIFT, *span(old)),
+    )
+    connection.execute("INSERT INTO files SELECT ?, path FROM files WHERE thread = ?", (new, old))
+    return True
 
 
 def _title(items: Sequence[Item]) -> str:
@@ -79,8 +163,8 @@ def _title(items: Sequence[Item]) -> str:
 
 
 def about(row: Sequence[Any]) -> About:
-    """A whole row of `threads`."""
-    return About(*row[1 : len(About._fields) + 1])
+    """A row of `SELECT`."""
+    return About(*row[1:])
 
 
 def items_of(connection: sqlite3.Connection, number: int) -> list[Item]:

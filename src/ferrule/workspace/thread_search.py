@@ -11,8 +11,8 @@ from ferrule.support.globs import BadGlob, matcher
 from ferrule.workspace.thread import About, Finding, Findings
 from ferrule.workspace.thread_index import SHIFT, Best, Index, forms
 from ferrule.workspace.thread_query import Query, parse
+from ferrule.workspace.thread_rows import SELECT, files_of
 from ferrule.workspace.thread_rows import about as about_row
-from ferrule.workspace.thread_rows import files_of
 from ferrule.workspace.thread_text import excerpt
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _worth(best: Best, about: About, now: float) -> float:
 
 def _filtered(connection: sqlite3.Connection, query: Query, wanted: Wanted) -> dict[int, About]:
     rows = connection.execute(
-        "SELECT * FROM threads WHERE updated >= ? AND created < ?",
+        f"{SELECT} WHERE updated >= ? AND created < ?",
         (
             float("-inf") if query.after is None else query.after,
             float("inf") if query.before is None else query.before,
@@ -121,7 +121,7 @@ def _text(connection: sqlite3.Connection, best: Best, about: About) -> str:
 
 def listed(connection: sqlite3.Connection, wanted: Wanted, limit: int) -> Iterable[About]:
     """The newest threads, the newest first."""
-    rows = connection.execute("SELECT * FROM threads ORDER BY updated DESC, number DESC")
+    rows = connection.execute(f"{SELECT} ORDER BY updated DESC, number DESC")
     found: list[About] = []
     for row in rows:
         if len(found) >= limit:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ferrule.workspace.thread import About, Finding, Findings, Item, Thread, named
+from ferrule.workspace.thread import TITLE, About, Finding, Findings, Item, Thread, bindable, named
 
 if TYPE_CHECKING:
     import sqlite3
@@ -75,8 +75,11 @@ class ThreadStore:
         with self._lock:
             self._begun.setdefault(thread, about)
 
-    def append(self, thread: str, items: Sequence[Item]) -> None:
-        """Keep items, all or none of them, behind those that the thread has."""
+    def append(self, thread: str, items: Sequence[Item], *, branch: str = "") -> None:
+        """Keep items, all or none of them, behind those that the thread has.
+
+        `branch` is what is checked out in its workspace now, if that is known.
+        """
         if not items:
             return
         from ferrule.workspace.thread_rows import insert  # loads SQLite
@@ -87,16 +90,33 @@ class ThreadStore:
             with self._explained() as database:
                 if self._swept is None:
                     _make_private(os.path.dirname(self.path))
-                database.write(lambda connection: insert(connection, about, items, now))
+                database.write(lambda connection: insert(connection, about, items, now, branch=branch))
                 self._sweep(database, now)
+
+    def rename(self, thread: str, title: str) -> bool:
+        """Give a thread the user's own title, which no other replaces; false if there is no such thread."""
+        if self.about(thread) is None:
+            return False
+        body = msgspec.json.encode({"title": bindable(title), "by": "user"})
+        self.append(thread, [Item(TITLE, "", body)])
+        return True
+
+    def copy(self, thread: str, name: str) -> bool:
+        """Copy a thread under another id; false if there is no such thread, or nothing in it."""
+        from ferrule.workspace.thread_rows import copy  # loads SQLite
+
+        with self._lock, self._explained() as database:
+            if not self._is_there():
+                return False
+            return database.write(lambda connection: copy(connection, thread, name, self._clock()))
 
     def load(self, thread: str) -> Thread | None:
         """A whole thread. Items at its end that are no JSON are left out, and counted."""
-        from ferrule.workspace.thread_rows import about as about_row  # loads SQLite
-        from ferrule.workspace.thread_rows import files_of, items_of
+        from ferrule.workspace.thread_rows import SELECT, files_of, items_of  # loads SQLite
+        from ferrule.workspace.thread_rows import about as about_row
 
         def whole_thread(connection: "sqlite3.Connection") -> tuple[About, list[Item], list[str]] | None:
-            row = connection.execute("SELECT * FROM threads WHERE id = ?", (thread,)).fetchone()
+            row = connection.execute(f"{SELECT} WHERE id = ?", (thread,)).fetchone()
             return row and (about_row(row), items_of(connection, row[0]), files_of(connection, row[0]))
 
         with self._lock, self._explained() as database:
@@ -112,14 +132,13 @@ class ThreadStore:
 
     def about(self, thread: str) -> About | None:
         """What is known of a thread, without reading its items."""
-        from ferrule.workspace.thread_rows import about as about_row  # loads SQLite
+        from ferrule.workspace.thread_rows import SELECT  # loads SQLite
+        from ferrule.workspace.thread_rows import about as about_row
 
         with self._lock, self._explained() as database:
             if not self._is_there():
                 return self._begun.get(thread)
-            row = database.read(
-                lambda connection: connection.execute("SELECT * FROM threads WHERE id = ?", (thread,)).fetchone()
-            )
+            row = database.read(lambda connection: connection.execute(f"{SELECT} WHERE id = ?", (thread,)).fetchone())
         return self._begun.get(thread) if row is None else about_row(row)
 
     def latest(self, workspace: str) -> str | None:

@@ -1,0 +1,67 @@
+"""What a shell offers for the values of options and arguments: models, dialects, modes, tools and threads."""
+
+import os
+from collections.abc import Iterable
+
+import click
+
+from ferrule.dialects.dialect import FAMILIES
+
+_MOST_THREADS = 100
+
+
+def dialects(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    return _beginning(FAMILIES, begun)
+
+
+def modes(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    from ferrule.permissions.standing import MODES  # for whoever presses tab
+
+    return _beginning((mode.name for mode in MODES), begun)
+
+
+def models(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """Short names, the models that are known, and hosts. Most shells end a word at the colon, so no whole names."""
+    from ferrule.core.errors import ConfigError  # as above
+    from ferrule.models.catalog import CATALOG, SHORT
+    from ferrule.models.hosts import host_names
+    from ferrule.settings import load_settings
+
+    try:
+        settings = load_settings().models
+    except ConfigError:
+        return _beginning(SHORT, begun)
+    known = (row.begins for row in CATALOG)
+    return _beginning([*SHORT, *settings.roles, *known, *(f"{host}:" for host in host_names(settings))], begun)
+
+
+def tools(ctx: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """The tools of the dialect that the line names, else of the settings'."""
+    from ferrule.core.errors import ConfigError  # as above
+    from ferrule.dialects.dialect import load_dialect
+    from ferrule.settings import load_settings
+
+    try:
+        faces = load_dialect(ctx.params.get("dialect") or load_settings().dialect).faces
+    except ConfigError:
+        return []
+    return _beginning((face.name for face in faces if face.shown), begun)
+
+
+def thread_ids(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """The ids of the newest threads."""
+    from ferrule.settings import state_folder  # as above
+    from ferrule.support.sqlite import UnusableError
+    from ferrule.workspace.thread_store import ThreadStore
+
+    store = ThreadStore(os.path.join(state_folder(), "threads"))
+    try:
+        return _beginning((about.id for about in store.list(limit=_MOST_THREADS)), begun)
+    except UnusableError:
+        return []
+    finally:
+        store.close()
+
+
+def _beginning(names: Iterable[str], begun: str) -> list[str]:
+    return [name for name in dict.fromkeys(names) if name.startswith(begun)]

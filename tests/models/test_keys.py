@@ -1,0 +1,70 @@
+"""Keys that are kept: found again, removed, readable by nobody else, and in no text."""
+
+import io
+import os
+import stat
+
+import pytest
+
+from ferrule.agent_settings import Models
+from ferrule.cli.main import run, with_command
+from ferrule.models.hosts import find_host
+from ferrule.models.keys import KeyStore, stored_key
+
+
+def test_a_kept_key_is_found_until_it_is_removed_and_the_environment_comes_before_it():
+    KeyStore().keep("OPENAI_API_KEY", "kept-key")
+    kept = find_host("openai-chat", Models(), {}, stored_key)
+    other = find_host("openai", Models(), {"OPENAI_API_KEY": "set"}, stored_key)
+
+    assert (kept.key, kept.key_from) == ("kept-key", KeyStore().names()["OPENAI_API_KEY"])
+    assert (other.key, other.key_from) == ("set", "environment")
+    assert "kept-key" not in f"{kept!r}{stored_key('OPENAI_API_KEY')!r}"
+    assert KeyStore().forget("OPENAI_API_KEY") is not None
+    assert stored_key("OPENAI_API_KEY") is None
+
+
+def test_the_file_is_readable_by_its_owner_alone():
+    KeyStore().keep("XAI_API_KEY", "kept-key")
+
+    assert stat.S_IMODE(os.stat(KeyStore().path).st_mode) == 0o600
+
+
+def test_no_command_shows_a_kept_key(capsys):
+    KeyStore().keep("MISTRAL_API_KEY", "kept-key")
+
+    for words in (["login"], ["models"], ["models", "--json"], ["config", "show"]):
+        assert run(words) == 0
+    shown = capsys.readouterr()
+    assert "mistral" in shown.out
+    assert "kept-key" not in shown.out + shown.err
+
+
+def test_words_without_a_command_are_a_task_and_one_word_is_not():
+    assert with_command(["why is that?"]) == ["run", "why is that?"]
+    assert with_command(["--", "explain"]) == ["run", "--", "explain"]
+    assert with_command(["-m", "x"]) == ["run", "-m", "x"]
+    assert with_command(["help", "run"]) == ["run", "--help"]
+    for words in ([], ["explain"], ["call", "a b"], ["--version"], ["--model", "x", "run"]):
+        assert with_command(words) == words
+
+
+@pytest.mark.parametrize(
+    ("words", "typed", "told"),
+    [
+        pytest.param(["anthropic", "sk-secret"], "", "in the shell's history", id="on the command line"),
+        pytest.param(["anthropic", "--stdin"], "ANTHROPIC_API_KEY=sk-secret", "Give the key alone", id="with its name"),
+        pytest.param(["anthropic", "--stdin"], "sk secret", "That is no key", id="with a blank"),
+        pytest.param(["anthropic", "--stdin"], "\n", "The key is empty", id="nothing"),
+        pytest.param(["ollama", "--stdin"], "sk-secret", "ollama wants no key", id="for a host without keys"),
+        pytest.param(["antropic", "--stdin"], "sk-secret", "Did you mean 'anthropic'?", id="for no host"),
+    ],
+)
+def test_what_is_no_key_is_not_kept_and_not_shown(capsys, monkeypatch, words, typed, told):
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+
+    assert run(["login", *words]) == 2
+    said = capsys.readouterr()
+    assert told in said.err
+    assert "secret" not in said.out + said.err
+    assert KeyStore().names() == {}
