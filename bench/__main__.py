@@ -23,6 +23,7 @@ NAMES = (
     "agent",
     "web",
     "languages",
+    "terminal",
 )
 
 

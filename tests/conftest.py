@@ -10,6 +10,7 @@ from typing import NoReturn
 import pytest
 from hypothesis import HealthCheck, settings
 
+from ferrule.models.hosts import ROWS
 from tests.golden import Golden
 from tests.ordinary.person import Person, UnavailableError, myself, ordinary
 
@@ -51,6 +52,11 @@ def own_state(states: Iterator[Path]) -> Iterator[None]:
         patch.setenv("FERRULE_STATE", str(folder / "state"))
         (folder / "settings.toml").touch()
         patch.setenv("FERRULE_SETTINGS", str(folder / "settings.toml"))
+        # A model follows from these, and no test may ask a real one.
+        for name in {key for row in ROWS.values() for key in row.keys} | {"FERRULE_MODEL"}:
+            patch.delenv(name, raising=False)
+        patch.setenv("OLLAMA_HOST", "http://127.0.0.1:9")
+        patch.setenv("LLAMACPP_BASE_URL", "http://127.0.0.1:9/v1")
         yield
 
 

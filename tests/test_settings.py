@@ -135,7 +135,7 @@ def test_a_mistake_is_an_error_that_names_the_file_and_the_key(tmp_path, text, n
         pytest.param('[checks.commands.a]\ncommand = "b"\nkind = "c"', "types, lint, format", id="in-an-entry"),
         pytest.param("[web]\nrobotz = true", "Did you mean robots?", id="near-name"),
         pytest.param("[[hooks.PreToolUse]]\ncomand = 'x'", "Did you mean command?", id="in-a-list"),
-        pytest.param("zzz = 1", "There are checkpoints, checks, dialect", id="no-name-is-near"),
+        pytest.param("zzz = 1", "There are chat, checkpoints, checks, dialect", id="no-name-is-near"),
     ],
 )
 def test_a_mistake_is_told_with_what_would_be_right(tmp_path, text, words):

@@ -24,8 +24,11 @@ NAMES = (
         "rewind",
         "suite",
         "environments",
+        "container",
+        "terminal",
     ),
     "small",
+    "small_fresh",
 )
 _MOST_COLUMNS = 240
 _COLOURS = {True: "\033[32m", False: "\033[31m", None: "\033[33m"}

@@ -63,20 +63,37 @@ def keep(found: dict[str, Any], name: str, version: str, seconds: float, rows: l
 
 
 def write(found: dict[str, Any], trials: tuple[Trial, ...]) -> None:
-    """The page with every trial that was ever run here, in the order of the list."""
+    """The page, in the order of the list. What was tried elsewhere stays as it is there."""
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     lines = ["# Trials", "", f"Tried with `make trials` on {machine}.", ""]
     lines += ["| trial | passed | failed | not tried | when | commit | seconds |", "|---|--:|--:|--:|---|---|--:|"]
-    run = [(trial, found[trial.name]) for trial in trials if trial.name in found]
-    for trial, one in run:
-        good, bad, untried = (sum(row[3] is wanted for row in one["rows"]) for wanted in (True, False, None))
-        facts = f"{good} | {bad} | {untried} | {one['date']} | {one['commit']} | {one['seconds']:,}"
-        lines.append(f"| [{trial.name}](#{trial.name}) | {facts} |")
-    for trial, one in run:
-        lines += ["", f"## {trial.name}", "", trial.description, ""]
-        lines += ["| | what | expected | measured |", "|---|---|---|---|"]
-        lines += [f"| {mark(row[3])} | {_cell(row[0])} | {_cell(row[1])} | {_cell(row[2])} |" for row in one["rows"]]
+    page = {**_sections(), **{one.name: _section(one, found[one.name]) for one in trials if one.name in found}}
+    run = [page[trial.name] for trial in trials if trial.name in page]
+    lines += [head for head, _ in run]
+    lines += [f"\n{text}" for _, text in run]
     PAGE.write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+def _sections() -> dict[str, tuple[str, str]]:
+    """Name of a trial → its row at the head of the page, and its section, as they stand in the page now."""
+    try:
+        text = PAGE.read_text(encoding="utf-8")
+    except OSError:
+        return {}
+    head, *sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
+    rows = {found[1]: found[0] for found in re.finditer(r"^\| \[(\w+)\]\(#.*$", head, re.MULTILINE)}
+    named = {one.partition("\n")[0].removeprefix("## "): one.rstrip("\n") for one in sections}
+    return {name: (row, named[name]) for name, row in rows.items() if name in named}
+
+
+def _section(trial: Trial, one: dict[str, Any]) -> tuple[str, str]:
+    """The same of a trial that was tried here."""
+    good, bad, untried = (sum(row[3] is wanted for row in one["rows"]) for wanted in (True, False, None))
+    facts = f"{good} | {bad} | {untried} | {one['date']} | {one['commit']} | {one['seconds']:,}"
+    lines = [f"## {trial.name}", "", trial.description, ""]
+    lines += ["| | what | expected | measured |", "|---|---|---|---|"]
+    lines += [f"| {mark(row[3])} | {_cell(row[0])} | {_cell(row[1])} | {_cell(row[2])} |" for row in one["rows"]]
+    return f"| [{trial.name}](#{trial.name}) | {facts} |", "\n".join(lines)
 
 
 def mark(ok: bool | None) -> str:  # noqa: FBT001 - the value itself is the subject

@@ -101,7 +101,26 @@ class Conversations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     keep: bool = True
     """Is every conversation kept?"""
+    titles: bool = True
+    """Does a small model make their titles: `models.small`, else the small one of the model's host?"""
     keep_days: Annotated[float, msgspec.Meta(ge=0)] = 365.0
+
+
+class Terminal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The terminal of `ferrule chat`."""
+
+    theme: Literal["auto", "terminal", "dark", "light", "high-contrast", "high-contrast-light", "none"] = "auto"
+    """Its colours; `auto` follows COLORFGBG, and is the terminal's own colours where that is not set."""
+    title: bool = True
+    """Does the title of the terminal say the folder, and whether the agent works, asks or is done?"""
+    notify: Literal["auto", "bell", "osc9", "osc777", "off"] = "auto"
+    """How a question that waits and the end of a long run are announced while nobody looks at the terminal."""
+    notify_seconds: Annotated[float, msgspec.Meta(ge=0)] = 30.0
+    """A run that took at least so long is a long one."""
+    keys: Literal["emacs", "vim"] = "emacs"
+    """The keys with which the input is edited."""
+    pictures: Literal["auto", "kitty", "iterm2", "off"] = "auto"
+    """How pictures are shown that tools read or the user attaches; `auto` only where the terminal is known."""
 
 
 class Repository(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -68,6 +68,7 @@ class CallContext:
         "missing",
         "name",
         "notes",
+        "output",
         "over",
         "spelled",
         "spoken",
@@ -113,8 +114,8 @@ class CallContext:
         """Was the state of the workspace kept before it ran?"""
         self.edits: dict[str, tuple[bytes | None, bytes | None]] = {}
         """What was in the files that it has changed, and is in them now."""
-        self.exit_code: int | None = None
-        """Of a command, where the call ran one to its end."""
+        self.exit_code, self.output = cast("int | None", None), ""
+        """Of a command, where the call ran one to its end, and what it has printed."""
         self.hooked = ("", "")
         """What the user's hooks say about the call, and why."""
         self.stop: Stop | None = None
@@ -152,16 +153,16 @@ class CallContext:
         # What is read and written here, this call has shown.
         return cast("S", found.of(self.call_id)) if isinstance(found, Ledger) else found
 
-    def progress(self, message: str) -> None:
+    def progress(self, message: str, rows: tuple[str, ...] = ()) -> None:
         if threading.get_ident() != self._thread:
             with contextlib.suppress(RuntimeError):  # the engine's loop is gone
-                self._home.call_soon_threadsafe(self.progress, message)
+                self._home.call_soon_threadsafe(self.progress, message, rows)
             return
         if self.over:
             return  # what the call has begun goes on for somebody else
         if self.alive is not None:
             self.alive()
-        self._emit(Progress(id=self.call_id, name=self.name, at=self._clock(), message=message))
+        self._emit(Progress(id=self.call_id, name=self.name, at=self._clock(), message=message, rows=rows))
 
     async def approve(self, sentence: str, *, planted: Preview = ()) -> bool:
         return self.asks is not None and await self.asks(sentence, planted)

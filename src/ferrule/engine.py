@@ -332,12 +332,7 @@ class Engine(Lookback):
         """
         self._check_open()
         named = [self._named(call) for call in calls]
-        agreed = {approved} if isinstance(approved, str) else set(approved)
-        if unknown := sorted(agreed.difference(call.id for call in named)):
-            raise ConfigError(f"approved= names no call of this message: {', '.join(unknown)}. Give each Call its id.")
-        ids = [call.id for call in named]
-        if twice := sorted(one for one in agreed if ids.count(one) > 1):
-            raise ConfigError(f"approved= names two calls of this message: {', '.join(twice)}. Give each its own id.")
+        agreed = _approved(approved, named) if approved else frozenset()
         if not await self._companions.ensure([call.name for call in named]):
             return self._flow.stopped(named)
         return await self._flow.run(named, approved=agreed)
@@ -356,6 +351,13 @@ class Engine(Lookback):
         self._check_open()
         self._companions.cancel()
         self._flow.cancel()
+
+    def background(self) -> int:
+        """Send every command that a call waits for to the background, and have the calls answered; how many."""
+        self._check_open()
+        from ferrule.support.tasks import Tasks  # for whoever watches commands run
+
+        return self._services[Tasks].release()
 
     def plan(self, calls: Iterable[Call]) -> list[list[Call]]:
         """The calls in batches that could run side by side, without running any of them.
@@ -423,3 +425,14 @@ def _made(given: "Iterable[AnyTool | Mapping[str, Any]]") -> tuple[AnyTool, ...]
                 raise ConfigError(f"tools= has a record that no model could call: {error}") from error
         tools.append(one)
     return tuple(tools)
+
+
+def _approved(approved: Iterable[str], calls: Sequence[Call]) -> frozenset[str]:
+    """Return the ids that were agreed to; raise `ConfigError` for one that names no call, or two."""
+    agreed = frozenset({approved} if isinstance(approved, str) else approved)
+    ids = [call.id for call in calls]
+    if unknown := sorted(agreed.difference(ids)):
+        raise ConfigError(f"approved= names no call of this message: {', '.join(unknown)}. Give each Call its id.")
+    if twice := sorted(one for one in agreed if ids.count(one) > 1):
+        raise ConfigError(f"approved= names two calls of this message: {', '.join(twice)}. Give each its own id.")
+    return agreed

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ferrule.notices import Notices
     from ferrule.telling import Hooks, Told
 
+CHANGED_COMMAND = "The user changed your command to"
 _OURS = ("ferrule.tools.", "ferrule.agent.")
 
 
@@ -123,10 +124,11 @@ class Flow:
             prepared = [self.prepare(one.call, one) for one in await self._tell(self.hooks, calls)]
         else:
             prepared = [self.prepare(call) for call in calls]
-        prepared = [
-            one._replace(consented=True) if isinstance(one, Ready) and one.call.id in approved else one
-            for one in prepared
-        ]
+        if approved:
+            prepared = [
+                one._replace(consented=True) if isinstance(one, Ready) and one.call.id in approved else one
+                for one in prepared
+            ]
         watch = self.notices.begin(_watched(prepared), self.emit) if self.notices is not None else None
         tasks = {
             at: asyncio.create_task(self.perform(ready))
@@ -197,7 +199,10 @@ class Flow:
 
     def _prepared(self, ready: Ready) -> Prepared:
         call, face, ctx = ready.call, ready.face, ready.ctx
-        added = {**face.usual, **face.fill}
+        arguments = dict(ctx.input)
+        if face.usual or face.fill:
+            added = {**face.usual, **face.fill}
+            arguments = {key: value for key, value in arguments.items() if key not in added or value != added[key]}
         return Prepared(
             id=call.id,
             name=call.name,
@@ -205,7 +210,7 @@ class Flow:
             input=dict(ctx.given),
             touches=ready.touches,
             tool=ready.tool.name,
-            arguments={key: value for key, value in ctx.input.items() if key not in added or value != added[key]},
+            arguments=arguments,
         )
 
     def _placed(self, ready: Ready) -> Ready:
@@ -285,6 +290,9 @@ class Flow:
             return self._end(call, other.ctx, other.face, other.error)
         if hooked[0] == "cancelled":
             return self._end(call, other.ctx, other.face, asyncio.CancelledError())
+        self.emit(self._prepared(other))
+        if (now := _commands(other)) != _commands(ready):
+            other.ctx.note(f"{CHANGED_COMMAND} {now} before they allowed it.")
         return await self.perform(self._placed(other)._replace(agreed=True))
 
     async def _run(self, ready: Ready, ticket: Ticket) -> Reply | BaseException:
@@ -297,7 +305,7 @@ class Flow:
             if moved or (waited and not admitted.by_person):
                 # Calls that ran meanwhile may have changed what made the question needless.
                 admitted = await self._admit(ready, ticket)
-            if self.gate.policy.is_planning:
+            if self.gate.policy.is_held:
                 self.gate.hold(self.case(ready))
             ctx.started = self.clock()
             self.emit(Started(id=call.id, name=call.name, at=ctx.started))
@@ -310,6 +318,8 @@ class Flow:
             if admitted.written is not None:
                 admitted.written()
             ctx.exit_code = getattr(outcome, "exit_code", None)
+            if ctx.exit_code is not None:
+                ctx.output = "\n".join(filter(None, (getattr(outcome, "output", ""), getattr(outcome, "errors", ""))))
             await ctx.offer_guidance(ready.touches)
             ctx.tell_ended()
             said = ctx.need(Jail).as_commands_say(face.says(outcome))
@@ -404,7 +414,9 @@ class Flow:
             at=self.clock(),
             reply=reply,
             tool=face.tool if face else "",
-            edits=tuple(FileEdit.of(path, *sides) for path, sides in ctx.edits.items()),
+            edits=tuple(FileEdit.of(path, *sides) for path, sides in ctx.edits.items()) if ctx.edits else (),
+            exit_code=ctx.exit_code,
+            output=ctx.output,
         )
         if ctx.watch is None or not ctx.watch.holds(done):
             self.emit(done)
@@ -426,6 +438,11 @@ def _advertised(face: Face, values: dict[str, Any]) -> dict[str, Any]:
         return dict(face.advertised(values))
     except (TypeError, ValueError, KeyError):
         return {}
+
+
+def _commands(ready: Ready) -> str:
+    """The command lines of a call."""
+    return "; ".join(f"`{access.key}`" for access in ready.touches if access.kind == "command")
 
 
 def _watched(prepared: Sequence[Ready | Reply]) -> list[CallContext]:

@@ -17,7 +17,7 @@ class Introducing:
 
     def introduce(self) -> None:
         later, policy = self._parts.services.later, self._parts.policy
-        self._parts.services.is_held = lambda: policy.is_planning
+        self._parts.services.is_held = lambda: policy.is_held
         later("Planning", self._planning)
         later("People", self._people)
         later("Todos", self._todos)

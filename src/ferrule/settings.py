@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from ferrule.agent_settings import Conversations, Loop, Models, PlanMode, Repository
+from ferrule.agent_settings import Conversations, Loop, Models, PlanMode, Repository, Terminal
 from ferrule.core.errors import ConfigError
 from ferrule.tool_settings import Checks, Lsp, Web
 
@@ -223,6 +223,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     models: Models = Models()
     loop: Loop = Loop()
     plan: PlanMode = PlanMode()
+    chat: Terminal = Terminal()
     threads: Conversations = Conversations()
     repositories: dict[str, Repository] = {}
     """A name → a repository that the librarian may read, beside the workspace."""

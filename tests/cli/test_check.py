@@ -199,7 +199,10 @@ def test_rows_come_as_checks_end_also_into_a_pipe(place: Path) -> None:
     assert process.returncode == 0
 
 
-def test_reviews_are_done_where_a_model_is_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("by", ["an option", "the environment"])
+def test_reviews_are_done_where_a_model_is_named(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
     folder = place / ".agents" / "checks"
     folder.mkdir(parents=True)
     (folder / "naming.md").write_text("---\nname: naming\n---\nLook for naming.\n")
@@ -209,11 +212,32 @@ def test_reviews_are_done_where_a_model_is_named(place: Path, capsys: pytest.Cap
     settings(one="true")
     model = f"scripted:{recording(place.parent / 'c.jsonl', *cues)}"
 
-    assert run(["check", "--yes", "--model", model]) == 1
+    if by == "the environment":
+        monkeypatch.setenv("FERRULE_MODEL", model)
+    words = ["--model", model] if by == "an option" else []
+
+    assert run(["check", "--yes", *words]) == 1
     out, _ = capsys.readouterr()
     assert "✗ naming  " in out
     assert "a.py:1: [high] No." in out
-    assert run(["check", "--yes", "--model", model, "--no-review"]) == 0
+    assert run(["check", "--yes", *words, "--no-review"]) == 0
+
+
+def test_a_key_is_enough_for_reviews_that_are_asked_for(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings(one="true")
+    review_of(place)
+    (place / "a.py").write_text("x = 1\n")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
+    with open(os.environ["FERRULE_SETTINGS"], "a", encoding="utf-8") as file:
+        file.write("[models]\nretries = 0\n")
+
+    assert run(["check", "review"]) == 1
+    assert "anthropic:claude-opus-5-5 cannot be reached at http://127.0.0.1:9" in capsys.readouterr().out
+    assert run(["check"]) == 0
+    assert "naming" not in capsys.readouterr().out
 
 
 def review_of(place: Path, *, name: str = "naming") -> None:

@@ -207,3 +207,15 @@ def test_what_was_said_before_is_taken_back(work: Path, capsys: pytest.CaptureFi
     assert "Saved are: Bash(make deploy)" in capsys.readouterr().err
     assert run(["permissions", "forget", "Bash(make deploy)"]) == 0
     assert capsys.readouterr().out == ""
+
+
+def test_a_call_is_tried_by_what_it_touches_and_the_rest_is_left_open(tmp_path, monkeypatch, capsys):
+    (tmp_path / "a.py").write_text("x = 1\n")
+    monkeypatch.chdir(tmp_path)
+
+    assert run(["permissions", "test", "Edit", "--file_path", "a.py"]) == 3
+    out = capsys.readouterr().out
+    assert "left open: old_str, new_str\n" in out
+    assert "action: ask\n" in out
+    assert run(["permissions", "test", "Read"]) == 2
+    assert "What Read would touch is not said: give --path." in capsys.readouterr().err

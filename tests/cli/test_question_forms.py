@@ -37,9 +37,11 @@ class Person:
         self.rows.append(f"{words} " + " ".join(f"[{key}]{rest}" for key, rest in keys))
         return "n" if any(key == "n" for key, _ in keys) else keys[0][0]
 
-    async def words(self, offer: str) -> str | None:
+    async def words(self, offer: str, start: str = "") -> str | None:
         self.rows.append(offer)
         return None
+
+    async def edit(self, text: str, suffix: str) -> str | None: ...
 
 
 class Driving:

@@ -103,7 +103,7 @@ def test_ctrl_c_at_a_terminal_says_so(place, tmp_path):
         terminal.wait("I wait")
         until(lambda: written(place / "pid"))
         terminal.press("C-c")
-        shown = terminal.wait("turns, ")
+        shown = terminal.wait("answers, ")
         assert terminal.ended() == 130
     finally:
         terminal.close()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ferrule.cli.terminal import Terminal
+from ferrule.core.access import Access
 from ferrule.permissions.asker import Answer, Question
 
 PLAN = "# Plan\n" + "".join(f"{number}. Do it.\n" for number in range(60)) + "x" * 300 + " \x1b[2J\u202eend\n"
@@ -46,7 +47,7 @@ def typed() -> Iterator[Any]:
     ("text", "answer"),
     [
         pytest.param("y\n", Answer(allow=True), id="yes"),
-        pytest.param("e\n", Answer(allow=True, values={"mode": "acceptEdits"}), id="edits"),
+        pytest.param("a\n", Answer(allow=True, values={"mode": "acceptEdits"}), id="edits"),
         pytest.param("n\n", Answer(allow=False), id="no"),
         pytest.param("\n", Answer(allow=False), id="nothing"),
         pytest.param("", Answer(allow=False), id="the-end"),
@@ -71,5 +72,40 @@ async def test_the_user_s_words_reach_the_model(typed, capsys):
 
 
 async def test_edits_are_offered_only_where_they_ask_by_now(typed, capsys):
-    assert await typed("e\nn\n").ask(question("dontAsk")) == Answer(allow=False)
-    assert "[e]dits" not in capsys.readouterr().err
+    assert await typed("a\nn\n").ask(question("dontAsk")) == Answer(allow=False)
+    assert "[a]ccept" not in capsys.readouterr().err
+
+
+async def test_a_plan_is_edited_in_the_editor_and_then_asked_about_again(typed, capsys, monkeypatch):
+    monkeypatch.setenv("VISUAL", 'sh -c \'echo "# Less" > "$0"\'')
+
+    answer = await typed("e\ny\n").ask(question())
+
+    assert answer == Answer(allow=True, input={"plan": "# Less\n"})
+    assert capsys.readouterr().err.count("Approve the plan?") == 2
+
+
+async def test_without_an_editor_a_plan_stays_as_it_is(typed, capsys, monkeypatch):
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.delenv("EDITOR", raising=False)
+
+    assert await typed("e\nn\n").ask(question()) == Answer(allow=False)
+    assert "Set VISUAL or EDITOR to edit the plan." in capsys.readouterr().err
+
+
+async def test_a_command_is_typed_anew_where_there_is_no_editor(typed, capsys, monkeypatch):
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.delenv("EDITOR", raising=False)
+    one = Question(
+        kind="call",
+        call_id="1",
+        name="Bash",
+        summary="run `make`",
+        touches=(Access.command("make", "/w"),),
+        input={"command": "make"},
+    )
+
+    answer = await typed("e\nmake -n\n").ask(one)
+
+    assert answer == Answer(allow=True, input={"command": "make -n"})
+    assert "[e]dit it first" in capsys.readouterr().err

@@ -26,6 +26,7 @@ from ferrule.workspace.todos import Todos
 ID = "T-5928a90d-d53b-488f-a829-4e36442142ee"
 LIKE = "T-5928a90d-ffff-488f-a829-4e36442142ee"
 OTHER = "T-77777777-d53b-488f-a829-4e36442142ee"
+PROMPTS = (Item("prompt", "", b"1"), Item("prompt", "", b"2"))
 NOW = time.mktime((2026, 11, 16, 7, 44, 0, 0, 0, -1))
 
 
@@ -42,7 +43,7 @@ def store(work):
     now = iter(range(1000))
     made = ThreadStore(os.path.join(os.environ["FERRULE_STATE"], "threads"), clock=lambda: NOW + next(now))
     made.begin(ID, workspace=str(work), model="anthropic:x", title="Mend\tthe \x1b[31mparser")
-    made.append(ID, [*TALK, Item("turn", "user", b"{}", "", ("src/parse.py",))])
+    made.append(ID, [*TALK, Item("turn", "user", b"{}", "", ("src/parse.py",)), *PROMPTS])
     made.begin(OTHER, workspace=str(work) + "-other", model="openai:y", title="Elsewhere")
     made.append(OTHER, [turn("user", said("Something about wombats."))])
     yield made
@@ -61,8 +62,8 @@ def test_nothing_is_kept_at_first(work, capsys):
 def test_threads_of_this_folder_are_listed(store, capsys):
     assert run(["threads", "list"]) == 0
     assert capsys.readouterr().out == (
-        "id          when              turns  model        title\n"
-        "T-5928a90d  2026-11-16 07:44      9  anthropic:x  Mend the parser\n"
+        "id          when              prompts  answers  model        title\n"
+        "T-5928a90d  2026-11-16 07:44        2        3  anthropic:x  Mend the parser\n"
     )
 
 
@@ -84,7 +85,7 @@ def test_ids_that_begin_alike_are_listed_in_full(store, work, capsys):
 def test_lists_as_json(store, work, capsys):
     assert run(["threads", "list", "--json", "--limit", "1", "--all"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
-    assert (row["id"], row["workspace"], row["turns"], row["model"]) == (OTHER, f"{work}-other", 1, "openai:y")
+    assert (row["id"], row["workspace"], row["messages"], row["model"]) == (OTHER, f"{work}-other", 1, "openai:y")
 
 
 def test_a_thread_is_shown(store, capsys):
@@ -104,7 +105,7 @@ def test_in_full_outputs_are_shown_whole(store, capsys):
 def test_threads_are_found(store, work, capsys):
     assert run(["threads", "search", "parseQuery", "file:parse.py"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith(f"{ID}  2026-11-16 07:44  9 turns\n  Mend\tthe parser\n")
+    assert out.startswith(f"{ID}  2026-11-16 07:44  2 prompts, 3 answers\n  Mend\tthe parser\n")
     assert "parse_query" in out
     assert "  files: src/parse.py\n" in out
 
@@ -313,3 +314,31 @@ def test_a_shell_completes_ids_and_files(store, words, completed):
         FERRULE, env={**os.environ, **environment}, capture_output=True, timeout=60, check=False, text=True
     )
     assert (done.stdout, done.stderr) == (completed, "")
+
+
+def test_a_thread_is_renamed_and_keeps_its_place_and_its_title(store, capsys):
+    assert run(["threads", "rename", "T-5928", "Empty", " queries\x1b[31m"]) == 0
+    store.append(ID, [Item("title", "", b'{"title": "Of the model", "by": "model"}')])
+
+    assert capsys.readouterr().out == f"{ID} is called “Empty queries” now.\n"
+    about = store.about(ID)
+    assert (about.titled_by, about.title.startswith("Empty queries"), about.updated < NOW + 2) == ("user", True, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(["T-99999999", "x"], "There is no thread 'T-99999999'", id="no-such-thread"),
+        pytest.param(["T-5928", " "], "A title needs words", id="no-words"),
+        pytest.param(["T-5928"], "Missing argument 'TITLE", id="no-title"),
+    ],
+)
+def test_what_cannot_be_renamed_is_wrong_use(store, capsys, words, said):
+    assert run(["threads", "rename", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_ending_of_a_file_says_the_form(store, tmp_path, capsys):
+    for name, begins in (("a.json", "{\n"), ("a.jsonl", '{"thread"'), ("a.md", "# Mend"), ("a.txt", "# Mend")):
+        assert run(["threads", "export", ID, "-o", str(tmp_path / name)]) == 0
+        assert (tmp_path / name).read_text(encoding="utf-8").startswith(begins)

@@ -141,7 +141,7 @@ def test_that_a_model_is_asked_again_is_shown_also_where_the_work_is_not():
     ("reason", "error", "line"),
     [
         pytest.param("end", "", "", id="done"),
-        pytest.param("turns", "", "ferrule: Stopped: all turns are used. Go on with --continue.\n", id="turns"),
+        pytest.param("turns", "", "ferrule: Stopped: the limit of turns was met. Go on with --continue.\n", id="turns"),
         pytest.param("loop", "", "ferrule: Stopped: the model made the same call again and again.\n", id="loop"),
         pytest.param("error", "It \x1b[2Jbroke.", "ferrule: It broke.\n", id="error"),
         pytest.param("hook", "", "ferrule: A hook did not let the task through.\n", id="hook"),
@@ -151,7 +151,7 @@ def test_that_a_model_is_asked_again_is_shown_also_where_the_work_is_not():
 def test_the_end_says_why_and_what_it_took(reason, error, line):
     out, err = told(ended(reason, "So far\x07.", error))
     assert out == "So far.\n"
-    assert err == f"{line}\n2 turns, 1,234 tokens, $0.0123, 2.3 s, thread T-11111111\n"
+    assert err == f"{line}\n2 answers, 1,234 tokens, $0.0123, 2.3 s, thread T-11111111\n"
     assert told(ended(reason, "So.", error), shows_work=False) == ("So.\n", line)
 
 
@@ -164,7 +164,7 @@ def test_a_terminal_sees_the_answer_as_it_comes_and_apart_from_the_work():
     for event in events:
         shown.put(event)
     assert out.getvalue() == (
-        "I **look**.\n  ✓ Read a\n\nIt is so.\n\n2 turns, 1,234 tokens, $0.0123, 2.3 s, thread T-11111111\n"
+        "I **look**.\n  ✓ Read a\n\nIt is so.\n\n2 answers, 1,234 tokens, $0.0123, 2.3 s, thread T-11111111\n"
     )
 
 
@@ -190,8 +190,8 @@ def test_subagents_stand_inside_and_say_whose_a_line_is_where_several_work():
         "  │ ✓ Read a",
         "  │ ┌ Explore: Deeper (small)",
         "  │ │ Deeper: ✓ Read b",
-        "  │ └ Deeper: 1 turn, 15 tokens, 0.5 s, out of turns",
-        "  └ Find it: 2 turns, 1,234 tokens, $0.0123, 2.3 s",
+        "  │ └ Deeper: 1 answer, 15 tokens, 0.5 s, out of turns",
+        "  └ Find it: 2 answers, 1,234 tokens, $0.0123, 2.3 s",
         "  ✓ Task Find it",
     ]
 
@@ -255,14 +255,15 @@ def test_at_a_terminal_text_and_tool_lines_come_in_their_order(tmp_path):
     terminal = Pty(60, 24)
     try:
         terminal.start(["run", "What?", "--replay", path], place)
-        terminal.wait("2 turns, ")
+        terminal.wait("2 answers, ")
         assert terminal.ended() == 0
         shown = terminal.screen()
         raw = terminal._raw
     finally:
         terminal.close()
     assert re.search(
-        r"^I look at it\.\n  ✓ Read a\.txt.*\n\nIt says \*\*one\*\*\.\n\n2 turns, 0 tokens, [\d.]+ s, thread T-\w{8}\n",
+        r"^I look at it\.\n  ✓ Read a\.txt.*\n\nIt says \*\*one\*\*\.\n\n"
+        r"2 answers, 0 tokens, [\d.]+ s, thread T-\w{8}\n",
         shown,
     )
     assert b"\x1b[2J" not in raw

@@ -3,7 +3,7 @@
 import pytest
 
 from ferrule import Call, Done, Engine, Event, Prepared, TodosChanged
-from ferrule.core.events import EDIT_BYTES, FileEdit, TodoItem
+from ferrule.core.events import EDIT_BYTES, FileEdit, Progress, TodoItem
 
 WROTE = [
     pytest.param(
@@ -99,3 +99,18 @@ async def test_a_change_of_what_is_to_be_done_is_an_event(tmp_path, dialect, cal
         await engine.run([call])
 
     assert [event.todos for event in heard if isinstance(event, TodosChanged)] == [(todo,)]
+
+
+@pytest.mark.parametrize("dialect", ["claude", "codex", "amp"])
+async def test_a_command_tells_its_last_lines_while_it_runs_and_its_exit_code_at_its_end(tmp_path, dialect, unconfined):
+    heard: list[Event] = []
+    command = "for i in $(seq 1 30); do echo line $i; done; sleep 0.3; echo bad >&2; exit 3"
+    async with Engine(tmp_path, dialect=dialect, ask=lambda _: True, on_event=heard.append) as engine:
+        await engine.run([Call("shell", {"command": command})])
+    told = [event for event in heard if isinstance(event, Progress) and event.rows]
+    done = [event for event in heard if isinstance(event, Done)][-1]
+
+    assert told[0].rows[-1].startswith("line ")
+    assert max(len(event.rows) for event in told) == 10
+    assert done.exit_code == 3
+    assert done.output.split() == [*(word for number in range(1, 31) for word in ("line", str(number))), "bad"]

@@ -8,6 +8,7 @@ import pytest
 
 from ferrule import Call, Engine, Hook, Settings
 from ferrule.core.errors import ConfigError
+from ferrule.core.events import Prepared
 from ferrule.permissions.asker import Answer, Question
 from ferrule.settings import Permissions, Sandbox
 
@@ -77,6 +78,16 @@ async def opened_again(engine: Engine, asker: Asked) -> Any:
     """The same with a command that a rule denies."""
     asker._changed = {"command": "rm b.txt"}
     return await engine.run([Call("Bash", {"command": "touch c"})])
+
+
+async def test_the_model_and_the_events_say_which_command_was_run_instead(tmp_path):
+    told: list[Any] = []
+    async with opened(tmp_path, Asked(command="touch b.txt"), on_event=told.append) as engine:
+        reply = (await engine.run([Call("Bash", {"command": "touch a.txt"})]))[0]
+
+    prepared = [event.arguments["command"] for event in told if isinstance(event, Prepared)]
+    assert (files(tmp_path), prepared) == ({"b.txt": ""}, ["touch a.txt", "touch b.txt"])
+    assert reply.notes == ("The user changed your command to `touch b.txt` before they allowed it.",)
 
 
 async def test_hooks_are_told_of_what_was_done(tmp_path):

@@ -144,6 +144,38 @@ async def test_what_was_shown_is_what_is_approved(tmp_path):
         assert "something else" in (await leave_by_tool(one)).text
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_a_plan_that_the_user_edits_is_written_approved_and_told(tmp_path, family):
+    async with engine(tmp_path, family, User(Answer(allow=True, input={"plan": "# Less\n\n1. Nothing."}))) as one:
+        path = await written(one)
+        reply = await leave_by_tool(one)
+        undone = await one.undo(path)
+
+        assert (reply.ok, one.policy.is_planning) == (True, False)
+        assert "The user has edited the plan before they approved it" in reply.text
+        assert reply.text.endswith("# Less\n\n1. Nothing.")
+        assert undone.entry.call_id == reply.id
+        assert Path(path).read_text() == PLAN
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        pytest.param({"plan": " "}, "plan-not-approved", id="empty"),
+        pytest.param({"plan": "x" * 50_001}, "plan-not-approved", id="too-long"),
+        pytest.param({"plan": 3}, "plan-not-approved", id="no-text"),
+        pytest.param({}, "plan-not-approved", id="no-plan"),
+    ],
+)
+async def test_what_can_be_no_plan_is_not_approved(tmp_path, given, code):
+    async with engine(tmp_path, ask=User(Answer(allow=True, input=given))) as one:
+        path = await written(one)
+        reply = await leave_by_tool(one)
+
+        assert reply.error is not None
+        assert (reply.error.error_code, one.policy.is_planning, Path(path).read_text()) == (code, True, PLAN)
+
+
 @pytest.mark.parametrize(
     ("began", "answer", "now"),
     [
@@ -261,6 +293,36 @@ async def test_the_plan_is_written_before_it_is_shown(tmp_path):
     assert write.ok
     assert leave.ok, leave
     assert user.asked[0].input["plan"] == PLAN
+
+
+@pytest.mark.parametrize(
+    ("sight", "changed", "is_lost"),
+    [
+        pytest.param("written", None, True, id="as-the-model-left-it"),
+        pytest.param("written", "the user's own words\n", False, id="changed-by-the-user"),
+        pytest.param("unseen", "the user's own words\n", False, id="never-seen"),
+        pytest.param("read", "the user's own words\n", True, id="read-again"),
+        pytest.param("unseen", PLAN, True, id="the-same-text"),
+    ],
+)
+async def test_a_plan_given_to_the_call_replaces_only_what_the_model_has_seen(tmp_path, sight, changed, is_lost):
+    user = User(True)
+    given = PLAN if changed == PLAN else f"{PLAN}2. Write c.txt.\n"
+    async with engine(tmp_path, ask=user) as one:
+        path = Path(planning(one).enter(by="model").path if sight == "unseen" else await written(one))
+        if changed is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(changed)
+        if sight == "read":
+            assert (await one.call("Read", file_path=str(path))).ok
+        reply = await leave_by_tool(one, plan=given)
+        is_on = planning(one).is_on
+
+    assert path.read_text() == (given if is_lost else changed)
+    assert (reply.ok, is_on, len(user.asked)) == (is_lost, not is_lost, int(is_lost))
+    if reply.error is not None:
+        assert reply.error.error_code == "plan-changed"
+        assert "Read it" in reply.text
 
 
 async def test_two_ways_out_ask_once(tmp_path):

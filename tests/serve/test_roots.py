@@ -1,11 +1,12 @@
 """A server that was started in `/` or in the home folder: its client's roots are its workspace, and `/` never is."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ferrule.serve.roots import _folder
+from ferrule.serve.roots import _folder, _is_wide
 from tests.serve.program import FERRULE, HELLO, Program, program
 
 ROOTS: dict[str, Any] = {"roots": {"listChanged": True}}
@@ -114,6 +115,37 @@ async def test_the_home_folder_is_taken_with_a_warning_where_nobody_names_a_bett
 
     assert here == (False, "1: this is home")
     assert "The workspace is the home folder" in warned[1]
+
+
+async def test_a_root_that_is_the_home_folder_is_taken_with_a_warning(tmp_path, monkeypatch):
+    home = folder(tmp_path, "home")
+    monkeypatch.setenv("HOME", str(home))
+    async with program(*FERRULE, folder=Path("/")) as started:
+        client = Rooted(started, home.as_uri())
+        await client.join(ROOTS)
+        here = await client.read("here.txt")
+        warned = [(await started.process.stderr.readline()).decode() for _ in range(2)]
+
+    assert here == (False, "1: this is home")
+    assert f"The workspace is {home}, the home folder, because it is this client's first root" in warned[1]
+
+
+@pytest.mark.parametrize(
+    ("root", "words"),
+    [
+        ("{home}", "the home folder"),
+        ("{home}/..", "with the home folder in it"),
+        ("/etc", "a folder of the system"),
+        ("{home}/project", ""),
+        ("/etc/nginx", ""),
+        ("/srv", ""),
+    ],
+)
+def test_a_root_is_wide_where_it_holds_more_than_a_project(tmp_path, monkeypatch, root, words):
+    home = folder(tmp_path, "home")
+    monkeypatch.setenv("HOME", str(home))
+
+    assert _is_wide(os.path.normpath(root.format(home=home))) == words
 
 
 async def test_a_folder_that_the_user_named_is_taken_whatever_the_client_says(tmp_path):

@@ -34,7 +34,8 @@ def mark() -> Iterator[str]:
 def nothing_left() -> Iterator[None]:
     before, had = descriptors(), children()
     yield
-    assert descriptors() == before
+    # Of what another test has left, some may be gone by now.
+    assert set(descriptors()) <= set(before)
     assert children() <= had
     assert not child.OWN
 

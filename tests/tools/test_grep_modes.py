@@ -13,6 +13,7 @@ from tests.direct import Direct
 
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.outcomes import Hit, Hits, Matching
+from ferrule.support.ripgrep import find_rg
 from ferrule.tools.search.grep import Grep
 
 TREE: dict[str, str | bytes] = {
@@ -203,7 +204,7 @@ _OVER_LINES = ["-U", "--multiline-dotall"]
 )
 async def test_matching_parts_are_those_that_ripgrep_prints(root, grep, pattern, more):
     plant(root, {"f": "needle needle\nx\nNeedle 3:n\n\n5-needle\n", "g": "none\nnext\n"})
-    argv = ["rg", "--no-config", "--sort=path", "-Hno", "--no-context-separator", *more, "-e", pattern, "."]
+    argv = [str(find_rg()), "--no-config", "--sort=path", "-Hno", "--no-context-separator", *more, "-e", pattern, "."]
     printed = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=False).stdout.splitlines()
     expected = [re.fullmatch(r"\./(\w+)([:-])(\d+)([:-])(.*)", line) for line in printed]
 

@@ -268,7 +268,7 @@ class Agent:
         given = (*map(Text, before), *prompt, *map(Text, notes))
         kept = (part for part in given if not isinstance(part, Text) or part.text.strip())
         parts = (*kept, *self.talk.take_steering())
-        self.talk.begin_prompt(Turn("user", parts or (Text(EMPTY),)))
+        self.talk.begin_prompt(Turn("user", parts or (Text(EMPTY),)), written)
         self.talk.is_left_off = False
         return None
 
@@ -291,11 +291,10 @@ class Agent:
             replies = await self._call([Use("", face.name, {face.shown_param("path"): name}) for name in names])
         finally:
             self._is_aside = False
-        return [
-            _NAMED.format(name=name, text=without_numbers(reply.text))
-            for name, reply in zip(names, replies, strict=False)
-            if reply.ok
-        ]
+        shown = {name: reply.text for name, reply in zip(names, replies, strict=False) if reply.ok}
+        self._progress.show(shown)
+        texts = [_NAMED.format(name=name, text=without_numbers(text)) for name, text in shown.items()]
+        return [*texts, *self._progress.wish()]
 
     async def _answer(self) -> Answered:
         """Ask the model, and take in what it says; a conversation that is too long for it is made smaller first."""
@@ -303,17 +302,23 @@ class Agent:
         number = self._budget.spent.turns + 1
         talk.tell(TurnBegan(thread=self.thread, number=number, context_tokens=talk.history.tokens))
         try:
-            answered = await self.listen(talk.question(talk.history.turns))
+            answered = await self.listen(self._question())
         except ModelError as error:
             if not await self._helped(error):
                 raise
-            answered = NOTHING if self._interrupted else await self.listen(talk.question(talk.history.turns))
+            answered = NOTHING if self._interrupted else await self.listen(self._question())
         talk.keep(talk.history.hear(answered.said))
         if (words := words_of(Turn("assistant", answered.said.parts))).strip():
             self._words = words
-        self._budget.count(answered.said.usage, self.model.prices)
+        is_answer = bool(answered.said.parts) or not answered.is_cut
+        self._budget.count(answered.said.usage, self.model.prices, is_answer=is_answer)
         talk.tell(TurnEnded(thread=self.thread, said=answered.said, spent=self.spent))
+        if not answered.is_cut:
+            talk.setup.on_answer(words)
         return answered
+
+    def _question(self) -> Asked:
+        return self._progress.held(self.talk.question(self.talk.history.turns), is_nudged=self._is_nudged)
 
     async def _helped(self, error: ModelError) -> bool:
         """Make the conversation smaller, or take another model, if that may help against what went wrong."""
@@ -336,9 +341,14 @@ class Agent:
         tell = self.talk.tell if aloud else _silently
         model = model or self.model
         spoken = None
-        if asked.definitions and asked.choice is None:
+        files = self._progress.written() if model is self.model else None
+        if (asked.definitions or files is not None) and asked.choice is None:
             spoken = SpokenCalls(
-                self.talk.hands.misfit, asked.definitions, asked.turns, is_text_only=model.wire == "local"
+                self.talk.hands.misfit,
+                asked.definitions,
+                asked.turns,
+                is_text_only=model.wire == "local",
+                files=files,
             )
         asking = ask(model, asked, self.thread, tell, self.talk.history.ids, spoken=spoken)
         try:

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import binascii
 import os
-import re
 import stat
 from collections.abc import Iterable, Sequence
 
@@ -33,7 +32,6 @@ TEXT_BYTES = 500_000
 
 _TAKEN = "PNG, JPEG, GIF and WebP pictures, PDF files and text files can be attached"
 _PDF = "application/pdf"
-_MENTION = r"(?<!\S)@(?:\"([^\"\n]+)\"|(\S+))"
 
 
 async def attach(source: str | os.PathLike[str] | bytes, *, media_type: str = "", title: str = "") -> Image | Document:
@@ -88,33 +86,7 @@ async def prompt_parts(prompt: Prompt) -> tuple[PromptPart, ...]:
     return parts
 
 
-async def with_mentions(text: str, folder: str, model: Model) -> Prompt:
-    """Words with the pictures and PDF files of a folder that they mention, as `@shots/a.png` or `@"my shot.png"`.
-
-    What is no such file stays a word: text files the model reads with its tools, when it needs them.
-
-    Raises: ConfigError, for a picture or a PDF that cannot be attached.
-    """
-    paths = await asyncio.to_thread(_mentioned, text, folder) if "@" in text else []
-    if not paths:
-        return text
-    prepared = await prompt_parts([text, *[await attach(path) for path in paths]])
-    check_vision(prepared, model)
-    return prepared
-
-
-def _mentioned(text: str, folder: str) -> list[str]:
-    inside = os.path.join(os.path.realpath(folder), "")
-    said = (match[1] or match[2] for match in re.finditer(_MENTION, text))
-    # A name may end a sentence.
-    names = (name for one in said for name in (one, one.rstrip(".,;:!?)")))
-    paths = (os.path.realpath(os.path.join(folder, name)) for name in names if "\0" not in name)
-    return [
-        path for path in dict.fromkeys(paths) if path.startswith(inside) and os.path.isfile(path) and _is_shown(path)
-    ]
-
-
-def _is_shown(path: str) -> bool:
+def is_shown(path: str) -> bool:
     """Is it a picture or a PDF? What cannot be read is neither."""
     try:
         with open(path, "rb") as file:

@@ -34,11 +34,11 @@ class Budget:
         self._began = clock()
         self._spent = Spent()
 
-    def count(self, usage: Usage, prices: Prices | None) -> None:
-        """One more answer of the model."""
+    def count(self, usage: Usage, prices: Prices | None, *, is_answer: bool = True) -> None:
+        """The model was asked once more; what was stopped before its first word is no answer."""
         before, usage = self._spent, counted(usage)
         cost = before.cost if prices is None else (before.cost or 0.0) + prices.cost(usage)
-        self._spent = Spent(before.turns + 1, added(before.usage, usage), cost)
+        self._spent = Spent(before.turns + is_answer, added(before.usage, usage), cost)
 
     def share(self, spent: Spent) -> None:
         """What a subagent took counts too, but for its turns and its time."""

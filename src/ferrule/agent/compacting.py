@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ferrule.agent.agent import Agent
     from ferrule.agent.conversation import Conversation
 
+SUMMED_UP = "[The conversation until here was summed up"
+"""How the turn begins that stands for those that were summed up."""
 _SMALL_CHARS = 600
 """Outputs up to this length stay: leaving them out would save next to nothing."""
 _KEPT_PART = 0.25
@@ -256,7 +258,7 @@ def _opening(talk: "Conversation", summary: str, turns: Sequence[Turn]) -> str:
     files = names_of(attached(turns))
     more = f" and {len(files) - _NAMED} more" if len(files) > _NAMED else ""
     gone = f" You see no more what the user had attached: {'; '.join(files[:_NAMED])}{more}." if files else ""
-    return f"[The conversation until here was summed up to save room.{kept}{gone}]\n\n{summary}"
+    return f"{SUMMED_UP} to save room.{kept}{gone}]\n\n{summary}"
 
 
 def _listed(turns: Sequence[Turn], most_chars: int) -> str:

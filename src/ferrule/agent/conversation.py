@@ -9,7 +9,7 @@ from ferrule.agent.attachments import PromptPart, names_of, without_sight, words
 from ferrule.agent.budget import Limits
 from ferrule.agent.events import AgentEvent, Reason, Spent, Steered, Warned
 from ferrule.agent.history import LEFT_OFF, History, words_of
-from ferrule.agent.past import PROMPT, REWOUND, UNREWOUND, Past, View
+from ferrule.agent.past import REWOUND, UNREWOUND, Past, View
 from ferrule.agent.recall import NAME as RECALL
 from ferrule.core.call import Call
 from ferrule.core.errors import ToolFailure
@@ -19,6 +19,7 @@ from ferrule.dialects.pick import is_small
 from ferrule.models.model import Model, ModelError, has_vision
 from ferrule.wire.turn import Asked, Choice, Definition, Text, Turn
 from ferrule.wire.wire import definition_of
+from ferrule.workspace.thread import PROMPT
 
 if TYPE_CHECKING:
     from ferrule.agent.keeping import Keeping
@@ -56,6 +57,7 @@ class Setup:
         reminder: Callable[[], str] = str,
         news: Callable[[], Sequence[str]] = tuple,
         heard: Callable[[str], None] = lambda _: None,
+        on_answer: Callable[[str], object] = lambda _: None,
         tell_hooks: "Callable[..., Awaitable[After | None]] | None" = None,
         stop_event: str = "Stop",
         about: Mapping[str, str] = MappingProxyType({}),
@@ -67,8 +69,9 @@ class Setup:
         """`reminder` is told before each turn and not remembered; `news` is told once, with the next replies.
 
         `heard` is given what the user writes, and nothing else that comes to stand in the conversation.
-        `on_prompt` is told the number of each prompt before it is worked on. `fallback` gives the model that is asked
-        after one has failed, if there is one. `interrupt` interrupts whoever the user talks to, if that is not it.
+        `on_prompt` is told the number of each prompt before it is worked on, `on_answer` the words of each answer.
+        `fallback` gives the model that is asked after one has failed, if there is one. `interrupt` interrupts whoever
+        the user talks to, if that is not it.
         """
         self.thread = thread
         self.system = system
@@ -89,6 +92,7 @@ class Setup:
         self.overdrawn = overdrawn
         """Has whoever started it nothing left?"""
         self.on_prompt = on_prompt
+        self.on_answer = on_answer
         self.fallback = fallback
         self.interrupt = interrupt
         self.is_done: Callable[[], bool] = lambda: False
@@ -226,10 +230,10 @@ class Conversation:
         if self.reads is not None:
             self.reads.keep(self.note)
 
-    def begin_prompt(self, turn: Turn) -> None:
+    def begin_prompt(self, turn: Turn, written: str = "") -> None:
         """One more turn of the user's side, which is a prompt: it has a number, and can be gone back to."""
         number = self.past.number + 1
-        self.past.begin(number, len(self.history.turns), turn, time.time())
+        self.past.begin(number, len(self.history.turns), turn, time.time(), written)
         self.setup.on_prompt(number)
         self.note(PROMPT, number)
         self.add(turn)

@@ -10,10 +10,6 @@ from ferrule.agent.history import EMPTY, STOPPED_BEFORE
 from ferrule.core.errors import ConfigError
 from ferrule.wire.turn import Text, Turn
 
-PROMPT = "prompt"
-"""What the store calls the number of a prompt; the turn behind it is the prompt."""
-WRITTEN = "written"
-"""What the store calls what the user wrote: a prompt may hold more, from a program or a hook."""
 REWOUND = "rewound"
 UNREWOUND = "unrewound"
 
@@ -64,13 +60,15 @@ class Past:
         """The prompts that are in the conversation as it is, in their order."""
         self.left: list[View] = []
         """What rewinds have left, the last one last."""
+        self.written: frozenset[str] = frozenset()
+        """What the user has written, as far as it was kept before the conversation went on here."""
         self._said: dict[int, tuple[str, float]] = {}
 
-    def begin(self, number: int, at: int, turn: Turn, time: float) -> None:
-        """A prompt is the turn at this place."""
+    def begin(self, number: int, at: int, turn: Turn, time: float, written: str = "") -> None:
+        """A prompt is the turn at this place; `written` is what the user wrote for it, such as `/init`."""
         self.number = max(self.number, number)
         self.marks.append(Mark(number, at))
-        self._said[number] = (prompt_text(turn), time)
+        self._said[number] = (written or prompt_text(turn), time)
 
     def prompts(self) -> list[Prompt]:
         """All that there ever were."""

@@ -6,8 +6,9 @@ from typing import Any
 import click
 import msgspec
 
+from ferrule.cli.candidates import tools
 from ferrule.cli.loop import finish
-from ferrule.cli.options import as_text, exit_code, open_engine, session_options, show_report, typed_in
+from ferrule.cli.options import as_text, engine_options, exit_code, open_engine, show_report, typed_in
 from ferrule.cli.show import plain
 from ferrule.core.call import Call
 from ferrule.core.reply import Reply
@@ -15,14 +16,13 @@ from ferrule.engine import Engine
 
 
 @click.command("call")
-@click.argument("name")
+@click.argument("name", shell_complete=tools)
 @click.argument("arguments", metavar="[JSON]", default="{}")
 @click.option("--json", "as_json", is_flag=True, help="Print the reply object instead of its text.")
-@session_options
+@engine_options()
 def command(name: str, arguments: str, *, as_json: bool, **session: Any) -> int:
     """Run the tool NAME with the arguments JSON (`-` reads them from standard input).
 
-    \b
     Prints the reply's text; notes go to standard error. A tool that takes free text, such as apply_patch, takes it in
     the place of JSON. Each call is a session of its own: what has to be read before it is written needs `ferrule exec`.
     Exit codes: 0 done, 1 the tool failed, 2 wrong use, 3 refused.
@@ -30,7 +30,7 @@ def command(name: str, arguments: str, *, as_json: bool, **session: Any) -> int:
     \b
     Examples:
       ferrule call Read '{"path": "README.md", "read_range": [1, 20]}'
-      ferrule call edit_file '{"path": "a.py", "old_str": "1", "new_str": "2"}' --yes
+      ferrule call edit_file '{"path": "a", "old_str": "1", "new_str": "2"}'
       echo '{"pattern": "def "}' | ferrule call Grep -
       ferrule call read_file '{"file_path": "a.py", "limit": 20}' --dialect codex
       ferrule call apply_patch - --model gpt-5.2 --yes < fix.patch

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ferrule.cli.candidates import thread_ids
 from ferrule.cli.codes import USAGE
+from ferrule.cli.fitting import FITTING, Fitting, fitting_options
 from ferrule.cli.loop import finish
-from ferrule.cli.options import session_options
+from ferrule.cli.options import NO_ID, Prompted, limit_options, session_options, take_limits
+from ferrule.cli.session_flags import FLAGS, SessionFlags, session_flags
+from ferrule.settings import load_settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -24,21 +28,37 @@ if TYPE_CHECKING:
 _MISSING = "ferrule: the terminal needs two more packages: pip install 'ferrule[tui]'"
 
 
-@click.command("chat")
-@click.option("--resume", metavar="ID", help="Go on with an earlier conversation; `ferrule threads` lists them.")
-@click.option("--continue", "last", is_flag=True, help="Go on with the last conversation of this folder.")
+@click.command("chat", cls=Prompted)
+@click.argument("prompt", required=False)
+@click.option(
+    "-r",
+    "--resume",
+    metavar="[ID]",
+    is_flag=False,
+    flag_value=NO_ID,
+    shell_complete=thread_ids,
+    help="Go on with an earlier conversation; without ID it is chosen from a list.",
+)
+@click.option("-c", "--continue", "last", is_flag=True, help="Go on with the last conversation of this folder.")
 @click.option("--record", metavar="FILE", default="", help="Record what the model says, to be played again.")
 @click.option("--replay", metavar="FILE", help="Play a recorded conversation; the same as --model scripted:FILE.")
+@limit_options
+@fitting_options
+@session_flags
 @session_options
-def command(*, resume: str | None, last: bool, record: str, replay: str | None, **session: Any) -> int:
-    """Talk to an agent at the terminal.
+def command(
+    prompt: str | None, *, resume: str | None, last: bool, record: str, replay: str | None, **session: Any
+) -> int:
+    """Talk to an agent at the terminal. PROMPT is the first thing that is said.
 
     \b
     Examples:
       ferrule
       ferrule chat --model anthropic:claude-opus-5-5
-      ferrule chat --continue
-      ferrule chat --permission-mode plan
+      ferrule "why does test_cart fail?"
+      ferrule --continue
+      ferrule chat --resume
+      ferrule chat --permission-mode plan --max-cost 2
     """
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
         raise click.UsageError('ferrule chat is for a terminal. For scripts and pipes use `ferrule run "TASK"`.')
@@ -54,11 +74,11 @@ def command(*, resume: str | None, last: bool, record: str, replay: str | None, 
     from ferrule.models.model import ModelError  # for who talks
 
     try:
-        return finish(_talk(session, "last" if last else resume or "", record))
+        first = "/resume" if resume == NO_ID else prompt
+        resumed = "" if resume == NO_ID else resume or ""
+        return finish(_talk(session, "last" if last else resumed, record, first))
     except ModelError as error:
         click.echo(f"ferrule: {error}", err=True)
-        if error.kind == "none":
-            click.echo("To see Ferrule work without any model: ferrule demo", err=True)
         return USAGE
 
 
@@ -66,53 +86,102 @@ def _is_terminal(stream: Any) -> bool:
     return stream is not None and stream.isatty()
 
 
-async def _talk(wishes: dict[str, Any], resume: str, record: str) -> int:
+async def _talk(wishes: dict[str, Any], resume: str, record: str, first: str | None) -> int:
     from ferrule.cli.talk.chatting import Chat
     from ferrule.cli.talk.commands import Again
 
     front = _front()
     opened = _Opened(wishes, record)
-    chat = Chat(front, opened, first=Again(resume, wishes["dialect"], wishes["permission_mode"], wishes["model"]))
+    opened.front = front if wishes.get("answer") != "deny" else None
+    model = wishes["model"] or opened.remembered
+    chat = Chat(front, opened, first=Again(resume, wishes["dialect"], wishes["permission_mode"], model))
     # Nobody gave any option where `ferrule` alone was typed.
     opened.ask = _asker(wishes.get("answer"), front, chat)
     _complete(front, chat)
-    return await front.during(chat.talk)
+    if first and first.strip():
+        chat.heard(first)
+    chat.answer = wishes.get("answer") or ""
+    code = await front.during(chat.talk)
+    if farewell := chat.farewell.lines(front.width):
+        front.print_lines((), *farewell)
+    return code
 
 
 class _Opened:
     """Opens one session after the other, each as the options say but for what has changed."""
 
     ask: "Asker"
+    front: "Front | None" = None
+    """Where the user is asked whether the project is trusted, if they are."""
 
     def __init__(self, wishes: dict[str, Any], record: str) -> None:
-        self._wishes = wishes
+        self._wishes = dict(wishes)
         self._record = record
         self._count = 0
+        self._limits = take_limits(self._wishes)
+        self.remembered = ""
+        """The model that was chosen in the chat before, if this one is given none."""
+        self._flags = SessionFlags({name: self._wishes.pop(name) for name in FLAGS})
+        said = {name: self._wishes.pop(name) for name in FITTING}
+        # Without any of them, an open session is let alone: the first paint waits for it.
+        self._fitting = Fitting(**said) if any(value not in ((), "", None) for value in said.values()) else None
+        if not self._wishes["model"] and not self._flags.model:
+            from ferrule.models.last_model import last_model
+
+            self.remembered = last_model(load_settings().models) or ""
 
     @contextlib.asynccontextmanager
     async def __call__(self, wanted: "Again", tell: "Callable[[AgentEvent], None]") -> "AsyncIterator[Session]":
         from ferrule.agent.session import Session
 
         self._count += 1
+        is_first = self._count == 1
+        if is_first and self.front is not None:
+            from ferrule.cli.project_trust import ask_trust  # where the answer has effect: before the first session
+
+            sources = self._flags.over.get("sources") or load_settings().sources
+            await ask_trust(self.front, self._wishes["workspace"], sources)
         # A recording is never written over: what follows another start is another one.
         record = f"{self._record}.{self._count}" if self._record and self._count > 1 else self._record
         session = Session(
             self._wishes["workspace"],
-            model=wanted.model,
+            model=wanted.model or self._flags.model or None,
             dialect=wanted.dialect,
             ask=self.ask,
             resume=wanted.resume or "",
+            thread=self._flags.thread if is_first else "",
+            fork=self._flags.fork and is_first,
+            fallback=self._flags.fallback,
+            limits=self._limits,
+            over=self._flags.over,
+            hooks=tuple(self._flags.hooks),
+            mode=self._fitting.mode if self._fitting is not None else None,
             record=record,
             permission_mode=wanted.permission_mode,
-            add_dirs=self._wishes["add_dirs"],
-            mcp_config=self._wishes["mcp_config"],
+            add_dirs=(*self._wishes["add_dirs"], *self._flags.folders),
+            mcp_config=(*self._wishes["mcp_config"], *self._flags.servers),
             network=self._wishes["network"],
             allow_hosts=self._wishes["allow_hosts"],
             watched=True,
             on_event=tell,
         )
         async with session:
+            if self.remembered and is_first:
+                from ferrule.models.last_model import WHY
+
+                session.why_model = WHY
+            self._flags.give(session)
+            if self._fitting is not None:
+                self._fitting.fit(session)
+            for warning in (*self._flags.warnings, *_wide(self._wishes["workspace"])) if is_first else ():
+                session.agent.talk.warn(warning)
             yield session
+
+
+def _wide(workspace: str) -> tuple[str, ...]:
+    from ferrule.cli.project_trust import wide_warning
+
+    return (warning,) if (warning := wide_warning(workspace)) else ()
 
 
 def _front() -> "Front":
@@ -125,8 +194,9 @@ def _front() -> "Front":
 
         return Plain()
     from ferrule.cli.talk.keyboard import Keyboard
+    from ferrule.cli.talk.theme import find_theme
 
-    return Keyboard(history=Typed(state_folder()), colour="NO_COLOR" not in os.environ)
+    return Keyboard(history=Typed(state_folder()), colour=find_theme("auto"))
 
 
 def _asker(answer: str | None, front: "Front", chat: Any) -> "Asker":
@@ -137,6 +207,8 @@ def _asker(answer: str | None, front: "Front", chat: Any) -> "Asker":
         return Nobody()
     person = InPerson(front, markdown=chat.markdown)
     person.on_shown = chat.lines.seen
+    person.on_asked = lambda summary: setattr(front, "subject", summary)
+    person.on_waiting = chat.lines.asked
     person.on_printed = lambda: chat.lines.printed("question")
     if answer != "yes":
         return person
@@ -159,14 +231,17 @@ def _complete(front: "Front", chat: Any) -> None:
 
     if not isinstance(front, Keyboard):
         return
-    from ferrule.cli.talk.commands import commands
+    from ferrule.cli.talk import own_commands
+    from ferrule.cli.talk.commands import commands, values_of
     from ferrule.cli.talk.completing import Words
-    from ferrule.cli.talk.steering import MODES, files, model_names
-    from ferrule.dialects.dialect import FAMILIES
+    from ferrule.cli.talk.steering import files
 
-    values = {"dialect": lambda: list(FAMILIES), "permissions": lambda: list(MODES), "model": model_names}
     front.input.completer = Words(
-        lambda: [*((name, one.about) for name, one in commands().items()), *chat.skills()],
-        lambda name: values.get(name, list)(),
+        lambda: [
+            *((name, one.about) for name, one in commands().items()),
+            *own_commands.completions(chat),
+            *chat.skills(),
+        ],
+        lambda name: values_of(chat, name),
         lambda: files(chat.session.engine.jail.folder),
     )

@@ -20,6 +20,8 @@ from ferrule.core.errors import ToolFailure
 from ferrule.core.reply import Reply
 from ferrule.dialects.families.amp.checks_said import looked_in as in_files
 from ferrule.engine import Engine
+from ferrule.models.model import ModelError
+from ferrule.models.names import VARIABLE, choose
 from ferrule.output.clean import clean
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail
@@ -27,6 +29,7 @@ from ferrule.workspace.paths import Jail
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from ferrule.agent_settings import Models
     from ferrule.tools.checks.choice import Known
 
 _NAME = "check"
@@ -58,10 +61,10 @@ def command(
 ) -> int:
     """Find the project's own checks and run them: type checkers, linters, tests.
 
-    \b
     NAMES are names of checks, globs of names, or kinds: types, lint, format, tests, build, other, review. Without
     any, all checks run that the project's files speak of. Commands run as those of a session do: in the sandbox, and
-    as the rules about Bash say. Reviews need a model: --model, or the setting models.default.
+    as the rules about Bash say. Reviews need a model: --model, or the setting models.default; for
+    `ferrule check review` a key is enough.
     Exit codes: 0 all passed, 1 one did not, 2 wrong use or nothing found, 3 refused, 130 interrupted.
 
     \b
@@ -225,13 +228,25 @@ async def _with_others(reply: Reply, given: dict[str, Any], engine: Engine) -> R
     return msgspec.structs.replace(reply, error=msgspec.structs.replace(reply.error, message=message))
 
 
+def _has_model(settings: "Models") -> bool:
+    """Does a model follow from the keys, or from a server on this machine?"""
+    try:
+        choose(None, settings)
+    except ModelError:
+        return False
+    return True
+
+
 @contextlib.asynccontextmanager
 async def _opened(given: dict[str, Any], session: dict[str, Any], show: Show) -> "AsyncIterator[Engine]":
     """An engine; where there are reviews to do and a model for them, that of a session with it."""
     session["dialect"] = session["dialect"] or _DIALECT
     ask = Asking(asker_of(session["answer"], many=False), show)
     plain = open_engine(**{**session, "model": None}, ask=ask, lazy=True, on_event=show_report)
-    wants = given.get("review") or session["model"] or plain.settings.models.default
+    models = plain.settings.models
+    wants = given.get("review") or session["model"] or os.environ.get(VARIABLE, "").strip() or models.default
+    # Reviews cost money: a key alone is no wish for them, unless they are asked for.
+    wants = wants or ("review" in given["only"] and _has_model(models))
     if not wants or given.get("review") is False:
         async with plain as engine:
             yield engine

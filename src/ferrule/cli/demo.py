@@ -32,7 +32,6 @@ _HERE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "demo")
 def command(*, calls: bool, keep: bool) -> int:
     """Have a recorded model mend a small project: it finds a bug with a subagent, fixes it and runs the tests.
 
-    \b
     Everything but the model's words is real: the loop, the calls, the permissions, the sandbox, the store.
     Needs no key and no network.
 

@@ -16,7 +16,7 @@ import click
 from ferrule import __version__
 from ferrule.cli.codes import DONE, FAILED
 from ferrule.cli.loop import finish
-from ferrule.cli.options import open_engine, session_options
+from ferrule.cli.options import engine_options, open_engine
 from ferrule.cli.show import paint
 from ferrule.core.errors import ConfigError
 from ferrule.output.store import StoreError
@@ -34,11 +34,10 @@ class Finding(NamedTuple):
 
 
 @click.command("doctor")
-@session_options
+@engine_options("workspace", "network", "allow_hosts", "mcp_config")
 def command(**session: Any) -> int:
     """Check what this machine has: Python, ripgrep, a shell, a sandbox, the store, the settings.
 
-    \b
     Exit code 1 if something that is needed is missing.
     """
     findings = list(examine(session))
@@ -71,6 +70,7 @@ def examine(session: dict[str, Any]) -> Iterator[Finding]:
         yield from _sources(session)
         yield finish(_store(session))
         yield _threads()
+    yield Finding(good=True, subject="telemetry", text="none: only the hosts that you configure are contacted")
 
 
 def _packages() -> Iterator[Finding]:
@@ -259,19 +259,24 @@ def _git() -> Finding:
 def _model() -> Finding:
     """The model that would be asked, and whether it could be; nothing is sent."""
     from ferrule.models.hosts import find_host
-    from ferrule.models.load import check_key, chosen
+    from ferrule.models.keys import stored_key
+    from ferrule.models.load import check_key, choose
     from ferrule.models.model import ModelError
-    from ferrule.models.names import ELSEWHERE, named
+    from ferrule.models.names import ELSEWHERE, NO_MODEL_IN_SHORT, named
 
     settings = load_settings().models
     try:
-        name = chosen(None, settings, os.environ).name
+        try:
+            choice = choose(None, settings)
+        except ModelError:
+            return Finding(good=None, subject="model", text=NO_MODEL_IN_SHORT)
+        name = choice.name
         host, _ = named(name, settings)
         if host not in ELSEWHERE:
-            check_key(find_host(host, settings, os.environ), name)
+            check_key(find_host(host, settings, os.environ, stored_key), name)
     except (ModelError, ConfigError) as error:
         return Finding(good=None, subject="model", text=str(error))
-    return Finding(good=True, subject="model", text=name)
+    return Finding(good=True, subject="model", text=f"{name} ({choice.why})" if choice.why else name)
 
 
 def _settings() -> Finding:

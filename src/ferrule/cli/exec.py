@@ -7,7 +7,7 @@ import msgspec
 
 from ferrule.cli.codes import DONE
 from ferrule.cli.loop import finish
-from ferrule.cli.options import exit_code, open_engine, session_options, show_report, typed_in
+from ferrule.cli.options import engine_options, exit_code, open_engine, show_report, typed_in
 from ferrule.core.call import Call
 from ferrule.core.errors import ToolFailure
 from ferrule.core.events import Done, Event
@@ -17,18 +17,18 @@ from ferrule.core.reply import Reply
 @click.command("exec")
 @click.option("--timing", is_flag=True, help="Add the start and end of each call, in ms from the first start.")
 @click.option("--plan", is_flag=True, help="Print the batches that could run side by side; run nothing.")
-@session_options
+@engine_options()
 def command(*, timing: bool, plan: bool, **session: Any) -> int:
     """Run calls from standard input, one JSON object {"id", "name", "input"} a line, as one message.
 
-    \b
     Replies are printed as JSON lines in the order of the calls, each as soon as it can be.
     Exit codes: as for `ferrule call`, the most serious of all replies.
 
     \b
     Example:
       printf '%s\\n' '{"id":"1","name":"Read","input":{"path":"a.py"}}' \\
-                     '{"id":"2","name":"Grep","input":{"pattern":"x"}}' | ferrule exec --timing
+                     '{"id":"2","name":"Grep","input":{"pattern":"x"}}' \\
+        | ferrule exec --timing
       ferrule exec --model claude-opus-4-5 --yes < read-then-edit.jsonl
     """
     calls = read_calls(typed_in())

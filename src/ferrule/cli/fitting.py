@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ferrule.cli.candidates import tools
 from ferrule.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _OPTIONS = (
         "--allowedTools",
         "allowed_tools",
         metavar="RULES",
+        shell_complete=tools,
         multiple=True,
         help='Rules that allow calls in this run, with commas between them: "Read,Bash(git log:*)".',
     ),
@@ -38,10 +40,16 @@ _OPTIONS = (
         "--disallowedTools",
         "disallowed_tools",
         metavar="RULES",
+        shell_complete=tools,
         multiple=True,
         help="The same that refuse calls.",
     ),
-    click.option("--tools", metavar="NAMES", help='The built-in tools of this run: "Read,Grep"; "" for none.'),
+    click.option(
+        "--tools",
+        metavar="NAMES",
+        shell_complete=tools,
+        help='The built-in tools of this run: "Read,Grep"; "" for none.',
+    ),
     click.option("--append-system-prompt", metavar="TEXT", default="", help="More words for the system prompt."),
     click.option("--append-system-prompt-file", metavar="FILE", default="", help="The same from a file."),
     click.option("--system-prompt", metavar="TEXT", default="", help="Words in the place of the system prompt."),

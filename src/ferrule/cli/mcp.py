@@ -8,13 +8,14 @@ import click
 
 from ferrule.cli.codes import DONE
 from ferrule.cli.loop import finish
-from ferrule.cli.options import session_options
+from ferrule.cli.options import engine_options
+from ferrule.cli.show import Listed
 
-_WORKSPACE = click.option("--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+_WORKSPACE = click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
 _PROJECT = click.option("--project", is_flag=True, help="In the project's .mcp.json instead of your own file.")
 
 
-@click.group("mcp")
+@click.group("mcp", cls=Listed)
 def command() -> None:
     """Serve the tools over MCP, and manage the servers whose tools are used.
 
@@ -22,14 +23,14 @@ def command() -> None:
     Examples:
       ferrule mcp serve --workspace ~/project
       ferrule mcp serve --http 127.0.0.1:8765 --dialect claude
-      ferrule mcp add files -- npx -y @modelcontextprotocol/server-filesystem '${WORKSPACE}'
+      ferrule mcp add files -- npx -y @example/server-files '${WORKSPACE}'
       ferrule mcp list
       ferrule mcp test files
     """
 
 
 @command.command("serve")
-@session_options
+@engine_options()
 @click.option(
     "--http", "address", metavar="HOST:PORT", help="Serve over HTTP there instead of standard input and output."
 )
@@ -43,7 +44,6 @@ def command() -> None:
 def serve(*, address: str | None, token: str | None, names: tuple[str, ...], **session: Any) -> int:
     """Offer the tools of a dialect to any MCP client.
 
-    \b
     Without --http one client is served over standard input and output, until it closes them: clients start the
     command themselves. Started in / or in the home folder, it works in the first folder that its client names as a
     root; --workspace chooses one. Calls that need a question ask the client's user, where the client can
@@ -54,8 +54,8 @@ def serve(*, address: str | None, token: str | None, names: tuple[str, ...], **s
     \b
     Examples:
       ferrule mcp serve
-      ferrule mcp serve --dialect claude --workspace ~/project --permission-mode acceptEdits
-      FERRULE_MCP_TOKEN=$(openssl rand -hex 32) ferrule mcp serve --http 127.0.0.1:8765
+      ferrule mcp serve -C ~/project --permission-mode acceptEdits
+      FERRULE_MCP_TOKEN=… ferrule mcp serve --http 127.0.0.1:8765
     """
     if address is None and names:
         raise click.UsageError("--name goes with --http.")
@@ -87,16 +87,15 @@ def add(
 ) -> int:
     """Add a server: a command that is started, or an address.
 
-    \b
     It is written into mcp.json beside your settings, or with --project into the project's .mcp.json, which others get
     too and have to approve. Write secrets as ${NAME}: they are then taken from the environment when it starts.
     Your own servers start in your home, a project's in the project; ${WORKSPACE} is the folder that a session works in.
 
     \b
     Examples:
-      ferrule mcp add files -- npx -y @modelcontextprotocol/server-filesystem '${WORKSPACE}'
-      ferrule mcp add tickets --env 'TOKEN=${TICKETS_TOKEN}' -- tickets-server --stdio
-      ferrule mcp add docs https://docs.example/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'
+      ferrule mcp add files -- npx -y @example/server-files '${WORKSPACE}'
+      ferrule mcp add tickets --env 'TOKEN=${MY_TOKEN}' -- tickets --stdio
+      ferrule mcp add docs https://docs.example/mcp --header 'X-Key: ${KEY}'
     """
     from ferrule.cli.servers import file_of  # loads what knows of servers
     from ferrule.sources.mcp.written import add_server
@@ -176,7 +175,6 @@ def list_servers(*, as_json: bool, workspace: str) -> int:
 def test_server(*, name: str, as_json: bool, workspace: str) -> int:
     """Start a server, list its tools, and say what is wrong with it.
 
-    \b
     Nothing that is not approved is started. Exit codes: 0 it works, 1 it does not, 3 it is not approved or is off.
     """
     from ferrule.cli.servers import show_tried, tried  # loads what knows of servers
@@ -194,7 +192,7 @@ def test_server(*, name: str, as_json: bool, workspace: str) -> int:
 @click.option("--yes", is_flag=True, help="Approve what is shown without being asked.")
 @_WORKSPACE
 def approve(*, name: str, yes: bool, workspace: str) -> int:
-    """Look at a project's server, or at tools that have changed, and approve them as they are now."""
+    """Approve a project's server, or tools that have changed."""
     from ferrule.cli.servers import approved  # loads what knows of servers
 
     return finish(approved(workspace, name, yes=yes))
@@ -205,7 +203,7 @@ def approve(*, name: str, yes: bool, workspace: str) -> int:
 @_PROJECT
 @_WORKSPACE
 def remove(*, name: str, project: bool, workspace: str) -> int:
-    """Remove a server that was added, and forget what was approved of it."""
+    """Remove a server that was added, and what was approved of it."""
     from ferrule.cli.servers import removed  # loads what knows of servers
 
     return removed(workspace, name, project=project)

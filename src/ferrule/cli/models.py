@@ -15,8 +15,9 @@ from ferrule.cli.show import indented, paint
 from ferrule.core.errors import ConfigError
 from ferrule.models.catalog import CATALOG, SHORT, About
 from ferrule.models.hosts import find_host, host_names
+from ferrule.models.keys import stored_key
 from ferrule.models.model import Model, ModelError
-from ferrule.models.names import ELSEWHERE, VARIABLE, Chosen, chosen, named
+from ferrule.models.names import ELSEWHERE, NO_MODEL_IN_SHORT, VARIABLE, Chosen, choose, named
 from ferrule.output.clean import clean
 from ferrule.settings import load_settings
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _TEST_TOKENS = 2_000
 _LIST_SECONDS = 30.0
 _BY = {"flag": "by --model", "environment": f"by {VARIABLE}", "setting": "by models.default in the settings"}
+"""Who chose a model; one that nobody chose says itself why."""
 
 
 @click.command("models")
@@ -73,7 +75,7 @@ def command(action: str, name: str | None, *, model: str | None, as_json: bool) 
 
 def _show(settings: Models, flag: str | None, *, as_json: bool) -> None:
     try:
-        choice: Chosen | None = chosen(flag, settings, os.environ)
+        choice: Chosen | None = choose(flag, settings)
     except ModelError:
         choice = None
     hosts = [_host(name, settings) for name in host_names(settings)]
@@ -89,12 +91,14 @@ def _show(settings: Models, flag: str | None, *, as_json: bool) -> None:
         click.echo(indented(value))
         return
     if choice is None:
-        click.echo(f"No model is chosen: use --model, {VARIABLE}, or models.default in the settings.\n")
+        click.echo(f"{NO_MODEL_IN_SHORT}\n")
     elif wrong:
-        click.echo(f"{clean(choice.name)} is chosen, {_BY[choice.by]}, and cannot be asked: {clean(wrong)}\n")
+        click.echo(
+            f"{clean(choice.name)} is chosen, {choice.why or _BY[choice.by]}, and cannot be asked: {clean(wrong)}\n"
+        )
     else:
         other = f", that is {clean(meant)}," if meant != choice.name else ""
-        click.echo(f"{clean(choice.name)}{other} is asked, {_BY[choice.by]}.\n")
+        click.echo(f"{clean(choice.name)}{other} is asked, {choice.why or _BY[choice.by]}.\n")
     _table(("host", "api", "address", "key"), map(_host_line, hosts))
     click.echo(f"\nAlso {' and '.join(f'{kind}:FILE' for kind in ELSEWHERE)}.\n")
     roles = {**SHORT, **settings.roles}
@@ -115,11 +119,19 @@ def _meant(choice: Chosen | None, settings: Models) -> tuple[str, str]:
 
 def _host(name: str, settings: Models) -> dict[str, Any]:
     try:
-        host = find_host(name, settings, os.environ)
+        host = find_host(name, settings, os.environ, stored_key)
     except ConfigError as error:
-        return {"name": name, "api": "", "url": "", "key_env": "", "key_set": False, "error": str(error)}
+        return {
+            "name": name,
+            "api": "",
+            "url": "",
+            "key_env": "",
+            "key_set": False,
+            "key_from": "",
+            "error": str(error),
+        }
     found = {"name": name, "api": host.api, "url": host.url, "key_env": host.key_env, "key_set": bool(host.key)}
-    return {**found, "error": None}
+    return {**found, "key_from": host.key_from, "error": None}
 
 
 def _host_line(host: dict[str, Any]) -> tuple[str, ...]:
@@ -127,6 +139,8 @@ def _host_line(host: dict[str, Any]) -> tuple[str, ...]:
         return (clean(host["name"]), "", paint(clean(host["error"]), "red"), "")
     if not host["key_env"]:
         key = "none needed"
+    elif host["key_from"] in {"keyring", "file"}:
+        key = f"{host['key_env']} " + paint(f"is kept in the {host['key_from']}", "green")
     else:
         key = f"{host['key_env']} " + (paint("is set", "green") if host["key_set"] else paint("is not set", "dim"))
     return (clean(host["name"]), host["api"], clean(host["url"]), key)
@@ -155,7 +169,7 @@ def _listing(name: str, settings: Models) -> "HttpModel":
     from ferrule.models.api import HttpModel  # only who asks a host pays for these
     from ferrule.models.load import check_key
 
-    host = find_host(name, settings, os.environ)
+    host = find_host(name, settings, os.environ, stored_key)
     check_key(host, name)
     return HttpModel(host, "", About(""), settings)
 
@@ -188,7 +202,7 @@ def _asked(name: str | None, flag: str | None, settings: Models) -> Model:
     from ferrule.models.load import load_model  # only who asks a model pays for it
 
     # Whoever tests wants to hear at once what is wrong.
-    return load_model(name or chosen(flag, settings, os.environ).name, msgspec.structs.replace(settings, retries=0))
+    return load_model(name or choose(flag, settings).name, msgspec.structs.replace(settings, retries=0))
 
 
 async def _test(model: Model, *, as_json: bool) -> None:

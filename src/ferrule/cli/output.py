@@ -8,14 +8,14 @@ import click
 
 from ferrule.cli.codes import DONE, FAILED
 from ferrule.cli.loop import finish
-from ferrule.cli.options import open_engine, session_options
+from ferrule.cli.options import engine_options, open_engine
 from ferrule.core.errors import ToolFailure
 from ferrule.output.clean import clean
 
 
 @click.command("output")
 @click.argument("output_id", metavar="[ID]", required=False)
-@session_options
+@engine_options("workspace")
 def command(output_id: str | None, **session: Any) -> int:
     """Print the full output kept as ID; without an ID, list what is kept.
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -9,8 +10,8 @@ import click
 
 from ferrule.cli.codes import DONE, FAILED, REFUSED
 from ferrule.cli.loop import finish
-from ferrule.cli.options import as_text, open_engine, session_options, typed_in
-from ferrule.cli.show import paint
+from ferrule.cli.options import as_text, engine_options, open_engine, typed_in
+from ferrule.cli.show import Listed, paint
 from ferrule.core.call import Call
 from ferrule.engine import Engine
 from ferrule.permissions.decision import Decision
@@ -22,10 +23,14 @@ _RULES = click.option(
 )
 _COMMANDS = frozenset({"command", "cmd"})
 """What the parameters are called that hold a command line."""
+_MISSING = re.compile(r"(\w+): required, but missing")
+_MISSING_ALL = re.compile(r"one of (\w+)[\w, ]* is required, but missing")
+_SUBJECTS = frozenset({*_COMMANDS, "path", "file_path", "filePath", "url", "notebook_path"})
+"""Arguments that decide what rules say; any others may be left out where a call is tried."""
 _COLOURS = {"allow": "green", "ask": "yellow", "deny": "red", "delegate": "cyan"}
 
 
-@click.group("permissions")
+@click.group("permissions", cls=Listed)
 def command() -> None:
     """Show the rules, and what they say about a call.
 
@@ -33,18 +38,18 @@ def command() -> None:
     Examples:
       ferrule permissions list
       ferrule permissions test Bash --command 'git status && rm -rf build'
-      echo '{"tool": "Read", "input": {"path": ".env"}}' | ferrule permissions check -
+      ferrule permissions check - < calls.jsonl
       ferrule permissions check calls.jsonl --rules .claude/settings.json
       ferrule permissions trust
     """
 
 
 @command.command("list")
-@session_options
+@engine_options("dialect", "model", "workspace", "add_dirs", "network", "allow_hosts", "mcp_config", "permission_mode")
 @_RULES
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def list_rules(*, rules: str | None, as_json: bool, **session: Any) -> int:
-    """List every rule with its layer and its file, the mode, and whether the project is trusted."""
+    """List the rules with their files, the mode and the trust."""
 
     async def show() -> int:
         async with _engine(session, rules) as engine:
@@ -62,7 +67,7 @@ def list_rules(*, rules: str | None, as_json: bool, **session: Any) -> int:
 
 
 @command.command("test", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
-@session_options
+@engine_options("dialect", "model", "workspace", "add_dirs", "network", "allow_hosts", "mcp_config", "permission_mode")
 @_RULES
 @click.argument("tool")
 @click.pass_context
@@ -77,8 +82,16 @@ def test_call(ctx: click.Context, /, *, tool: str, rules: str | None, **session:
     async def decide() -> int:
         async with _engine(session, rules) as engine:
             decision = await engine.decide(Call(tool, given))
+            open_ones = [*_MISSING_ALL.findall(decision.why), *_MISSING.findall(decision.why)]
+            if needed := [name for name in open_ones if name in _SUBJECTS]:
+                raise click.UsageError(f"What {tool} would touch is not said: give --{needed[0]}.")
+            if open_ones:
+                # Rules look at what a call touches; the rest may be anything.
+                decision = await engine.decide(Call(tool, {**given, **{name: f"<{name}>" for name in open_ones}}))
             click.echo(f"tool: {tool}")
             click.echo(f"arguments: {json.dumps(given, ensure_ascii=False)}")
+            if open_ones:
+                click.echo(f"left open: {', '.join(open_ones)}")
             click.echo(f"action: {paint(decision.verdict, _COLOURS[decision.verdict])}")
             click.echo(f"matched-rule: {decision.rule or 'none'}")
             click.echo(f"source: {_source(engine, decision)}")
@@ -91,14 +104,17 @@ def test_call(ctx: click.Context, /, *, tool: str, rules: str | None, **session:
 
 
 @command.command("check")
-@session_options
+@engine_options("dialect", "model", "workspace", "add_dirs", "network", "allow_hosts", "mcp_config", "permission_mode")
 @_RULES
 @click.argument("file", default="-")
 def check(*, file: str, rules: str | None, **session: Any) -> int:
-    """Decide on calls from JSON lines: `{"tool": …, "input": {…}}`, from FILE or `-` for standard input.
+    """Decide on calls from FILE, as JSON lines.
+
+    A line is {"tool": …, "input": {…}}. Without FILE, or with -, standard input is read.
 
     \b
-    For each line one line is printed: {"decision": "allow|ask|deny", "rule": …, "why": …}
+    For each line one is printed:
+      {"decision": "allow|ask|deny", "rule": …, "why": …}
     Names and parameters may be those of any dialect. Nothing is run.
     """
     lines = (typed_in() if file == "-" else _file(file)).splitlines()
@@ -123,7 +139,7 @@ def check(*, file: str, rules: str | None, **session: Any) -> int:
 
 
 @command.command("trust")
-@click.option("--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+@click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
 @click.option("--revoke", is_flag=True, help="Trust it no more.")
 def trust(*, workspace: str, revoke: bool) -> int:
     """Trust this project's rules and code as they are now.
@@ -157,10 +173,10 @@ def trust(*, workspace: str, revoke: bool) -> int:
 
 
 @command.command("forget")
-@click.option("--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+@click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
 @click.argument("rules", nargs=-1)
 def forget(*, workspace: str, rules: tuple[str, ...]) -> int:
-    """Take back rules and hosts that were saved by "always"; without any, list them.
+    """Take back what "always" has saved; without RULES, list it.
 
     \b
     ferrule permissions forget 'Bash(git push *)'

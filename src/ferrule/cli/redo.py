@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
-from ferrule.cli.options import session_options
+from ferrule.cli.options import engine_options
 from ferrule.cli.step import step
 
 
 @click.command("redo")
 @click.argument("path", required=False)
-@session_options
+@engine_options("workspace", "add_dirs")
 def command(path: str | None, **session: Any) -> int:
     """Write again what was last undone, of PATH or of the workspace.
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TextIO
 
+import click
 import msgspec
 
 from ferrule.core.reply import Reply, spoken
@@ -13,6 +14,17 @@ from ferrule.core.reply import Reply, spoken
 _COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36, "dim": 2, "bold": 1}
 _STEERING = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *range(0x2028, 0x202F), *range(0x2066, 0x206A))}
 """Characters that JSON lets stand as they are: controls of eight bits, ends of lines, directions of writing."""
+
+
+class Listed(click.Group):
+    """A group that does one of its commands if none is named."""
+
+    def __init__(self, *args: Any, first: str = "list", **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._first = first
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args or ([] if ctx.resilient_parsing else [self._first]))
 
 
 def coloured(stream: TextIO | None = None) -> bool:

@@ -19,6 +19,7 @@ def front(
     *,
     partial: bool,
     verbose: bool,
+    quiet: bool = False,
     form: "Form | None" = None,
     hooks: bool = False,
     asks: bool = False,
@@ -29,7 +30,7 @@ def front(
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")  # what an old locale cannot say does not end the work
-        shows_work = verbose or (sys.stderr is not None and sys.stderr.isatty())
+        shows_work = not quiet and (verbose or (sys.stderr is not None and sys.stderr.isatty()))
         return Told(is_live=sys.stdout.isatty(), shows_work=shows_work)
     from ferrule.cli.stream_json import StreamJson, line_of  # for programs
 

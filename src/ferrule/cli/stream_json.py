@@ -29,7 +29,7 @@ from ferrule.cli.endings import UNFORMED, WHY
 from ferrule.cli.pieces import Pieces
 from ferrule.cli.show import shown_json
 from ferrule.core.events import Blocked, Done, HookRun, Reported
-from ferrule.core.reply import Reply
+from ferrule.core.reply import Reply, sayable
 from ferrule.wire.anthropic import results_out, said_out
 from ferrule.wire.content import json_text
 from ferrule.wire.turn import Result, Text, Usage, Use
@@ -105,6 +105,9 @@ class StreamJson:
         self._early: list[tuple[dict[str, Any], str]] = []
         """What is to be said before the first line, which is always the same one."""
         self._denied: list[dict[str, Any]] = []
+        self._cwd = ""
+        self._changed: dict[str, None] = {}
+        """The files that this prompt's calls have changed, subagents' too, in the order in which they were."""
         self._open: dict[str, dict[str, Use]] = {}
         """The calls of each conversation that have no result yet."""
         self._asked: dict[str, float] = {}
@@ -175,7 +178,7 @@ class StreamJson:
     def _begin(self, event: Began) -> None:
         if event.thread in self._parents or event.thread == self._session:
             return
-        self._session, self._model = event.thread, event.model
+        self._session, self._model, self._cwd = event.thread, event.model, event.cwd
         self._say(
             {
                 "type": "system",
@@ -223,6 +226,8 @@ class StreamJson:
         if not isinstance(call, Done) or not call.reply.id:
             return
         reply = call.reply
+        changed = reply.changes.files if reply.changes is not None else ()
+        self._changed |= dict.fromkeys(shown_path(path, self._cwd) for path in (*reply.track_files, *changed))
         self._calls[event.thread] = self._calls.get(event.thread, 0) + 1
         use = self._open.get(event.thread, {}).pop(reply.id, None)
         if reply.status == "rejected-by-user":
@@ -314,9 +319,11 @@ class StreamJson:
             },
             "modelUsage": self._models(event.spent.cost),
             "permission_denials": self._denied,
+            "changed_files": list(self._changed),
             "uuid": new_uuid(),
         }
         self._denied, self._asking_seconds, self._stop_reason, self._by_model = [], 0.0, None, {}
+        self._changed = {}
         self._write(line_of(self.result))
 
     def _models(self, cost: float | None) -> dict[str, Any]:
@@ -345,6 +352,12 @@ class StreamJson:
             return
         about = {"parent_tool_use_id": self._parents.get(thread), "session_id": self._session, "uuid": new_uuid()}
         self._write(line_of({**line, **about}))
+
+
+def shown_path(path: str, folder: str) -> str:
+    """A path as from the folder that the session works in, if it is there; as JSON can hold it."""
+    inside = os.path.relpath(path, folder) if os.path.isabs(path) and folder else path
+    return sayable(path if inside.startswith("..") else inside)
 
 
 def line_of(value: dict[str, Any]) -> bytes:

@@ -14,9 +14,13 @@ from ferrule.support.roster import Entry, Roster
 _SHOWN_CHARS = 60
 
 
+_ALL = click.option("--all", "every", is_flag=True, help="Also the commands that calls are waiting for.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+
+
 @click.group("tasks", invoke_without_command=True)
-@click.option("--all", "every", is_flag=True, help="Also the commands that calls are waiting for.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@_ALL
+@_JSON
 @click.pass_context
 def command(ctx: click.Context, *, every: bool, as_json: bool) -> None:
     """List the commands that were left running, by any engine of this user.
@@ -28,8 +32,20 @@ def command(ctx: click.Context, *, every: bool, as_json: bool) -> None:
       ferrule tasks output b3f9a2
       ferrule tasks stop b3f9a2
     """
-    if ctx.invoked_subcommand is not None:
-        return
+    if ctx.invoked_subcommand is None:
+        _list(every=every, as_json=as_json)
+
+
+@command.command("list")
+@_ALL
+@_JSON
+def list_tasks(*, every: bool, as_json: bool) -> int:
+    """List them; so does `ferrule tasks` alone."""
+    _list(every=every, as_json=as_json)
+    return DONE
+
+
+def _list(*, every: bool, as_json: bool) -> None:
     entries = [entry for entry in _roster().entries() if every or entry.task]
     if as_json:
         for entry in entries:
@@ -47,7 +63,7 @@ def command(ctx: click.Context, *, every: bool, as_json: bool) -> None:
 @command.command("stop")
 @click.argument("task")
 def stop(*, task: str) -> int:
-    """End a task, and all that it has started, by its id or its process id."""
+    """End a task, named by its id or process id, with its children."""
     entry = _find(task)
     if not _roster().stop(entry):
         click.echo(f"Task {task} could not be ended: something of it still runs.", err=True)

@@ -3,17 +3,20 @@
 import asyncio
 import os
 import sys
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from ferrule.permissions import showing
-from ferrule.permissions.asker import NO, Answer, Question, visible
+from ferrule.permissions.asker import NO, YES, Answer, Question, visible
 from ferrule.permissions.kinds import KINDS
-from ferrule.permissions.showing import rows
+from ferrule.permissions.showing import headed, rows
+
+if TYPE_CHECKING:
+    from ferrule.cli.editor import Draft
 
 _MOST_LINES = 24
 _MOST_CHARS = 1600
 _YES, _ALWAYS, _NO, _ALL, _TELL = ("y", "yes"), ("a", "always"), ("n", "no"), ("s", "show"), ("t", "tell")
-_EDITS, _OUTSIDE = ("e", "edits"), ("o", "outside")
+_ACCEPT, _OUTSIDE, _EDIT = ("a", "accept"), ("o", "outside"), ("e", "edit")
 _MOST_TOUCHES = 6
 
 
@@ -60,7 +63,7 @@ class Terminal:
 
             return await choose(question, _say, self._typed_line)
         who = f"The subagent {visible(question.who)}: " if question.who else ""
-        _say(f"\n{who}{bounded(question.summary)}")
+        _say(f"\n{who}{bounded(headed(question))}")
         if question.kind == "values":
             from ferrule.cli.filling import fill  # for servers that ask for something
 
@@ -75,19 +78,14 @@ class Terminal:
 
     async def _chosen(self, question: Question, shown: list[str]) -> Answer:
         """Yes, always, no, or why not; nothing else ends it."""
-        offer = f"{offered(question)} "
+        from ferrule.cli.editor import draft  # for whoever is asked
+
         is_cut = len(shown) > _MOST_LINES and not KINDS[question.kind].is_whole
-        always = question.kind == "host" or (question.kind == "call" and (self._many or bool(question.proposals)))
-        edits = question.kind == "plan" and question.input.get("mode") == "default"
-        choices = "[y]es (in this session), " if question.kind == "host" else "[y]es, "
-        choices += f"[a]lways ({covers(question)}), " * always
-        choices += "yes, and [e]dits need no question, " * edits
-        choices += "run it once [o]utside the sandbox, " * (question.kind == "host")
+        made = draft(question) if self._many else None
+        choices = "[s]how all, " * is_cut + self._choices(question) + "[e]dit it first, " * (made is not None)
         choices += "[t]ell the model why not, [n]o: " if self._many else "[n]o: "
-        if is_cut:
-            choices = f"[s]how all, {choices}"
         while True:
-            print(offer + choices, end="", file=sys.stderr, flush=True)
+            print(f"{offered(question)} {choices}", end="", file=sys.stderr, flush=True)
             line = await self._line()
             if not line.endswith("\n"):
                 _say("")  # the end of input, at the end of the prompt
@@ -96,18 +94,78 @@ class Terminal:
             if said in _ALL and is_cut:
                 _show(shown, len(shown))
                 continue
-            if edits and said in _EDITS:
-                return Answer(allow=True, values={"mode": "acceptEdits"})
-            if question.kind == "host" and said in _OUTSIDE:
-                return Answer(allow=False, values={"run": "outside"})
-            if said in _YES or (always and said in _ALWAYS):
-                return Answer(allow=True, always=said in _ALWAYS)
             if said in _TELL and self._many:
                 return await self._told()
-            if said in (*_NO, ""):
-                return NO
-            letters = [part[0] for part in choices.split("[")[1:]]
-            _say(f"Answer with {', '.join(letters[:-1])} or {letters[-1]}.")
+            if made is not None and said in _EDIT:
+                made, answer = await self._edited(question, made)
+            else:
+                answer = self._answer(said, question)
+            if answer is not None:
+                return _with_plan(answer, question, made)
+            if made is None or said not in _EDIT:
+                letters = [part[0] for part in choices.split("[")[1:]]
+                _say(f"Answer with {', '.join(letters[:-1])} or {letters[-1]}.")
+
+    def _choices(self, question: Question) -> str:
+        """The ways to say yes."""
+        choices = "[y]es (in this session), " if question.kind == "host" else "[y]es, "
+        choices += f"[a]lways ({covers(question)}), " * self._has_always(question)
+        choices += "[a]ccept edits too, unasked, " * _lets_edits(question)
+        return choices + "run it once [o]utside the sandbox, " * (question.kind == "host")
+
+    def _has_always(self, question: Question) -> bool:
+        return question.kind == "host" or (question.kind == "call" and (self._many or bool(question.proposals)))
+
+    def _answer(self, said: str, question: Question) -> Answer | None:
+        """What a key says; None for one that was not offered."""
+        if said in (*_NO, ""):
+            return NO
+        if said in _YES:
+            return YES
+        if said in _ACCEPT and _lets_edits(question):
+            return Answer(allow=True, values={"mode": "acceptEdits"})
+        if said in _OUTSIDE and question.kind == "host":
+            return Answer(allow=False, values={"run": "outside"})
+        return Answer(allow=True, always=True) if said in _ALWAYS and self._has_always(question) else None
+
+    async def _edited(self, question: Question, made: "Draft") -> "tuple[Draft, Answer | None]":
+        """What the person makes of it; with a command, that is a yes."""
+        from ferrule.cli.editor import approved  # for who edits
+
+        text = await self._rewritten(made)
+        if text is None:
+            _say(f"The {'command' if made.param else 'plan'} is as it was.")
+        elif made.param:
+            return made, approved(question, made, text)
+        else:
+            made = made._replace(text=text)
+            rows = [visible(row) for row in text.splitlines()]
+            _show(rows, len(rows))
+        return made, None
+
+    async def _rewritten(self, made: "Draft") -> str | None:
+        """The text as the person leaves it; None where it stays as it is."""
+        from ferrule.cli.editor import edit, editor  # for who edits
+        from ferrule.workspace.plan_file import unfit
+
+        command = editor()
+        if not command and not made.param:
+            _say("Set VISUAL or EDITOR to edit the plan.")
+            return None
+        if not command:
+            text = await self._typed_line("The command as it should be; nothing goes back: ")
+        else:
+            try:
+                text = await asyncio.to_thread(edit, made.text, made.suffix, command)
+            except OSError as error:
+                _say(f"The editor could not be started: {error}.")
+                return None
+        if text is None or not text.strip() or text.strip() == made.text.strip():
+            return None
+        if not made.param and (problem := unfit(text)):
+            _say(f"What you left has a fault: {problem}.")
+            return None
+        return text
 
     async def _typed_line(self, offer: str) -> str | None:
         """What the person types after an offer; None at the end of input."""
@@ -138,6 +196,19 @@ class Terminal:
             self._typed += typed
         line, newline, self._typed = self._typed.partition(b"\n")
         return (line + newline).decode(errors="replace")
+
+
+def _lets_edits(question: Question) -> bool:
+    """May a yes to a plan let edits pass unasked, too?"""
+    return question.kind == "plan" and question.input.get("mode") == "default"
+
+
+def _with_plan(answer: Answer, question: Question, made: "Draft | None") -> Answer:
+    """A yes to a plan that was changed is one to what it became."""
+    is_plan = question.kind == "plan" and made is not None and made.text != question.input.get("plan")
+    if made is None or not is_plan or not answer.allow:
+        return answer
+    return Answer(allow=True, values=answer.values, input={"plan": made.text})
 
 
 async def piece(descriptor: int) -> bytes:

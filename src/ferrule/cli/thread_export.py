@@ -1,6 +1,8 @@
 """A thread as a file to take away: Markdown to read, or JSON with everything that is kept."""
 
+import os
 import re
+import stat
 from typing import Any
 
 import msgspec
@@ -16,11 +18,26 @@ def exported(thread: Thread, form: str) -> str:
     """The thread as `md`, `json` or `jsonl`; it ends in a newline."""
     if form == "md":
         return _markdown(thread)
-    about = {"thread": thread.about._asdict(), "files": list(thread.files)}
+    about = {"thread": thread.about.facts(), "files": list(thread.files)}
     items = [_entry(item) for item in thread.items]
     if form == "json":
         return shown_json(msgspec.json.format(msgspec.json.encode({**about, "items": items})).decode()) + "\n"
     return "".join(shown_json(msgspec.json.encode(row).decode()) + "\n" for row in (about, *items))
+
+
+def export_form(path: str) -> str:
+    """The form that a file's name asks for: `json` and `jsonl` by its ending, else `md`."""
+    ending = os.path.splitext(path)[1].lower().removeprefix(".")
+    return ending if ending in {"json", "jsonl"} else "md"
+
+
+def write_export(path: str, text: str, *, over: bool) -> None:
+    """Write it for the user alone, for it may hold secrets. Raises OSError, if the file is there and not `over` too."""
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if over else os.O_EXCL)
+    with open(os.open(path, flags, 0o600), "w", encoding="utf-8", newline="\n") as file:
+        if os.name == "posix" and stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            os.fchmod(file.fileno(), 0o600)  # also where it was there, for all to read
+        file.write(text)
 
 
 def _entry(item: Item) -> dict[str, Any]:

@@ -1,17 +1,16 @@
-"""`ferrule threads`: the conversations that are kept; list, show, search, export, rewind and delete them."""
+"""`ferrule threads`: the conversations that are kept; list, show, search, name, export, rewind and delete them."""
 
 import contextlib
 import os
 import shutil
-import stat
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
+from ferrule.cli.candidates import thread_ids
 from ferrule.cli.codes import DONE, FAILED
-from ferrule.cli.options import thread_ids
 from ferrule.cli.show import columns, indented, paint
 from ferrule.output.clean import clean
 from ferrule.settings import load_settings, state_folder
@@ -23,7 +22,7 @@ _SHORT_CHARS = 10
 _MODEL_CHARS = 30
 _LEAST_TITLE_CHARS = 20
 
-_WORKSPACE = click.option("--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+_WORKSPACE = click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
 _ALL = click.option("--all", "every", is_flag=True, help="Those of other workspaces too.")
 _CHILDREN = click.option("--children", is_flag=True, help="Those of subagents too.")
 _LIMIT = click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most.")
@@ -33,7 +32,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print them as JSON
 @click.group("threads", invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """List, show, search, export, rewind and delete the conversations that are kept.
+    """List, show, search, name, export, rewind and delete the conversations that are kept.
 
     \b
     An id may be shortened to a beginning that only one thread has.
@@ -44,6 +43,7 @@ def command(ctx: click.Context) -> None:
       ferrule threads search parser file:src/app.py after:7d
       ferrule threads show T-5928a90d
       ferrule threads export T-5928a90d --format md -o talk.md
+      ferrule threads rename T-5928a90d Empty queries
       ferrule threads rewind T-5928a90d 3
       ferrule threads delete T-5928a90d
     """
@@ -79,9 +79,8 @@ def list_threads(*, workspace: str, every: bool, children: bool, limit: int, as_
 @_LIMIT
 @_JSON
 def search(*, query: tuple[str, ...], workspace: str, every: bool, children: bool, limit: int, as_json: bool) -> int:
-    """Find threads by words, "phrases", file:, repo:, after: and before:.
+    """Find threads by words, "phrases", file:, repo:, after:, before:.
 
-    \b
     A thread is found that holds every word somewhere. Dates are 2026-01-31, or 7d, 2w, 3m for a while ago.
 
     \b
@@ -131,30 +130,38 @@ def show(*, thread: str, full: bool) -> int:
     "--format",
     "form",
     type=click.Choice(["md", "json", "jsonl"]),
-    default="md",
-    show_default=True,
-    help="Markdown to read, or JSON with everything that is kept.",
+    help="Markdown to read, or JSON with everything that is kept; without it, by the ending of FILE, else Markdown.",
 )
 @click.option("-o", "--output", "path", metavar="FILE", help="Write it there, and not to standard output.")
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
-def export(*, thread: str, form: str, path: str | None, force: bool) -> int:
+def export(*, thread: str, form: str | None, path: str | None, force: bool) -> int:
     """Write a thread as Markdown, as one JSON object, or as JSON lines."""
-    from ferrule.cli.thread_export import exported  # for whoever takes one away
+    from ferrule.cli.thread_export import export_form, exported, write_export  # for whoever takes one away
 
-    text = exported(_load(thread), form)
+    text = exported(_load(thread), form or export_form(path or ""))
     if path is None:
         click.echo(text, nl=False)
         return DONE
     try:
-        # It may hold secrets, so it is for the user alone.
-        flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
-        with open(os.open(path, flags, 0o600), "w", encoding="utf-8", newline="\n") as file:
-            if os.name == "posix" and stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                os.fchmod(file.fileno(), 0o600)  # also where it was there, for all to read
-            file.write(text)
+        write_export(path, text, over=force)
     except FileExistsError:
         raise click.UsageError(f"{path} is there already; --force writes over it.") from None
     click.echo(f"Wrote {path}.", err=True)
+    return DONE
+
+
+@command.command("rename")
+@click.argument("thread", metavar="ID", shell_complete=thread_ids)
+@click.argument("title", metavar="TITLE", nargs=-1, required=True)
+def rename(*, thread: str, title: tuple[str, ...]) -> int:
+    """Give a thread another title, which no other replaces."""
+    line = " ".join(clean(" ".join(title)).split())
+    if not line:
+        raise click.UsageError("A title needs words.")
+    with _opened() as store:
+        about = _meant(store, thread)
+        store.rename(about.id, line)
+    click.echo(f"{about.id} is called “{line}” now.")
     return DONE
 
 
@@ -191,7 +198,6 @@ def delete(*, threads: tuple[str, ...], yes: bool) -> int:
 def rewind(*, thread: str, turn: int | None, files: bool, conversation: bool, over: bool, back: bool, yes: bool) -> int:
     """Go back to before a prompt: files, conversation or both. Without TURN, list the prompts.
 
-    \b
     TURN is the number of a prompt. What would change is shown first. `ferrule undo` takes a rewind of files back,
     --back one of the conversation.
 
@@ -269,18 +275,20 @@ def _table(threads: tuple[About, ...], *, every: bool) -> None:
     ids = [short if shorts.count(short) == 1 else about.id for short, about in zip(shorts, threads, strict=True)]
     models = [_cut(clean(about.model), _MODEL_CHARS) or "-" for about in threads]
     width, model_width = max(map(len, ids)), max(map(len, models))
-    room = max(_LEAST_TITLE_CHARS, columns() - width - model_width - 29)
-    click.echo(paint(f"{'id':<{width}}  {'when':<16}  {'turns':>5}  {'model':<{model_width}}  title", "bold"))
+    room = max(_LEAST_TITLE_CHARS, columns() - width - model_width - 40)
+    heads = f"{'prompts':>7}  {'answers':>7}"
+    click.echo(paint(f"{'id':<{width}}  {'when':<16}  {heads}  {'model':<{model_width}}  title", "bold"))
     for about, short, model in zip(threads, ids, models, strict=True):
         title = _cut(clean(about.title), room)
         where = paint(f"  {clean(about.workspace)}", "dim") if every else ""
-        click.echo(f"{short:<{width}}  {when(about.updated)}  {about.turns:>5}  {model:<{model_width}}  {title}{where}")
+        counts = f"{about.prompts:>7}  {about.answers:>7}"
+        click.echo(f"{short:<{width}}  {when(about.updated)}  {counts}  {model:<{model_width}}  {title}{where}")
 
 
 def _block(finding: Finding, *, every: bool) -> str:
     about = finding.about
     where = f"  {clean(about.workspace)}" if every else ""
-    rows = [f"{paint(about.id, 'cyan')}  {when(about.updated)}  {about.turns} turns{where}"]
+    rows = [f"{paint(about.id, 'cyan')}  {when(about.updated)}  {about.size}{where}"]
     rows += [f"  {paint(clean(about.title), 'bold')}"] if about.title else []
     rows += [f"  {clean(finding.excerpt)}"] if finding.excerpt else []
     if finding.files:
@@ -291,11 +299,12 @@ def _block(finding: Finding, *, every: bool) -> str:
 
 def _facts(about: About) -> list[str]:
     parent = f"of a subagent of {about.parent}" if about.parent else ""
-    return [about.id, when(about.updated), clean(about.workspace), clean(about.model), f"{about.turns} turns", parent]
+    branch = f"branch {clean(about.branch)}" if about.branch else ""
+    return [about.id, when(about.updated), clean(about.workspace), branch, clean(about.model), about.size, parent]
 
 
 def _row(about: About) -> dict[str, Any]:
-    return about._asdict()
+    return about.facts()
 
 
 def _found_row(finding: Finding) -> dict[str, Any]:

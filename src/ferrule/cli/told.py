@@ -237,7 +237,7 @@ def spent(of: Spent) -> str:
     """What something took, in a few words."""
     tokens = of.usage.input + of.usage.output
     cost = f", ${of.cost:.4f}" if of.cost is not None else ""
-    return f"{of.turns} turn{'s' * (of.turns != 1)}, {tokens:,} tokens{cost}, {seconds(of.seconds)}"
+    return f"{of.turns} answer{'s' * (of.turns != 1)}, {tokens:,} tokens{cost}, {seconds(of.seconds)}"
 
 
 def again(event: Retrying) -> str:

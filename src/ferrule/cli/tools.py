@@ -6,9 +6,10 @@ from typing import Any
 import click
 import msgspec
 
+from ferrule.cli.candidates import tools
 from ferrule.cli.codes import DONE
 from ferrule.cli.loop import finish
-from ferrule.cli.options import open_engine, session_options
+from ferrule.cli.options import engine_options, open_engine
 from ferrule.core.errors import UnknownTool
 from ferrule.engine import Engine
 from ferrule.registry.registry import Registered
@@ -31,18 +32,17 @@ class Actions(click.Command):
 
 @click.command("tools", cls=Actions)
 @click.argument("action", type=click.Choice(["list", "show"]), default="list")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=tools)
 @click.option("--json", "as_json", is_flag=True, help="Print the definitions, or with --tokens the counts, as JSON.")
 @click.option("--wire", metavar="FORMAT", help="Print them exactly as this model API is sent them.")
 @click.option("--tokens", is_flag=True, help="Show what each tool costs the prompt.")
 @click.option("--toolbox", is_flag=True, help="Show the files of your toolboxes, and what became of each.")
-@session_options
+@engine_options("dialect", "model", "workspace", "mcp_config", "permission_mode")
 def command(
     action: str, name: str | None, *, as_json: bool, wire: str | None, tokens: bool, toolbox: bool, **session: Any
 ) -> int:
     """List the tools of a dialect, show one of them, or make and use your own.
 
-    \b
     `ferrule tools make NAME` writes a toolbox tool, `ferrule tools use NAME --PARAMETER VALUE` runs any tool; each has
     its own --help.
     The formats of --wire: anthropic, openai-chat, openai-responses, gemini, mcp.

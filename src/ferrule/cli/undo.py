@@ -4,18 +4,17 @@ from typing import Any
 
 import click
 
-from ferrule.cli.options import session_options
+from ferrule.cli.options import engine_options
 from ferrule.cli.step import step
 
 
 @click.command("undo")
 @click.argument("path", required=False)
 @click.option("--list", "listing", is_flag=True, help="List what can be undone and redone; change nothing.")
-@session_options
+@engine_options("workspace", "add_dirs")
 def command(path: str | None, *, listing: bool, **session: Any) -> int:
     """Take back the last write of PATH, or the last write in the workspace, whoever asked for it.
 
-    \b
     A file that was changed since by something else is left alone. What was undone comes back with `ferrule redo`.
 
     \b

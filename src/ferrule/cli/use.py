@@ -9,7 +9,7 @@ import msgspec
 from ferrule.cli.call import show_unused
 from ferrule.cli.codes import DONE, FAILED
 from ferrule.cli.loop import finish
-from ferrule.cli.options import as_text, exit_code, open_engine, session_options, show_report
+from ferrule.cli.options import as_text, engine_options, exit_code, open_engine, show_report
 from ferrule.cli.show import plain
 from ferrule.core.call import Call
 from ferrule.core.reply import Reply
@@ -30,12 +30,11 @@ class Options(click.Command):
 @click.argument("name")
 @click.option("--only", type=click.Choice(["output", "exitCode"]), help="Print only this.")
 @click.option("--json", "as_json", is_flag=True, help="Print the reply object.")
-@session_options
+@engine_options()
 @click.pass_context
 def command(ctx: click.Context, /, name: str, *, only: str | None, as_json: bool, **session: Any) -> int:
     """Run the tool NAME; its parameters are options.
 
-    \b
     Prints {"output": …, "exitCode": …}; notes go to standard error. `tb__` may be left out. What stands behind a lone
     `--` belongs to the tool, also where an option of this command has the same name.
     Exit codes: 0 done, 1 the tool failed, 2 wrong use, 3 refused.

@@ -80,6 +80,8 @@ class Progress(Event, frozen=True, kw_only=True, tag="progress"):
     """The tool says how far it is."""
 
     message: str
+    rows: tuple[str, ...] = ()
+    """The last lines that a command has printed so far."""
 
 
 class Done(Event, frozen=True, kw_only=True, tag="done"):
@@ -90,6 +92,10 @@ class Done(Event, frozen=True, kw_only=True, tag="done"):
     """The canonical tool; empty where no tool has the name."""
     edits: tuple[FileEdit, ...] = ()
     """The files that it has written through the engine. What a command has changed is in `reply.changes`."""
+    exit_code: int | None = None
+    """Of a command that has ended."""
+    output: str = ""
+    """What that command has printed, in no family's words; the middle of a long output is missing."""
 
 
 class TodosChanged(Event, frozen=True, kw_only=True, tag="todos-changed"):

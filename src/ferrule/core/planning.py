@@ -40,6 +40,8 @@ class PlanApproved(NamedTuple):
     """Wishes that no rule came of: they are asked about when they come."""
     is_known: bool = False
     """Is it the text that the model has written or read itself?"""
+    is_edited: bool = False
+    """Has the user changed it before they approved it?"""
 
 
 class Planning:

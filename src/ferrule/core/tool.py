@@ -40,8 +40,8 @@ class Context(Protocol):
     def need(self, service: type[S]) -> S:
         """The engine's one object of that type."""
 
-    def progress(self, message: str) -> None:
-        """Say how far the call is; it also extends the time limit."""
+    def progress(self, message: str, rows: tuple[str, ...] = ()) -> None:
+        """Say how far the call is; it also extends the time limit. `rows` are the last lines of what it prints."""
 
     async def approve(self, sentence: str, *, planted: Preview = ()) -> bool:
         """Ask the user about something that has come up while the call runs; no where nobody can be asked.

@@ -10,6 +10,7 @@ _MODES = {
     "bypassPermissions": "Nothing is asked about.",
     "dontAsk": "What no rule allows is denied.",
 }
+EDITED = "The user has edited the plan before they approved it. This is what they approved:"
 
 
 def also_given(face: Face) -> Face:
@@ -28,7 +29,9 @@ def entered(outcome: PlanEntered) -> str:
 
 def approved(outcome: PlanApproved) -> str:
     """The plan's file, and what the user has allowed with it."""
-    return "\n".join([f"The user has approved the plan in {outcome.path}. Carry it out now.", *holds(outcome)])
+    head = f"The user has approved the plan in {outcome.path}. Carry it out now."
+    text = ["", EDITED, "", outcome.text.rstrip()] if outcome.is_edited else []
+    return "\n".join([head, *holds(outcome), *text])
 
 
 def holds(outcome: PlanApproved) -> list[str]:

@@ -44,8 +44,9 @@ class Case(NamedTuple):
     @property
     def looks_at_web(self) -> bool:
         """Does a tool of ours only look at the web? To Amp's models that is as free as reading."""
-        looks = all(access.kind == "host" and access.mode == "read" for access in self.touches)
-        return self.builtin and self.tool in _WEB and bool(self.touches) and looks
+        if self.tool not in _WEB or not self.builtin:  # every decision asks, and hardly any call is one of these
+            return False
+        return bool(self.touches) and all(access.kind == "host" and access.mode == "read" for access in self.touches)
 
     @property
     def is_fetch(self) -> bool:

@@ -1,4 +1,4 @@
-"""The files of a project that would run or start something: tools, toolboxes, servers, and what skills carry.
+"""The files of a project that would run or start something: tools, toolboxes, servers, commands, what skills carry.
 
 Nothing of them is used before the user trusts them, in these contents and with this mode; a file that is added,
 changed or removed ends the trust in all of them.
@@ -6,6 +6,9 @@ changed or removed ends the trust in all of them.
 
 import os
 import stat
+
+from ferrule.workspace.command_files import FOLDERS as COMMANDS
+from ferrule.workspace.command_files import markdown_files
 
 SERVERS = (".mcp.json",)
 TOOLS = ("tools", ".ferrule/tools")
@@ -30,12 +33,14 @@ def code_files(workspace: str) -> list[str]:
             found += [path for path in (os.path.join(folder, "SKILL.md"),) if os.path.lexists(path)]
             for carried in _CARRIED:
                 found += _files(os.path.join(folder, carried))
+    for name in COMMANDS:
+        found += markdown_files(os.path.join(workspace, name))
     return found
 
 
 def is_any(workspace: str) -> bool:
     """Is there anything of the kind at all? Mostly there is not."""
-    folders = (*SERVERS, *TOOLS, *TOOLBOXES, *SKILLS)
+    folders = (*SERVERS, *TOOLS, *TOOLBOXES, *SKILLS, *COMMANDS)
     return any(os.path.lexists(os.path.join(workspace, name)) for name in folders)
 
 

@@ -130,7 +130,7 @@ class Gate:
         is our own that reads a file, a person may be asked about some secret ones, and where what would be written can
         be shown (`previews`), about some protected ones: `admit` does.
         """
-        asks = previews and not self.policy.is_planning
+        asks = previews and not self.policy.is_held
         for access in touches:
             if access.kind != "path":
                 continue
@@ -185,10 +185,11 @@ class Gate:
                     return Admitted(by_person=True, input=wanted)
             decision = await self._let(case)
         said_yes = await self._uncover(case, blocked)
-        if isinstance(said_yes, Mapping):
+        if not isinstance(said_yes, bool):
             return Admitted(by_person=True, input=said_yes)
         if decision.verdict == "allow" or agreed:
-            self._check_agreed(case, agreed=agreed)
+            if agreed:
+                self._check_agreed(case)
             return Admitted(by_person=said_yes or agreed)
         return await self._agree(case, decision, blocked, preview)
 
@@ -239,10 +240,8 @@ class Gate:
         self.hold(case)
         return admitted
 
-    def _check_agreed(self, case: Case, *, agreed: bool) -> None:
+    def _check_agreed(self, case: Case) -> None:
         """Raise for what no input that the user gives may reach."""
-        if not agreed:
-            return
         if obeyed := self._obeyed(case):
             self._check_person(obeyed, can_show=False)
         self.hold(case)
@@ -367,7 +366,7 @@ class Gate:
 
     def hold(self, case: Case) -> None:
         """Raise for a call that the session has begun to plan before: what was let in meanwhile is decided on anew."""
-        if self.policy.is_planning and (decision := self.policy.decide(case)).verdict == "deny":
+        if self.policy.is_held and (decision := self.policy.decide(case)).verdict == "deny":
             raise Denied(decision.message or decision.why, code="denied-by-rule")
 
     async def approve(self, case: Case, sentence: str, blocked: Blocked, planted: Preview = ()) -> bool:
@@ -375,7 +374,7 @@ class Gate:
 
         `planted` are protected files, all of which have to be shown: where they cannot be, nobody is asked.
         """
-        if self.policy.is_planning:
+        if self.policy.is_held:
             return False  # it would be more than reading
         question = _met(case, "planted" if planted else "outside", sentence)
         if planted:
@@ -397,7 +396,7 @@ class Gate:
         self, case: Case, sentence: str, blocked: Blocked
     ) -> Literal["no", "yes", "always", "outside"]:
         """Ask whether commands may reach hosts, or whether this one runs outside the sandbox instead."""
-        if self.policy.is_planning:
+        if self.policy.is_held:
             return "no"
         answer = await self._ask(_met(case, "host", sentence), blocked)
         if answer.input is not None:

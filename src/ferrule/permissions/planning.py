@@ -18,7 +18,8 @@ from ferrule.permissions.wishes import Granting, granting
 from ferrule.support.threads import Threads
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail
-from ferrule.workspace.plan_file import PlanFolder, read_plan
+from ferrule.workspace.plan_file import PlanFolder, read_plan, unfit
+from ferrule.workspace.transaction import Contents, Writer
 
 LOOKS = frozenset(
     {
@@ -62,8 +63,10 @@ class Settle(Protocol):
     def __call__(self, decision: Decision, *, only_reads: bool) -> Decision: ...
 
 
-def held(case: Case, decision: Decision, plan_file: str, *, only_reads: bool, settle: Settle) -> Decision:
-    """The decision on a call of a session that plans. No rule, grant, hook or mode makes it milder.
+def held(
+    case: Case, decision: Decision, plan_file: str, *, only_reads: bool, settle: Settle, is_review: bool = False
+) -> Decision:
+    """The decision on a call of a session that plans, or reviews. No rule, grant, hook or mode makes it milder.
 
     `plan_file` may be written; where it is empty, nothing may.
     """
@@ -74,8 +77,8 @@ def held(case: Case, decision: Decision, plan_file: str, *, only_reads: bool, se
     looks = only_reads or case.touches == (MODE,)
     if case.builtin and case.tool in LOOKS and looks and not case.input.get("outside"):
         return settle(decision, only_reads=True)
-    if case.context == "subagent" and not plan_file:
-        # It is held by its kind, and nobody is going to approve a plan.
+    if not plan_file and (case.context == "subagent" or is_review):
+        # It is held by its kind or for a review, and nobody is going to approve a plan.
         why = f"{case.name} was not run: you only read. Say in your answer what is to be changed or run."
         return Decision("deny", why, fixed=True)
     also = f" The plan itself is written to {plan_file}." if plan_file and case.context == "thread" else ""
@@ -187,10 +190,9 @@ class Planner(Planning):
             text = await threads.run(read_plan, self._jail, path)
             rules = await threads.run(granting, wishes, self._jail)
             answer = await self._ask(self._question(path, text, rules, ctx))
-            if answer.allow is not True or answer.input is not None:
-                given = (answer.input or {}).get("plan")
-                other = f"The user wants another plan:\n{given}\n" if isinstance(given, str) else ""
-                why = answer.message or other or "The user did not approve the plan."
+            edited = text if answer.input is None else answer.input.get("plan")
+            if answer.allow is not True or not isinstance(edited, str):
+                why = answer.message or "The user did not approve the plan."
                 stays = f"Plan mode stays on: change the plan in {self._jail.shown(path)}, or ask what is missing."
                 raise Denied(
                     f"{why} {stays if self._policy.is_planning else 'The user has ended plan mode meanwhile.'}",
@@ -204,7 +206,10 @@ class Planner(Planning):
                     code="plan-changed",
                     path=path,
                 )
-            return self._approved(path, text, rules, answer)
+            if is_edited := edited.strip() != text.strip():
+                await threads.finish(_rewrite, path, text, edited, ctx)
+                text = await threads.run(read_plan, self._jail, path)
+            return self._approved(path, text, rules, answer)._replace(is_edited=is_edited)
 
     def _approved(self, path: str, text: str, rules: Granting, answer: Answer) -> PlanApproved:
         granted = tuple(self._allow(rules.texts)) if rules.texts else ()
@@ -240,3 +245,27 @@ class Planner(Planning):
         """The permission mode that a yes leads back to."""
         standing = self._policy.standing
         return DEFAULT.name if standing.reads_only else standing.name
+
+
+def _rewrite(path: str, before: str, after: str, ctx: Context) -> None:
+    """Put what the user has made of the plan into its file. Raises `ToolFailure`."""
+    if problem := unfit(after):
+        raise ToolFailure(
+            f"The user changed the plan before they approved it, but {problem}, so nothing was approved and plan mode "
+            "stays on. Have the plan approved again.",
+            code="plan-not-approved",
+            path=path,
+        )
+
+    def plan(found: Contents) -> Contents:
+        if found[path] != before.encode():
+            raise ToolFailure(
+                "The plan changed while the user looked at it, so it is not approved and plan mode stays on. "
+                "Have the plan approved as it is now.",
+                code="plan-changed",
+                path=path,
+            )
+        return {path: f"{after.rstrip()}\n".encode(errors="replace")}
+
+    ctx.need(Writer).apply([path], plan, kind="write", call_id=ctx.call_id)
+    ctx.track(path)

@@ -53,6 +53,8 @@ class Policy:
         self.standing = standing
         self.plan: str | None = None
         """In plan mode: the plan's file, by its real path. Whatever the standing is, all else is only read."""
+        self.reads_only = False
+        """Is everything but reading denied just now, without a plan? The tools that a model is shown stay the same."""
         self._jail = jail
         self._guard = guard
         self._sets = list(sets)
@@ -217,20 +219,27 @@ class Policy:
         if case.input.get("outside") and decision.verdict != "deny":
             decision = Decision("ask", "It would run outside the sandbox, which always asks.", fixed=True)
         elif commands and decision.verdict == "ask" and not decision.fixed and self._runs_confined(case, others):
-            decision = self.unasked.decision(decision, commands, self._scene(), is_held=self.is_planning)
+            decision = self.unasked.decision(decision, commands, self._scene(), is_held=self.is_held)
         elif commands and decision.verdict == "ask" and not _is_among(case, CONFINED):
             # What a confined command has left in the workspace would run here with all of the user's rights.
             decision = decision._replace(why=f"{decision.why} It runs outside the sandbox.", fixed=True)
-        if self.is_planning:
+        if self.is_held:
             from ferrule.permissions.planning import held  # for sessions that plan
 
-            return held(case, decision, self.plan or "", only_reads=only_reads, settle=self._settled)
+            return held(
+                case, decision, self.plan or "", only_reads=only_reads, settle=self._settled, is_review=self.reads_only
+            )
         return self._settled(decision, only_reads=only_reads)
 
     @property
     def is_planning(self) -> bool:
-        """Is everything but reading denied?"""
+        """Is everything but reading denied, until a plan is approved?"""
         return self.plan is not None or self.standing.reads_only
+
+    @property
+    def is_held(self) -> bool:
+        """Is everything but reading denied, for a plan or for a review?"""
+        return self.is_planning or self.reads_only
 
     def _runs_confined(self, case: Case, others: Sequence[Access]) -> bool:
         """Needs it no question for that? Servers and tools that a skill brings are not confined."""

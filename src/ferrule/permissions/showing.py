@@ -22,6 +22,8 @@ def rows(question: Question) -> list[str]:
     typed = question.input.get("chars")
     if isinstance(typed, str):
         return [_row(f"types: {line}") for line in typed.splitlines()]
+    if lines := script(question):
+        return lines
     if (
         question.kind == "folder"
         or question.tool == "check"
@@ -29,6 +31,23 @@ def rows(question: Question) -> list[str]:
     ):
         return []
     return list(map(_row, _arguments(_said(question))))
+
+
+def headed(question: Question) -> str:
+    """The summary; of a command of several lines, which are shown below it, only where and how it runs."""
+    lines = script(question)
+    if not lines:
+        return question.summary
+    command = next(access.key for access in question.touches if access.kind == "command")
+    return question.summary.replace(f"`{visible(command)}`", f"{len(lines)} lines of shell", 1)
+
+
+def script(question: Question) -> list[str]:
+    """The lines of the one command that the question is about, where it has several and the summary has it whole."""
+    commands = [access.key for access in question.touches if access.kind == "command"]
+    if len(commands) != 1 or "\n" not in commands[0].strip() or f"`{visible(commands[0])}`" not in question.summary:
+        return []
+    return [_row(line) for line in commands[0].strip("\n").split("\n")]
 
 
 def _said(question: Question) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from ferrule.core.access import within
 from ferrule.core.errors import ConfigError
 from ferrule.engine import Engine
 from ferrule.permissions.asker import visible
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from mcp.server.session import ServerSession
 
 _ASK_SECONDS = 30.0
+_SYSTEM = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin", "/sys", "/usr", "/var")
 _HOW = "add `--workspace DIR` to the arguments of `ferrule mcp serve` in the client's configuration"
 
 
@@ -29,6 +31,14 @@ def is_nowhere(folder: str) -> bool:
 
 def _is_everything(folder: str) -> bool:
     return os.path.dirname(folder) == folder
+
+
+def _is_wide(folder: str) -> str:
+    """What makes a root wider than a project, as words behind its path; empty where nothing does."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    if within(home, folder):
+        return "the home folder" if home == folder else "with the home folder in it"
+    return "a folder of the system" if folder in _SYSTEM else ""
 
 
 def refuse_everything(folder: str) -> None:
@@ -76,6 +86,11 @@ class Roots:
             if not folders:
                 self._warn(
                     f"The workspace is the home folder, {self._start}, because {why}. To choose a smaller one, {_HOW}."
+                )
+            elif wide := _is_wide(folders[0]):
+                self._warn(
+                    f"The workspace is {folders[0]}, {wide}, because it is this client's first root: a model reads all "
+                    f"of it without a question. Open a smaller folder in the client, or {_HOW}."
                 )
             await self._move(folders[0] if folders else self._start)
             assert self._engine is not None

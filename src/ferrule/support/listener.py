@@ -14,11 +14,14 @@ class Listener:
         """Not before this moment of the loop's clock is it told more."""
         self.waiting = False
         """Is there something to be told?"""
+        self.recent = ""
+        """The end of all that is certain, told or not."""
         self._say = say
         self._unsaid = self._told = ""
 
     def hear(self, certain: str) -> None:
         """Something has come: this, or a change of the line that is being written."""
+        self.recent = (self.recent + certain[-_SAY_CHARS:])[-_SAY_CHARS:]
         self._unsaid = (self._unsaid + certain[-_SAY_CHARS:])[-_SAY_CHARS:]
         self.waiting = True
 

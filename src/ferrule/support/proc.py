@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import sys
+from collections.abc import Iterable
 
 _READ_BYTES = 1 << 16
 
@@ -106,3 +107,33 @@ def this_system() -> str:
         boot = contents("/proc/sys/kernel/random/boot_id").strip().decode("ascii", "replace")
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
     return ""
+
+
+_LISTENS = b"0A"
+"""How the kernel writes the state of a socket that listens."""
+
+
+def listening(pids: Iterable[int]) -> dict[int, str]:
+    """Port → host, of what these processes listen on by TCP; nothing where the system does not tell."""
+    found: dict[int, str] = {}
+    for pid in pids:
+        if owned := _sockets(pid):
+            for name, any_host in (("tcp", "127.0.0.1"), ("tcp6", "[::1]")):
+                with contextlib.suppress(OSError, ValueError, IndexError):
+                    for row in contents(f"/proc/{pid}/net/{name}").splitlines()[1:]:
+                        fields = row.split()
+                        if fields[3] == _LISTENS and fields[9] in owned:
+                            found.setdefault(int(fields[1].rpartition(b":")[2], 16), any_host)
+    return found
+
+
+def _sockets(pid: int) -> set[bytes]:
+    """The numbers of the sockets that a process has open."""
+    found = set()
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                target = os.readlink(f"/proc/{pid}/fd/{name}")
+                if target.startswith("socket:["):
+                    found.add(target[8:-1].encode())
+    return found

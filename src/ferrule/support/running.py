@@ -67,6 +67,7 @@ class Running:
         self._exit_code: int | None = None
         self._timed_out = False
         self._hurried = self._over = False
+        self._is_released = False
         self.heard_at = self._loop.time()
         for number, pipe in enumerate(child.pipes):
             pipe.sink = self._ear(number)
@@ -98,7 +99,8 @@ class Running:
                     return "found"
                 if self.ended:
                     return "ended"
-                if deadline is not None and now >= deadline:
+                if self._is_released or (deadline is not None and now >= deadline):
+                    self._is_released = False
                     return "time"
                 if quiet_seconds is not None and now >= self.heard_at + quiet_seconds:
                     return "quiet"
@@ -129,6 +131,11 @@ class Running:
             self._hurry()
             raise
 
+    def release(self) -> None:
+        """Have whoever waits for it stop waiting, as when the time is up; it goes on running."""
+        self._is_released = True
+        self._waiters.wake()
+
     def name(self, task: str) -> None:
         """It is a task from now on: that is what the roster lists it as."""
         if self._launch.roster is not None and not self.ended:
@@ -138,6 +145,10 @@ class Running:
         """Nobody wants more of its output: whoever writes is told so."""
         for pipe in self._child.pipes:
             pipe.shut()
+
+    def pids(self) -> list[int]:
+        """Its processes: the one that was started, and those that belong to it."""
+        return [] if self.ended else [self.pid, *self._tree.find()]
 
     async def write(self, data: bytes, *, seconds: float = 5.0) -> None:
         """Give it something to read. Raises OSError when it reads nothing, has ended, or does not read in time."""
@@ -212,6 +223,11 @@ class Running:
         listener = self._listener
         if listener is not None and listener.waiting and (now >= listener.say_at or self.ended):
             listener.speak(self._shown[0].line, now)
+
+    @property
+    def recent(self) -> str:
+        """The end of the output as it looks now, where somebody listens."""
+        return "" if self._listener is None else self._listener.recent + self._shown[0].line
 
     def _stir(self) -> None:
         """The process or a pipe has ended."""

@@ -87,6 +87,8 @@ class Tasks:
         """Where the last command ended whose folder carries over."""
         self.walking: list[Walker] = []
         """Commands that run now and whose folder would."""
+        self.waited: list[Running] = []
+        """Commands that a call waits for, and that may become tasks at once."""
         self._tasks: dict[str, Task] = {}
         self._count = 0
 
@@ -99,6 +101,14 @@ class Tasks:
     def has_room(self) -> bool:
         """May another one be left running?"""
         return self.running < self.most
+
+    def release(self) -> int:
+        """Make a task of every command that a call waits for, as far as there is room; how many."""
+        released = [one for one in self.waited if not one.ended][: max(0, self.most - self.running)]
+        for running in released:
+            self.waited.remove(running)
+            running.release()
+        return len(released)
 
     def new_id(self) -> str:
         """An id for a command that is or may become a task: easy to type, and not to be guessed."""

@@ -159,6 +159,11 @@ class Confinement:
             self._machine = Machine()
         return self._machine
 
+    @property
+    def begun_machine(self) -> "Machine | None":
+        """The same, if any command has needed it."""
+        return self._machine
+
     def temporary(self) -> str:
         """The folder that commands have as /tmp, or as TMPDIR where they have no /tmp of their own. Raises OSError."""
         if self._temporary is None:
@@ -355,6 +360,14 @@ class Confinement:
         fresh = [one for one in now if one.port not in self._reported]
         self._reported = {one.port for one in now}
         return fresh
+
+    def ports(self) -> list[tuple[int, bool]]:
+        """Where commands listen now, and whether the user reaches the port. It asks the cell: call it on a thread."""
+        machine = self._machine
+        if machine is None or self._wishes.network:
+            return []
+        numbers = sorted({one.port for one in machine.listeners()})
+        return [(number, number in machine.forwarded) for number in numbers]
 
     async def forward(self, port: int, by_itself: Literal["auto", "on", "off"]) -> bool:
         """Have the user reach a port of the session's network on their own loopback, where that is wanted and safe."""

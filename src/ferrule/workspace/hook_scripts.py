@@ -45,8 +45,12 @@ def rough(command: str, workspace: str, *, start: str = "") -> list[str]:
     root = os.path.realpath(workspace)
     found = set()
     for word in _words(command[:_LINE_CHARS]):
+        named = os.path.join(start or root, word)
+        # Most words name nothing, and one look tells. What leads through `..` may be there under its real name alone.
+        if ".." not in word and not os.path.isfile(named):
+            continue
         try:
-            path = os.path.realpath(os.path.join(start or root, word))
+            path = os.path.realpath(named)
         except ValueError:  # no file can have such a name
             continue
         if within(path, root) and path != root and _runs(path):

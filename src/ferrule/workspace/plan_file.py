@@ -94,6 +94,13 @@ def read_plan(jail: Jail, path: str) -> str:
     return text
 
 
+def unfit(text: str) -> str:
+    """Why a text can be no plan, as the end of a sentence; empty where it can."""
+    if not text.strip():
+        return "it is empty"
+    return f"it has more than {MOST_CHARS:,} characters" if len(text) > MOST_CHARS else ""
+
+
 def _slug(about: str) -> str:
     """Some letters and digits of a text, for a name: in lower case, with hyphens between words."""
     words = "".join(char if char.isascii() and char.isalnum() else " " for char in about.lower()).split()

@@ -79,6 +79,7 @@ HOME = (
     ".codex/auth.json",
     ".gemini/oauth_creds.json",
     ".local/share/keyrings",
+    ".local/state/ferrule/credentials.json",
     ".mozilla",
     ".config/google-chrome",
     ".cargo/credentials",

@@ -55,9 +55,10 @@ class Composed(NamedTuple):
 class _Values:
     """What placeholders stand for."""
 
-    def __init__(self, arguments: str, session: str, folder: str) -> None:
+    def __init__(self, arguments: str, session: str, folder: str, first: int) -> None:
         self.arguments = arguments
         self.words = words(arguments)
+        self.first = first
         self.named = {"session": session, "folder": folder}
         self.used = False
         """Has a placeholder of the arguments been met?"""
@@ -70,8 +71,8 @@ class _Values:
         if kind == "all":
             self.used = True
             return self.words
-        at = int(place[kind])
-        if at < len(self.words):
+        at = int(place[kind]) - (self.first if kind == "short" else 0)
+        if 0 <= at < len(self.words):
             self.used = True
             return [self.words[at]]
         self.used = self.used or kind == "at"
@@ -88,12 +89,14 @@ def words(arguments: str) -> list[str]:
         return arguments.split()
 
 
-def compose(body: str, *, arguments: str = "", session: str = "", folder: str = "") -> Composed:
+def compose(body: str, *, arguments: str = "", session: str = "", folder: str = "", first: int = 0) -> Composed:
     """Put the arguments into the instructions, behind them where there is no place for them.
+
+    `first` is the number of the first one: skills count from `$0`, commands from `$1`.
 
     Raises: Unquotable.
     """
-    values = _Values(arguments, session, folder)
+    values = _Values(arguments, session, folder, first)
     pieces: list[str | Command] = []
     done = 0
     for found in re.finditer(f"{_COMMAND}|{_PLACE}", body):

@@ -159,6 +159,11 @@ class Pty(_Waiting):
 
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
+    def raw(self):
+        """Every byte that was written, with what steers."""
+        self.screen()
+        return self._raw
+
     def screen(self):
         limit = time.monotonic() + 1
         while time.monotonic() < limit and select.select([self._terminal], [], [], 0)[0]:

@@ -1,5 +1,6 @@
 """Questions to a person: what is shown, which keys answer, and what becomes of them."""
 
+import msgspec
 import pytest
 
 from ferrule.cli.talk.asking import InPerson
@@ -7,7 +8,7 @@ from ferrule.cli.talk.keys import Presses
 from ferrule.cli.talk.line import plain
 from ferrule.core.access import Access
 from ferrule.core.people import Choice, Option
-from ferrule.permissions.asker import Question
+from ferrule.permissions.asker import Answer, Question, visible
 
 
 class Person:
@@ -20,6 +21,7 @@ class Person:
         self.rows = []
         self.offers = []
         self.seen_before = []
+        self.starts = []
 
     def print_lines(self, *lines):
         self.rows += map(plain, lines)
@@ -34,8 +36,13 @@ class Person:
         assert answer in dict(keys), f"{answer} is not offered: {keys}"
         return answer
 
-    async def words(self, offer):
+    async def words(self, offer, start=""):
         self.offers.append(offer)
+        self.starts.append(start)
+        return self.answers.pop(0)
+
+    async def edit(self, text, suffix):
+        self.starts.append(text)
         return self.answers.pop(0)
 
 
@@ -180,7 +187,7 @@ async def test_what_widens_the_session_is_never_answered_for_always(kind, offer)
     ("keys", "allow", "values"),
     [
         pytest.param(["y"], True, None, id="yes"),
-        pytest.param(["e"], True, {"mode": "acceptEdits"}, id="edits-too"),
+        pytest.param(["a"], True, {"mode": "acceptEdits"}, id="edits-too"),
         pytest.param(["n"], False, None, id="no"),
     ],
 )
@@ -192,6 +199,65 @@ async def test_a_plan_is_shown_with_all_that_a_yes_allows(keys, allow, values):
     assert (answer.allow, answer.values, answer.always) == (allow, values, False)
     assert "MARKDOWN # Do it" in person.rows
     assert "    allows Bash(make 11) in this session" in person.rows
+
+
+COMMAND = question(
+    name="Bash",
+    tool="shell",
+    summary="run `rm -r build`",
+    input={"command": "rm -r build", "seconds": 120},
+    given={"command": "rm -r build", "description": "Clean"},
+    touches=(Access.command("rm -r build", "/w"),),
+)
+
+
+@pytest.mark.parametrize(
+    ("keys", "allow", "given"),
+    [
+        pytest.param(["e", "rm -r dist"], True, {"command": "rm -r dist", "description": "Clean"}, id="edited"),
+        pytest.param(["e", "rm -r build"], True, None, id="unchanged"),
+        pytest.param(["e", None, "n"], False, None, id="given-up"),
+        pytest.param(["e", "  ", "n"], False, None, id="nothing"),
+    ],
+)
+async def test_a_command_can_be_edited_before_it_is_allowed(keys, allow, given):
+    answer, person, _ = await asked(COMMAND, *keys)
+
+    assert (answer.allow, answer.input) == (allow, given)
+    assert person.starts == ["rm -r build"]
+
+
+async def test_a_command_that_has_begun_is_not_edited():
+    met = msgspec.structs.replace(COMMAND, kind="outside")
+
+    _, person, _ = await asked(met, "n")
+
+    assert "[e]dit" not in person.offers[0]
+
+
+async def test_a_command_of_several_lines_is_shown_in_its_lines():
+    script = "cat > a.py <<'EOF'\nprint(1)\nEOF"
+    one = question(name="Bash", summary=f"run `{visible(script)}` in src", touches=(Access.command(script, "/w"),))
+
+    _, person, seen = await asked(one, "n")
+
+    assert person.rows[1:5] == ["? run 3 lines of shell in src", "    cat > a.py <<'EOF'", "    print(1)", "    EOF"]
+    assert seen == []
+
+
+async def test_an_edited_plan_is_shown_again_and_its_yes_is_one_to_what_it_became():
+    answer, person, _ = await asked(question("plan", input={"plan": "# Do it"}), "e", "# Do less", "a")
+
+    assert answer == Answer(allow=True, input={"plan": "# Do less"}, values={"mode": "acceptEdits"})
+    assert "MARKDOWN # Do less" in person.rows
+    assert person.starts == ["# Do it"]
+
+
+@pytest.mark.parametrize("left", [None, "# Do it\n", " ", "x" * 50_001])
+async def test_a_plan_that_was_not_changed_or_cannot_be_one_stays(left):
+    answer, _, _ = await asked(question("plan", input={"plan": "# Do it"}), "e", left, "y")
+
+    assert answer == Answer(allow=True)
 
 
 async def test_a_servers_values_are_filled_in_only_after_a_yes():
@@ -268,5 +334,18 @@ class TestPresses:
         self.presses.press()
         self.presses.sent()
         self.presses.ask()
+
+        assert self.presses.is_armed
+
+    def test_whoever_begins_to_type_words_does_not_answer_with_one_of_their_letters(self):
+        self.presses.ask()
+        self.presses.press()
+        self.presses.typed()
+        for _ in range(20):
+            self.now += 0.3
+            self.presses.press()
+            assert not self.presses.is_armed
+        self.now += 0.6
+        self.presses.press()
 
         assert self.presses.is_armed

@@ -9,6 +9,7 @@ from ferrule.cli.talk.line import (
     BLANK,
     Spaced,
     cut,
+    diff_lines,
     fitted,
     harmless,
     laid,
@@ -129,3 +130,21 @@ def test_a_word_without_end_is_measured_once(monkeypatch):
 
     assert len(wrapped("x" * 50_000, 50)) == 1000
     assert sum(measured) < 200_000
+
+
+@pytest.mark.parametrize(
+    ("rows", "bold"),
+    [
+        pytest.param(["4 - return a - b", "4 + return a + b"], ["-", "+"], id="numbered"),
+        pytest.param(["-return a - b", "+return a + b"], ["-", "+"], id="plain"),
+        pytest.param(["- one = 1", "- two = 2", "+ one = 3", "+ two = 4"], ["1", "2", "3", "4"], id="line-by-line"),
+        pytest.param(["- one = 1", "+ one = 3", "+ two = 4"], [], id="not-as-many"),
+        pytest.param(["-import os", "+x = [y for y in z]"], [], id="nothing-in-common"),
+        pytest.param(["+only new", " same"], [], id="no-pair"),
+    ],
+)
+def test_the_words_of_a_changed_line_that_differ_stand_out(rows, bold):
+    lines = diff_lines(rows)
+
+    assert [plain(one) for one in lines] == [f"    {row}" for row in rows]
+    assert [text for one in lines for style, text in one if "bold" in style] == bold

@@ -4,8 +4,8 @@ import pytest
 
 from ferrule.agent import events as told
 from ferrule.agent.events import Spent
-from ferrule.cli.talk.line import fitted, plain
-from ferrule.cli.talk.lines import Lines, Prose
+from ferrule.cli.talk.line import fitted, laid, plain
+from ferrule.cli.talk.lines import Lines, Picture, Prose
 from ferrule.core import events as calls
 from ferrule.core.reply import Failure, Reply
 from ferrule.wire.turn import Said, Usage
@@ -30,6 +30,8 @@ class Stage:
             for piece in self.lines.feed(event):
                 if isinstance(piece, Prose):
                     self.printed += ["~" * piece.dim + row for row in piece.source.rstrip().split("\n")]
+                elif isinstance(piece, Picture):
+                    self.printed.append(f"[{piece.image}]")
                 else:
                     self.printed.append(plain(fitted(piece, 70)))
         return self
@@ -66,11 +68,11 @@ def started(key, name, thread=T):
     return called(calls.Started, key, name, thread)
 
 
-def done(key, name, thread=T, status="done", result="ok", error=None, files=(), took=0.0):
+def done(key, name, thread=T, status="done", result="ok", error=None, files=(), took=0.0, **more):
     reply = Reply(
         id=key, name=name, status=status, result=result, error=error, track_files=files, started=1.0, ended=1.0 + took
     )
-    return called(calls.Done, key, name, thread, reply=reply)
+    return called(calls.Done, key, name, thread, reply=reply, **more)
 
 
 def ended(reason="end", error="", **more):
@@ -105,6 +107,25 @@ SCREENS = {
         ],
         "Look:\n--\n  • Read src/a.py  3.0s\n  • Bash make test  3.0s  12 of 40\n⠋ working · 3.0s",
     ),
+    "what-a-command-has-printed-so-far-stands-below-it": (
+        [
+            began(),
+            prepared("a", "Bash", command="make"),
+            started("a", "Bash"),
+            called(calls.Progress, "a", "Bash", message="cc b.c", rows=("cc a.c", "cc b.c")),
+        ],
+        "--\n  • Bash make\n    cc a.c\n    cc b.c\n⠋ working · 0.0s",
+    ),
+    "several-commands-share-the-rows": (
+        [
+            began(),
+            *(
+                called(calls.Progress, key, "Bash", message="9", rows=tuple(f"{key}{number}" for number in range(10)))
+                for key in "abcde"
+            ),
+        ],
+        "--\n" + "".join(f"  • Bash  …\n    {key}8\n    {key}9\n" for key in "abcde") + "⠋ working · 0.0s",
+    ),
     "ends-in-the-order-of-their-ends": (
         [
             began(),
@@ -117,13 +138,48 @@ SCREENS = {
         ],
         "  ✗ Bash false  exit 1 · 2.5s\n  ✓ Read a  3 lines\n--\n⠋ thinking · 0.0s",
     ),
+    "a-command-is-shown-itself-and-what-the-model-says-of-it-beside-it": (
+        [
+            began(),
+            prepared("a", "Bash", command="git log; touch SNEAKY", description="List files"),
+            done("a", "Bash", exit_code=0),
+            prepared("b", "Bash", command="make", description="Build"),
+            done("b", "Bash", status="error", error=Failure("Exit code 2\nbad"), exit_code=2),
+            prepared("c", "Bash", command="make test", description="Test it"),
+        ],
+        (
+            "  ✓ Bash git log; touch SNEAKY  (List files)  exit 0\n"
+            "  ✗ Bash make  (Build)  exit 2\n"
+            "--\n  • Bash make test  (Test it)\n⠋ working · 0.0s"
+        ),
+    ),
+    "the-end-of-what-a-command-printed-stands-below-it": (
+        [
+            began(),
+            prepared("a", "Bash", command="make"),
+            done("a", "Bash", result="Exit code 2\nfatal: no", exit_code=2, output="cc x.c\nfatal: no\n"),
+        ],
+        "  ✗ Bash make  exit 2\n    cc x.c\n    fatal: no\n--\n⠋ thinking · 0.0s",
+    ),
+    "what-the-model-says-of-a-command-gives-way-to-the-command": (
+        [
+            began(),
+            prepared("a", "Bash", command="git log --oneline --all -- src tests", description="List " * 9),
+            done("a", "Bash", exit_code=0),
+        ],
+        ("  ✓ Bash git log --oneline --all -- src tests  (List List Lis…  exit 0\n--\n⠋ thinking · 0.0s"),
+    ),
+    "a-todo-is-told-by-its-subject": (
+        [began(), prepared("a", "TaskCreate", subject="Write it", description="Under Unreleased."), done("a", "Task")],
+        "  ✓ TaskCreate Write it  ok\n--\n⠋ thinking · 0.0s",
+    ),
     "a-failure-says-why": (
         [
             began(),
             prepared("a", "Read", path="nothing"),
             done("a", "Read", status="error", error=Failure("There is no nothing.\nmore")),
         ],
-        "  ✗ Read nothing  There is no nothing.\n--\n⠋ thinking · 0.0s",
+        "  ✗ Read nothing\n    There is no nothing.\n    more\n--\n⠋ thinking · 0.0s",
     ),
     "a-call-that-waits-for-the-person-is-in-the-question": (
         [began(), prepared("a", "Edit", path="a"), called(calls.Blocked, "a", "Edit", question="?")],
@@ -132,6 +188,24 @@ SCREENS = {
     "an-edit-shows-what-changed": (
         [began(), prepared("a", "Edit", path="a", old="x\ny", new="x\nz"), done("a", "Edit", files=("/w/a",))],
         "  ✓ Edit a  +1 -1\n     x\n    -y\n    +z\n--\n⠋ thinking · 0.0s",
+    ),
+    "an-edit-has-line-numbers-where-the-file-is-known": (
+        [
+            began(),
+            prepared("a", "Edit", path="a", old="4", new="four"),
+            done(
+                "a", "Edit", files=("/w/a",), edits=(calls.FileEdit("/w/a", "1\n2\n3\n4\n5\n", "1\n2\n3\nfour\n5\n"),)
+            ),
+        ],
+        "  ✓ Edit a  +1 -1\n    1   1\n    2   2\n    3   3\n    4 - 4\n    4 + four\n    5   5\n--\n⠋ thinking · 0.0s",
+    ),
+    "a-file-that-is-too-large-to-be-told-shows-what-was-asked-for": (
+        [
+            began(),
+            prepared("a", "Edit", path="a", old="x", new="y"),
+            done("a", "Edit", files=("/w/a",), edits=(calls.FileEdit("/w/a", left_out="too-large"),)),
+        ],
+        "  ✓ Edit a  +1 -1\n    -x\n    +y\n--\n⠋ thinking · 0.0s",
     ),
     "a-long-edit-is-cut": (
         [
@@ -207,7 +281,7 @@ SCREENS = {
         ],
         (
             "--\n  • Task find the bug  4.0s\n"
-            '    └ Explore fin…  3 turns · 12.4k tokens · 4.0s · Grep "TODO" in src\n'
+            '    └ Explore f…  3 answers · 12.4k tokens · 4.0s · Grep "TODO" in src\n'
             "⠋ working · 4.0s"
         ),
     ),
@@ -221,7 +295,7 @@ SCREENS = {
             told.ChildEnded(thread=T, child=CHILD, reason="end", spent=Spent(2, Usage(900, 100), seconds=12.0)),
             done("a", "Task", result="found it", took=12.5),
         ],
-        "  ✓ Task find the bug  found it · 12s\n    └ ✓ Explore  2 turns · 1.0k tokens · 12s\n--\n⠋ thinking · 0.0s",
+        "  ✓ Task find the bug  found it · 12s\n    └ ✓ Explore  2 answers · 1.0k tokens · 12s\n--\n⠋ thinking · 0.0s",
     ),
     "a-helper-in-the-background": (
         [
@@ -231,7 +305,7 @@ SCREENS = {
             done("a", "Task", result="left running"),
             told.ChildEnded(thread=T, child=CHILD, reason="turns", spent=Spent(50, Usage(10, 10), seconds=9.0)),
         ],
-        "  ✓ Task d  left running\n  └ ✗ Bash d  50 turns · 20 tokens · 9.0s · stopped: turns\n--\n⠋ thinking · 0.0s",
+        "  ✓ Task d  left running\n  └ ✗ Bash d  50 answers · 20 tokens · 9.0s · stopped: turns\n--\n⠋ thinking · 0.0s",
     ),
     "what-steers-a-screen-is-written-out": (
         [
@@ -249,6 +323,18 @@ def test_events_become_a_screen(name):
     events, screen = SCREENS[name]
 
     assert Stage().play(*events).screen == screen
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_advice_is_never_cut_off(width):
+    message = "127.0.0.1 is not fetched from, because it is private: the user can add it to web.private_hosts."
+    stage = Stage().play(began(), prepared("a", "WebFetch", url=f"http://127.0.0.1/{'x' * 90}"))
+
+    pieces = stage.lines.feed(done("a", "WebFetch", status="error", error=Failure(message)))
+    rows = [plain(row) for row in laid(pieces, width)]
+
+    assert message in " ".join(" ".join(rows).split())
+    assert all(len(row) <= width for row in rows)
 
 
 def test_what_was_typed_meanwhile_is_queued_until_the_model_hears_it():
@@ -317,7 +403,7 @@ def test_a_helper_in_the_background_goes_on_after_the_end_and_its_end_is_told():
         told.ChildEnded(thread=T, child=CHILD, reason="end", spent=end),
     )
 
-    assert stage.printed[-1] == "  └ ✓ Explore d  2 turns · 20 tokens · 9.0s"
+    assert stage.printed[-1] == "  └ ✓ Explore d  2 answers · 20 tokens · 9.0s"
     assert stage.lines.live() == []
 
 
@@ -332,4 +418,17 @@ def test_words_and_the_calls_of_a_helper_after_them_are_parted():
         done("a", "Task"),
     )
 
-    assert stage.printed == ["Look.", "", "  ✓ Task  ok", "    └ ✓ Explore  1 turn · 0 tokens · 0.0s"]
+    assert stage.printed == ["Look.", "", "  ✓ Task  ok", "    └ ✓ Explore  1 answer · 0 tokens · 0.0s"]
+
+
+def test_a_hook_is_no_call_and_leaves_no_row():
+    stage = Stage().play(
+        called(calls.HookRun, "h1", "SessionStart:startup", hook="SessionStart"),
+        called(calls.HookRun, "h1", "SessionStart:startup", hook="SessionStart", ended=True, exit_code=1),
+        began(),
+        spoke("Hi.\n"),
+        turn_ended(),
+        ended(),
+    )
+
+    assert stage.screen == "Hi.\n--"

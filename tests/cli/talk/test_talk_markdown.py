@@ -45,7 +45,7 @@ def test_no_text_at_all_steers_the_terminal(text):
 def test_a_terminal_that_can_do_nothing_gets_no_escape_at_all():
     drawn = Drawer(colour=False, steer=False).markdown("# T\n\n**b** `c`\n\n```python\nx = 1\n```\n", 60)
 
-    assert drawn == "T\n\nb c\n\n  x = 1\n"
+    assert drawn == "T\n\nb c\n\nx = 1\n"
 
 
 def test_without_colour_bold_stays():
@@ -71,9 +71,16 @@ def test_a_link_shows_where_it_leads():
 @pytest.mark.parametrize("width", [40, 80])
 def test_no_row_is_wider_than_the_terminal(width):
     source = "word " * 60 + "\n\n- " + "item " * 40 + "\n\n```\n" + "x" * 300 + "\n```\n\n> " + "quote " * 30
-    drawn = Drawer(colour=False, steer=False).markdown(source, width)
+    drawn = Drawer(colour=False, steer=False).markdown(source, width, wraps=True)
 
     assert max(map(len, drawn.split("\n"))) <= width
+
+
+def test_what_is_printed_has_code_as_it_was_written():
+    code = "def f():\n    return '" + "x" * 300 + "'\n\nf()"
+    drawn = Drawer(colour=False, steer=False).markdown(f"```python\n{code}\n```", 60)
+
+    assert drawn == code + "\n"
 
 
 def test_only_the_end_of_a_long_block_is_drawn_while_it_is_written():
@@ -82,7 +89,7 @@ def test_only_the_end_of_a_long_block_is_drawn_while_it_is_written():
     rows = Drawer(colour=False, steer=False).tail(source, 80, 10)
 
     assert len(rows) == 10
-    assert rows[-1] == "  x4999 = 4999"
+    assert rows[-1] == "x4999 = 4999"
 
 
 def test_an_unfinished_block_without_words_takes_no_room():

@@ -185,9 +185,9 @@ async def test_another_mode_leaves_the_background_alone_and_another_dialect_says
     front = await talk(tmp_path, scripted, *lines)
 
     assert "The permission mode is acceptEdits from now on." in front.after("/permissions acceptEdits")
-    assert re.search(r"running +\w+ +Serve", front.after("/tasks"))
+    assert re.search(r"running +\w+ +sleep 600  \(Serve\)", front.after("/tasks"))
     assert "stopped with the session: the command" in front.after("/dialect amp")
-    assert "(Serve)" in told(scripted)[-1]
+    assert "(sleep 600)" in told(scripted)[-1]
 
 
 async def test_a_mode_that_is_switched_off_is_not_changed_to(tmp_path):
@@ -251,7 +251,7 @@ def test_whoever_leaves_is_told_what_is_stopped(tmp_path, project, terminal, unc
         one.press("C-d")
 
     assert one.ended() == 0
-    assert re.search(r"stopped\s+with the session: the command \w+ \(Serve\)", one.screen())
+    assert re.search(r"stopped\s+the command \w+ \(sleep 600\)", one.screen())
 
 
 FORMATTED = calls(("Bash", {"command": "mkdir new && cp a new/b && echo two > a"}))
@@ -293,3 +293,21 @@ async def test_where_only_git_was_moved_it_is_said_how_it_is_moved_back(tmp_path
     front = await talk(tmp_path, scripted, "begin", "commit", "/rewind 2", answers=["n"])
 
     assert "git " in front.after("/rewind 2")
+
+
+async def test_a_prompt_that_a_command_has_made_is_listed_and_put_back_as_it_was_typed(tmp_path):
+    front = await talk(tmp_path, model(tmp_path, said("Written.")), "/init", "/rewind", answers=["1", "c"])
+
+    assert re.search(r"1  \S+ \S+  /init$", front.after("/rewind"), re.MULTILINE)
+    assert front.back == ["/init"]
+
+
+async def test_a_conversation_that_goes_on_shows_what_was_typed_for_its_prompts(tmp_path):
+    await talk(tmp_path, model(tmp_path, said("Written."), said("Two.")), "/init", "go on")
+    front = await talk(tmp_path, model(tmp_path), "/rewind", answers=[""], resume="last")
+
+    assert [row for row in front.shown.split("\n> /rewind")[0].splitlines() if row.startswith("> ")] == [
+        "> /init",
+        "> go on",
+    ]
+    assert re.search(r"1  \S+ \S+  /init$", front.after("/rewind"), re.MULTILINE)

@@ -62,7 +62,9 @@ async def completions(text):
         return PATHS
 
     words = Words(
-        lambda: [("help", "This list."), ("model", "A model.")], lambda name: {"model": ["a:b"]}.get(name, []), listed
+        lambda: [("help", "This list."), ("model", "A model."), ("model", "A skill of this name.")],
+        lambda name: {"model": ["a:b"]}.get(name, []),
+        listed,
     )
     found = words.get_completions_async(Document(text), CompleteEvent())
     return [one.text async for one in found]

@@ -52,4 +52,4 @@ async def test_accepting_edits_is_offered_where_it_would_change_anything(mode, o
     plan = {"plan": "Do it.", "mode": mode}
     await asker.ask(Question(kind="plan", call_id="c", name="x", summary="approve", touches=(), input=plan))
 
-    assert ("accept them unasked" in person.offers[0]) is offered
+    assert ("[a]ccept edits too" in person.offers[0]) is offered

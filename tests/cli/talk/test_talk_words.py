@@ -2,8 +2,8 @@
 
 import pytest
 
-from ferrule.cli.talk.words import noticed, outcome
-from ferrule.core.reply import Reply
+from ferrule.cli.talk.words import left_running, noticed, outcome
+from ferrule.core.reply import Failure, Reply
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,30 @@ def test_new_errors_are_rows_and_other_notes_are_not():
 )
 def test_the_lines_of_a_command_are_those_that_it_printed(text, lines, words):
     assert outcome(Reply(id="1", name="Bash", status="done", result=text, lines=lines)) == (True, words)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Command running in background with ID: b12abc. Use TaskOutput to read its output.",
+        "Command did not complete within its 3s timeout and was moved to the background with ID: b12abc. Use it.",
+        "some output\n\nThe command goes on in the background after 3 seconds, as task b12abc (process 12).",
+    ],
+)
+def test_a_command_that_goes_on_is_not_told_as_one_that_is_done(text):
+    assert left_running(Reply(id="1", name="Bash", status="done", result=text)) == "in the background, as b12abc"
+    assert left_running(Reply(id="1", name="Bash", status="done", result="Done.")) == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        pytest.param("denied-by-rule", "`rm x` is denied by Bash(rm:*).", id="by-a-rule"),
+        pytest.param("not-in-mode", "`rm x` is denied by Bash(rm:*).", id="by-the-mode"),
+        pytest.param("not-allowed", "not allowed", id="by-the-user-who-knows-why"),
+    ],
+)
+def test_why_a_call_was_refused_is_told_to_a_user_who_was_not_asked(code, words):
+    why = Failure("`rm x` is denied by Bash(rm:*).", code)
+
+    assert outcome(Reply(id="1", name="Bash", status="rejected-by-user", error=why)) == (False, words)

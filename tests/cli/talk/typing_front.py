@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from ferrule.agent.session import Session
 from ferrule.cli.talk.chatting import Chat
 from ferrule.cli.talk.commands import Again
+from ferrule.cli.talk.picker import pick_by_number
+from ferrule.cli.talk.theme import PLAIN
 from ferrule.permissions.asker import Everybody
 
 if TYPE_CHECKING:
@@ -17,7 +19,10 @@ if TYPE_CHECKING:
 class Typing:
     """Sends a line whenever it is the user's turn, answers questions in the order of the script, and leaves."""
 
-    colour = steer = False
+    colour = PLAIN
+    steer = False
+    composes = True
+    subject = ""
     width = 200
 
     def __init__(self, *lines, answers=()):
@@ -27,12 +32,23 @@ class Typing:
         self.asked = []
         self.back = []
         self.live: Callable[[int, int], list[str]] = lambda _columns, _rows: []
-        self.status: Callable[[], list[Line]] = list
+        self.status: Callable[[int], list[Line]] = lambda _width: []
+        self.working: Callable[[], bool] = lambda: False
         self.on_line: Callable[[str], object] = lambda _: None
         self.on_interrupt: Callable[[], bool] = lambda: False
+        self.on_rewind: Callable[[], object] = lambda: None
+        self.on_mode: Callable[[], str] = str
+        self.on_background: Callable[[], str] = str
+        self.on_expand: Callable[[], object] = lambda: None
+
+    def adopt(self, settings, folder):
+        pass
 
     def print(self, text):
         self.shown += text
+
+    def draw(self, image):
+        pass
 
     def print_lines(self, *lines):
         self.shown += "".join("".join(text for _, text in row) + "\n" for row in lines)
@@ -49,6 +65,9 @@ class Typing:
     def leave(self):
         pass
 
+    async def page(self, pieces):
+        self.shown += "".join(pieces)
+
     def put_back(self, text, about=""):
         self.back.append(text)
 
@@ -56,9 +75,16 @@ class Typing:
         self.asked.append((words, "".join(key for key, _ in keys)))
         return self._answers.pop(0)
 
-    async def words(self, offer):
-        self.asked.append((offer, ""))
+    async def words(self, offer, start=""):
+        self.asked.append((offer, start))
         return self._answers.pop(0)
+
+    async def edit(self, text, suffix):
+        self.asked.append((suffix, text))
+        return self._answers.pop(0)
+
+    async def pick(self, title, rows, *, other=None, query="", at=""):
+        return await pick_by_number(self, title, rows, other=other, query=query)
 
     async def during(self, talk):
         return await talk()
@@ -68,8 +94,8 @@ class Typing:
         return self.shown.split(f"\n> {line}\n", 1)[1].split("\n> ", 1)[0]
 
 
-async def talk(workspace, model, *lines, answers=(), resume=""):
-    """The front of a whole conversation; `model` answers in all sessions of it."""
+async def talk(workspace, model, *lines, answers=(), resume="", composes=True, ask=None, **more):
+    """The front of a whole conversation; `model` answers in all sessions of it, which get `more`."""
 
     @contextlib.asynccontextmanager
     async def opening(wanted, tell):
@@ -77,14 +103,16 @@ async def talk(workspace, model, *lines, answers=(), resume=""):
             str(workspace),
             model=model,
             dialect=wanted.dialect or "claude",
-            ask=Everybody(),
+            ask=ask or Everybody(),
             resume=wanted.resume or "",
             permission_mode=wanted.permission_mode,
             on_event=tell,
+            **more,
         )
         async with session:
             yield session
 
     front = Typing(*lines, answers=answers)
+    front.composes = composes
     await Chat(front, opening, first=Again(resume)).talk()
     return front

@@ -142,7 +142,7 @@ async def test_a_revision_means_nothing_without_a_repository(tmp_path: Path) -> 
     async with Session(tmp_path, subagents=Reviewers()) as session:
         reply = await session.check(diff="HEAD")
 
-    assert "git knows no revision 'HEAD'." in reply.text
+    assert "is in no git repository, so there is no 'HEAD' to review." in reply.text
 
 
 @pytest.mark.parametrize("diff", ["HEAD@{1 day ago}", "HEAD@{0}", "HEAD^{/one}", "HEAD^{tree}", "HEAD^0", "@"])

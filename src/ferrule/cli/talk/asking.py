@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+import msgspec
+
+from ferrule.cli.editor import Draft, approved, draft
 from ferrule.cli.filling import fill
 from ferrule.cli.talk.choosing import choose
 from ferrule.cli.talk.line import BLANK, Line, line, visible_rows, whole_rows, wide, wrapped
@@ -11,17 +14,19 @@ from ferrule.cli.talk.whole import is_whole
 from ferrule.cli.terminal import bounded, covers, offered, touches
 from ferrule.permissions.asker import NO, YES, Answer, Question, visible
 from ferrule.permissions.kinds import KINDS
-from ferrule.permissions.showing import rows
+from ferrule.permissions.showing import headed, rows, script
+from ferrule.workspace.plan_file import unfit
 
 _MOST_ROWS = 20
 _INDENT = "    "
 _KEY_COLUMNS = 16
 """What is around the words of a key in a row of its own."""
+_EDIT_COMMAND = "Edit the command. Enter runs it, ctrl-G opens your editor, ctrl-C goes back:"
+_AS_EDITED = ", as you have edited it"
 _SAID = {
     "y": "yes",
     "a": "always",
     "n": "no",
-    "e": "yes, and edits in the workspace need no question",
     "o": "run it outside the sandbox",
 }
 
@@ -38,7 +43,9 @@ class Place(Protocol):
 
     async def key(self, words: str, keys: Sequence[tuple[str, str]], *, again: bool = False) -> str: ...
 
-    async def words(self, offer: str) -> str | None: ...
+    async def words(self, offer: str, start: str = "") -> str | None: ...
+
+    async def edit(self, text: str, suffix: str) -> str | None: ...
 
 
 class InPerson:
@@ -53,15 +60,25 @@ class InPerson:
         self.on_shown: Callable[[str], object] = lambda _: None
         """Told the id of a call whose changes the question shows."""
         self.on_printed: Callable[[], object] = lambda: None
+        self.on_asked: Callable[[str], object] = lambda _: None
+        """Told what is asked, before it is."""
+        self.on_waiting: Callable[[str, bool], object] = lambda _call, _is_asked: None
+        """Told when a question about a call is put, and when it is answered."""
 
     async def ask(self, question: Question) -> Answer:
         async with self._one_at_a_time:
-            if question.kind == "choose":
-                return await choose(question, self)
-            self._show(question)
-            if question.kind == "values":
-                return await self._filled(question)
-            return await self._chosen(question)
+            self.on_asked(question.summary)
+            self.on_waiting(question.call_id, True)
+            try:
+                return await self._answered(question)
+            finally:
+                self.on_waiting(question.call_id, False)
+
+    async def _answered(self, question: Question) -> Answer:
+        if question.kind == "choose":
+            return await choose(question, self)
+        self._show(question)
+        return await (self._filled(question) if question.kind == "values" else self._chosen(question))
 
     def say(self, *lines: Line) -> None:
         self._front.print_lines(*lines)
@@ -80,7 +97,7 @@ class InPerson:
     def _show(self, question: Question) -> None:
         """What would happen, all that it would write as far as there is room, and why it is asked."""
         who = [("dim", f"  ({question.who})")] if question.who else []
-        first, *rest = wrapped(visible_rows(bounded(question.summary)), self._front.width - 4)
+        first, *rest = wrapped(visible_rows(bounded(headed(question))), self._front.width - 4)
         self.say(BLANK, line(("yellow bold", "? "), ("bold", first), *who))
         self.say(*(line("  ", row) for row in rest))
         if question.kind == "plan":
@@ -90,11 +107,13 @@ class InPerson:
             self.say(*shown)
             if more:
                 self.say(line(("dim", f"    … {more:,} more line{'s' * (more > 1)}, s shows all")))
-            elif shown:
+            elif shown and not script(question):
                 self.on_shown(question.call_id)
         # A plan's yes allows all of these at once, so that none may be left out.
         for row in map(visible, question.effects) if question.kind == "plan" else touches(question):
-            self.say(*(line(("dim", f"    {part}")) for part in wrapped(row, self._front.width - 6)))
+            # What is below a script must not look like a line of it.
+            indent = "  " if script(question) else _INDENT
+            self.say(*(line(("dim", f"{indent}{part}")) for part in wrapped(row, self._front.width - 6)))
         if question.why:
             self.tell(question.why, "dim")
 
@@ -124,30 +143,72 @@ class InPerson:
 
     async def _chosen(self, question: Question) -> Answer:
         """Yes, always, no, or why not."""
+        plan, made = question.input.get("plan"), draft(question)
+        keys = self._keys(question, made)
+        while True:
+            key = await self.key(offered(question), keys)
+            if key == "s":
+                self._show_all(question)
+            elif key == "e" and question.kind == "plan":
+                question = await self._edited_plan(question)
+            elif key == "e" and made is not None:
+                if (changed := await self._edited_command(question, made)) is not None:
+                    return changed
+            elif (answer := await self._told() if key == "t" else _answer(key, question)) is not None:
+                self.say(line(("dim", f"  → {answer.message or _said(key, question)}")), BLANK)
+                return _with_plan(answer, question, plan)
+
+    def _keys(self, question: Question, made: Draft | None) -> list[tuple[str, str]]:
         keys = [("y", "es (in this session)" if question.kind == "host" else "es")]
         if KINDS[question.kind].has_always:
             keys.append(("a", f"lways ({self._covered(question)})"))
         if question.kind == "host":
             keys.append(("o", "utside: run it outside the sandbox, once"))
         if question.kind == "plan" and question.input.get("mode", "default") == "default":
-            keys.append(("e", "dits too: accept them unasked"))
+            keys.append(("a", "ccept edits too, unasked"))
+        if made is not None:
+            keys.append(("e", "dit it first"))
         keys += [("n", "o"), ("t", "ell the model why not")]
-        is_cut = bounded(question.summary) != question.summary
-        if is_cut or (question.kind != "plan" and self._first(question)[1]):
+        if _is_cut(question) or (question.kind != "plan" and self._first(question)[1]):
             keys.append(("s", "how all"))
-        while True:
-            key = await self.key(offered(question), keys)
-            if key == "s":
-                if is_cut:
-                    self.tell(question.summary)
-                self.say(*whole_rows(rows(question), _INDENT, self._front.width))
-                self.on_shown(question.call_id)
-                continue
-            answer = await self._told() if key == "t" else _answer(key)
-            if answer is not None:
-                words = answer.message or _SAID.get(key, key)
-                self.say(line(("dim", f"  → {words}")), BLANK)
-                return answer
+        return keys
+
+    def _show_all(self, question: Question) -> None:
+        if _is_cut(question):
+            self.tell(headed(question))
+        self.say(*whole_rows(rows(question), _INDENT, self._front.width))
+        if not script(question):
+            self.on_shown(question.call_id)
+
+    async def _edited_command(self, question: Question, made: Draft) -> Answer | None:
+        """A yes to the command as the person has changed it; None where they thought better of it."""
+        said = await self._front.words(_EDIT_COMMAND, made.text)
+        if not said or not said.strip():
+            return None
+        if said.strip() == made.text.strip():
+            self.say(line(("dim", "  → yes, unchanged")), BLANK)
+            return YES
+        self.say(line(("dim", "  → yes, changed to:")))
+        self.say(*whole_rows(map(visible, said.split("\n")), _INDENT, self._front.width), BLANK)
+        return approved(question, made, said)
+
+    async def _edited_plan(self, question: Question) -> Question:
+        """The question about the plan as the person has changed it."""
+        before = str(question.input.get("plan", ""))
+        said = await self._front.edit(before, ".md")
+        if said is None or said.strip() == before.strip():
+            self.tell("The plan is as it was.", "dim")
+            return question
+        if problem := unfit(said):
+            self.tell(f"The plan stays as it was: what you left has a fault, {problem}.", "yellow")
+            return question
+        question = msgspec.structs.replace(
+            question,
+            summary=question.summary if question.summary.endswith(_AS_EDITED) else question.summary + _AS_EDITED,
+            input={**question.input, "plan": said},
+        )
+        self._show(question)
+        return question
 
     def _covered(self, question: Question) -> str:
         """What "always" would allow; where that is too long for the row of the keys, it is said above them, whole."""
@@ -172,8 +233,26 @@ class InPerson:
         return await fill(question, lambda text: self.say(line(text)), self.words)
 
 
-def _answer(key: str) -> Answer:
-    if key == "e":
+def _is_cut(question: Question) -> bool:
+    return bounded(headed(question)) != headed(question)
+
+
+def _with_plan(answer: Answer, question: Question, before: object) -> Answer:
+    """A yes to a plan that was changed is one to what it became."""
+    plan = question.input.get("plan")
+    if question.kind != "plan" or not answer.allow or plan == before:
+        return answer
+    return msgspec.structs.replace(answer, input={"plan": plan})
+
+
+def _said(key: str, question: Question) -> str:
+    if key == "a" and question.kind == "plan":
+        return "yes, and edits in the workspace need no question"
+    return _SAID.get(key, key)
+
+
+def _answer(key: str, question: Question) -> Answer:
+    if key == "a" and question.kind == "plan":
         return Answer(allow=True, values={"mode": "acceptEdits"})
     if key == "o":
         return Answer(allow=False, values={"run": "outside"})

@@ -1,28 +1,39 @@
 """The conversation itself: what is typed goes to the agent or is a command, what happens is shown."""
 
 import asyncio
+import itertools
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from ferrule.agent.attachments import Prompt, with_mentions, words_of_parts
+from ferrule.agent.attachments import Prompt, names_of, words_of_parts
 from ferrule.agent.events import AgentEvent
+from ferrule.agent.mentions import with_contents
 from ferrule.cli.leaving import left_running
-from ferrule.cli.talk import commands
+from ferrule.cli.talk import bang, commands, own_commands
 from ferrule.cli.talk.commands import Again, Leave, Next
+from ferrule.cli.talk.farewell import Farewell
 from ferrule.cli.talk.front import Front
-from ferrule.cli.talk.line import Line, line, sentence, wrapped
-from ferrule.cli.talk.lines import Lines, Piece, Prose
+from ferrule.cli.talk.line import Line, line, rows_of, sentence, wrapped
+from ferrule.cli.talk.lines import Lines, Picture, Piece, Prose, Whole
 from ferrule.cli.talk.live import MOST_COLUMNS, Live
-from ferrule.cli.talk.status import OPENING, home_short, status
-from ferrule.cli.talk.tail import tail
-from ferrule.core.errors import ConfigError, FerruleError
+from ferrule.cli.talk.status import OPENING, Beside, home_short, status
+from ferrule.cli.talk.tally import Tally
+from ferrule.cli.talk.theme import PLAIN, Theme, find_theme, last_theme
+from ferrule.core.content import Image
+from ferrule.core.errors import FerruleError
 from ferrule.core.planning import Planning
 
 if TYPE_CHECKING:
     from ferrule.cli.talk.markdown import Drawer
+    from ferrule.models.model import Prices
+    from ferrule.output.store import Stored
+
+
+_MODES = ("default", "acceptEdits", "plan")
+"""Those that shift-tab goes through; the others are named with `/permissions`."""
 
 
 class Session(Protocol):
@@ -42,6 +53,14 @@ class Session(Protocol):
         """Have another permission mode hold; which one does."""
         ...
 
+    def rename(self, title: str) -> None:
+        """Give the conversation the user's own title."""
+        ...
+
+    async def copy(self) -> str:
+        """Copy the conversation; the id of the copy."""
+        ...
+
 
 Opening = Callable[[Again, Callable[[AgentEvent], None]], AbstractAsyncContextManager[Session]]
 """Opens a session as the last one was but for what is said, and tells what happens in it."""
@@ -57,7 +76,10 @@ class Chat:
         self.lines = Lines(time.monotonic)
         self._opening = opening
         self._next = first
-        self._typed: asyncio.Queue[str] = asyncio.Queue()
+        self._typed: asyncio.Queue[tuple[str, bool]] = asyncio.Queue()
+        """Lines, each with whether it came from the composer as it is: only those may run commands."""
+        self.typed_calls = 0
+        self.tally = Tally(time.monotonic, self._prices)
         self._working: asyncio.Future[Any] | None = None
         self._asides: set[asyncio.Task[None]] = set()
         self._early: list[AgentEvent] = []
@@ -72,12 +94,22 @@ class Chat:
         """What was stopped with the last session, as a sentence."""
         self._said = False
         """Was anything said in this conversation, here?"""
-        self._is_open = False
+        self.answer = ""
+        """`yes` or `deny`, if the user has answered all questions about calls beforehand."""
+        self.farewell = Farewell()
+        self._beside_us = Beside(time.monotonic)
+        self._prompts_before = 0
+        self._is_open = self._is_paging = False
         self._live = Live(self.lines, self._tail, time.monotonic, colour=front.colour)
         front.live = self._live.rows
         front.status = self._status
-        front.on_line = self.heard
+        front.working = self._is_working
+        front.on_line = self._composed
         front.on_interrupt = self._interrupt
+        front.on_rewind = self._rewind
+        front.on_mode = self._next_mode
+        front.on_background = self._send_back
+        front.on_expand = self._expand
 
     async def talk(self) -> int:
         """Until the user leaves."""
@@ -101,14 +133,20 @@ class Chat:
 
     async def _with_session(self) -> Again | None:
         self._is_open = True
+        settings = self.session.engine.settings.chat
+        self.use_theme(last_theme(settings.theme))
+        self.front.adopt(settings, self.session.engine.jail.folder)
+        again: Again | None = None
         try:
             self._greet()
-            return await self._converse()
+            again = await self._converse()
         finally:
             self._is_open = False  # before it is closed: nobody looks into it from here on
             self._stopped = left_running(self.session.engine, "")
-            if self._stopped:
+            self.farewell = self.farewell.after(self.session, is_said=self._has_said())
+            if self._stopped and (again is not None or not self.farewell.thread):
                 self.note(self._stopped)
+        return again
 
     def say(self, *lines: Line) -> None:
         self.front.print_lines(*lines)
@@ -141,6 +179,10 @@ class Chat:
         # One that was rewound to its beginning still has what it has left.
         return str(agent.thread) if agent.turns or agent.talk.past.number else ""
 
+    def move(self, thread: str) -> None:
+        """What was said here is in this thread too: it is not shown again when the session goes on there."""
+        self._thread = thread
+
     async def stoppable(self, work: Awaitable[Any], doing: str = "") -> Any:
         """Wait for something that ctrl-C stops; None where it did."""
         self._working = asyncio.ensure_future(work)
@@ -159,13 +201,21 @@ class Chat:
         if not self._is_open:
             self._early.append(event)  # the greeting comes first
             return
-        self._print(self.lines.feed(event))
+        if bang.is_aside(event):
+            return
+        pieces = self.lines.feed(event)
+        if not bang.is_typed(event):
+            self._print(pieces)
+        if alarm := self.tally.feed(event):
+            self._print(self.lines.warned(alarm))
         self.front.refresh()
 
     def _print(self, pieces: list[Piece]) -> None:
         for piece in pieces:
             if isinstance(piece, Prose):
                 self.front.print(self.markdown(piece.source, dim=piece.dim))
+            elif isinstance(piece, Picture):
+                self.front.draw(piece.image)
             else:
                 self.front.print_lines(piece)
 
@@ -174,8 +224,9 @@ class Chat:
         if not self._thread:
             from ferrule.core.version import __version__
 
+            head = line(("bold", "Ferrule "), ("dim", __version__), ("dim", " · "), agent.model.name)
             self.say(
-                line(("bold", "Ferrule "), ("dim", __version__), ("dim", " · "), agent.model.name),
+                *rows_of((head, line(("dim", self._why_model()))), self.front.width, " "),
                 sentence(
                     ("dim", f"{home_short(engine.jail.folder)} · /help lists commands, ctrl-C stops, ctrl-D leaves")
                 ),
@@ -185,23 +236,36 @@ class Chat:
         if was is not None and was.permission_mode != self.mode():
             self.note(f"The permission mode is {self.mode()} from now on.")
         if agent.turns and agent.thread != self._thread:
-            self._print(tail(agent.turns, engine.jail.folder))
+            from ferrule.cli.talk.tail import (
+                tail,
+            )  # which needs the session's modules: the prompt does not wait for them
+
+            past = agent.talk.past
+            typed = {mark.at: past.text(mark.number) for mark in past.marks}
+            self._print(tail(agent.turns, engine.jail.folder, typed, past.written))
         elif not agent.turns and self._said and self._thread not in {"", agent.thread}:
             self.note("A new conversation.")
         if self._stopped and agent.thread == self._thread:
             agent.steer(f"[The session was opened again. {self._stopped}]", by_user=False)
         self._thread, self._said = agent.thread, False
+        self._prompts_before = agent.talk.past.number
         early, self._early = self._early, []
         for event in early:
             self.show(event)
+
+    def _why_model(self) -> str:
+        why = getattr(self.session, "why_model", "")
+        return f" ({why})" if why else ""
 
     async def _converse(self) -> Again | None:
         """Lines of the user, until one of them leads elsewhere; None where they go."""
         while True:
             self.front.ready()
-            text = await self._typed.get()
+            text, is_typed = await self._typed.get()
             self._live.ahead.remove(text)
-            if (asked := commands.split(text)) is not None:
+            if is_typed and (own := bang.split(text)) is not None:
+                await self.stoppable(self._bang(text, *own), "running it; esc stops it")
+            elif (asked := commands.split(text)) is not None:
                 led = await self._command(*asked)
                 if isinstance(led, Leave):
                     return None
@@ -214,16 +278,37 @@ class Chat:
                 await self.stoppable(self.session.agent.run(await self._prompt(text), written=text))
                 self._put_back()
 
+    async def _bang(self, text: str, command: str, outside: bool) -> None:  # noqa: FBT001 - `bang.split` gives both
+        self.front.echo(text)
+        self.lines.printed()
+        await bang.run(self, command, outside=outside)
+
     async def _prompt(self, text: str) -> Prompt:
-        """What the user typed, with the pictures that it mentions. One that cannot be shown is only named."""
-        try:
-            prompt = await with_mentions(text, self.session.engine.jail.folder, self.session.agent.model)
-        except ConfigError as error:
-            self.note(f"{error} It is not shown to the model.")
-            return text
-        if not isinstance(prompt, str):
-            self.note(f"Shown to the model: {'; '.join(map(str, prompt[1:]))}.")
-        return prompt
+        """What the user typed, with what it mentions. What cannot be put in is only named."""
+        found = await with_contents(text, self.session.engine, self.session.agent.model)
+        for refused in found.refused:
+            self.note(refused)
+        files = () if isinstance(found.prompt, str) else names_of(found.prompt)
+        if files:
+            self.note(f"Shown to the model: {'; '.join(files)}.")
+            self._print([Picture(part) for part in found.prompt if isinstance(part, Image)])
+        return found.prompt
+
+    async def ask(self, prompt: str, typed: str) -> None:
+        """Have the agent work on a prompt of ours, for which the user has typed this."""
+        self._said = True
+        await self.stoppable(self.session.agent.run(prompt, written=typed))
+        self._put_back()
+
+    def _prices(self, model: str) -> "Prices | None":
+        """What is known of a model's prices, by its whole name."""
+        from ferrule.models.catalog import about  # when a model has answered
+
+        if not self._is_open:
+            return None
+        if model == self.session.agent.model.name:
+            return cast("Prices | None", self.session.agent.model.prices)
+        return about(model.partition(":")[2], self.session.engine.settings.models.known).prices
 
     def _put_back(self) -> None:
         """What the model has not heard goes back to whoever wrote it: it may not be meant any more."""
@@ -249,10 +334,12 @@ class Chat:
     async def _command(self, name: str, rest: str) -> Next:
         self.front.echo(f"/{name} {rest}".rstrip())
         self.lines.printed()
-        found = commands.found(name)
+        # A file's name stands before the beginning of a command of ours, never before its whole name.
+        is_own = name not in commands.commands() and name in dict(own_commands.completions(self))
+        found = None if is_own else commands.found(name)
         try:
             if found is None:
-                self._unknown(name, rest)
+                await self._unknown(name, rest)
             elif rest and not found.takes:
                 self.note(f"/{name} takes nothing behind it, so nothing was done.")
             else:
@@ -261,8 +348,10 @@ class Chat:
             self.note(str(error))
         return None
 
-    def _unknown(self, name: str, rest: str) -> None:
-        if any(one == name for one, _ in self.skills()):
+    async def _unknown(self, name: str, rest: str) -> None:
+        if await own_commands.start(self, name, rest):
+            self._put_back()
+        elif any(one == name for one, _ in self.skills()):
             self.heard(f"Use the skill {name}{': ' if rest else '.'}{rest}")
         else:
             self.note(commands.unknown(name))
@@ -279,10 +368,18 @@ class Chat:
             return []
         return [(one.name, one.description) for one in found if one.for_user and one.for_model]
 
-    def heard(self, text: str) -> None:
-        """A line was sent."""
+    def _composed(self, text: str) -> None:
+        """The user has sent this from the composer."""
+        own = bang.split(text) if self.front.composes else None
+        if own is not None and self._is_open and self.session.agent.is_running:
+            self._beside_it(self._bang(text, *own))
+        else:
+            self.heard(text, is_typed=self.front.composes)
+
+    def heard(self, text: str, *, is_typed: bool = False) -> None:
+        """A line was sent, or stands for what was."""
         if not self._is_open or not self.session.agent.is_running:
-            self._typed.put_nowait(text)
+            self._typed.put_nowait((text, is_typed))
             self._live.ahead.append(text)
         elif (asked := commands.split(text)) is not None:
             self._beside(*asked)
@@ -297,14 +394,56 @@ class Chat:
         if found is not None and found.run is commands.leave:
             self.front.leave()
         elif found is None or found.while_running or (found.looks_alone and not rest):
-            task = asyncio.ensure_future(self._aside(name, rest))
-            self._asides.add(task)
-            task.add_done_callback(self._asides.discard)
+            self._beside_it(self._aside(name, rest))
         else:
             self.note(f"/{name} can be used when the agent is done; ctrl-C stops it.")
 
+    def _beside_it(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._asides.add(task)
+        task.add_done_callback(self._asides.discard)
+
+    def _rewind(self) -> None:
+        if self._is_open and not self.session.agent.is_running:
+            self.heard("/rewind")
+
+    def _next_mode(self) -> str:
+        """The permission mode after this one, inside the running session."""
+        if not self._is_open:
+            return ""
+        now = self.mode()
+        wanted = _MODES[(_MODES.index(now) + 1) % len(_MODES)] if now in _MODES else _MODES[0]
+        try:
+            holds = self.session.set_mode(wanted)
+        except FerruleError as error:
+            return str(error)
+        self.named_mode = wanted
+        return f"The permission mode is {holds} from now on."
+
+    def _send_back(self) -> str:
+        count = self.session.engine.background() if self._is_open else 0
+        return f"{count} command{'s' * (count > 1)} went to the background: /tasks lists them." if count else ""
+
     async def _aside(self, name: str, rest: str) -> None:
         await self._command(name, rest)
+
+    def _expand(self) -> None:
+        """All that the last call came to, in a pager."""
+        if self.lines.whole is not None and not self._is_paging:
+            task = asyncio.ensure_future(self._page(self.lines.whole))
+            self._asides.add(task)
+            task.add_done_callback(self._asides.discard)
+
+    async def _page(self, whole: Whole) -> None:
+        self._is_paging = True
+        try:
+            stored = await self.session.engine.output(whole.output_id) if whole.output_id and self._is_open else None
+            pieces = [whole.text] if stored is None else _pages(stored)
+            await self.front.page(itertools.chain([f"{whole.head}\n\n"], pieces, ["\n"]))
+        except FerruleError as error:
+            self.note(str(error))
+        finally:
+            self._is_paging = False
 
     def _interrupt(self) -> bool:
         if self._is_open and self.session.agent.is_running:
@@ -315,5 +454,31 @@ class Chat:
             return True
         return False
 
-    def _status(self) -> list[Line]:
-        return status(self.session.agent, self.session.engine, self.mode()) if self._is_open else OPENING
+    def _status(self, width: int) -> list[Line]:
+        if not self._is_open:
+            return OPENING
+        agent, engine = self.session.agent, self.session.engine
+        return status(agent, engine, self.mode(), answer=self.answer, beside=self._beside_us, width=width)
+
+    def _has_said(self) -> bool:
+        """Has the user said something in this session?"""
+        return bool(self.session.agent.talk.past.number > self._prompts_before)
+
+    def _is_working(self) -> bool:
+        is_waited_for = self._working is not None and not self._working.done()
+        return is_waited_for or (self._is_open and self.session.agent.is_running)
+
+    def use_theme(self, name: str) -> Theme:
+        """Draw in the colours of this theme from now on; which one it came to be."""
+        found = find_theme(name) if self.front.steer else PLAIN
+        self.front.colour = self._live.colour = found
+        self.__dict__.pop("_drawer", None)  # made anew, in the new colours
+        return found
+
+
+def _pages(stored: "Stored") -> Iterator[str]:
+    offset: int | None = 0
+    while offset is not None:
+        page = stored.read(offset, 1 << 20)
+        yield page.text
+        offset = page.next_offset

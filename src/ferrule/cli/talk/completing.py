@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _MOST = 40
 _MOST_FILES = 50_000
 _FRESH_SECONDS = 5.0
+_FRESH_VALUES_SECONDS = 2.0
 
 
 class Words(Completer):
@@ -32,6 +33,7 @@ class Words(Completer):
         self._files = files
         self._listed: Sequence[str] = ()
         self._listed_at = -_FRESH_SECONDS
+        self._last: tuple[str, float, Sequence[str]] = ("", 0.0, ())
 
     def get_completions(self, document: "Document", complete_event: "CompleteEvent") -> Iterable[Completion]:  # noqa: ARG002 - the original's
         """Only those that need no waiting."""
@@ -40,13 +42,24 @@ class Words(Completer):
             return
         name, blank, rest = text[1:].partition(" ")
         if blank:
-            for value in self._values(name):
+            for value in self._valued(name):
                 if value.startswith(rest) and value != rest:
                     yield Completion(value, start_position=-len(rest), display=visible(value))
             return
+        seen = {name}
         for one, about in self._commands():
-            if one.startswith(name) and one != name:
+            if one.startswith(name) and one not in seen:
+                seen.add(one)
                 yield Completion(f"/{one}", start_position=-len(text), display=f"/{one}", display_meta=about)
+
+    def _valued(self, name: str) -> Sequence[str]:
+        """What a command takes; some of it is read from files, which is not done for every key."""
+        now = time.monotonic()
+        known, at, found = self._last
+        if known != name or now - at >= _FRESH_VALUES_SECONDS:
+            found = self._values(name)
+            self._last = (name, now, found)
+        return found
 
     async def get_completions_async(
         self, document: "Document", complete_event: "CompleteEvent"

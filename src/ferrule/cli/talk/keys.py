@@ -1,18 +1,26 @@
-"""The keys: Enter sends, esc Enter and ctrl-J begin a new line, ctrl-R looks back, ctrl-C stops, ctrl-D leaves."""
+"""The keys: Enter sends, esc Enter and ctrl-J begin a new line, esc and ctrl-C stop, ctrl-D leaves."""
 
+import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.filters import Condition, Filter, is_searching
+from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.keys import Keys
 
 from ferrule.cli.talk.front import TWICE_SECONDS
 
 if TYPE_CHECKING:
+    from ferrule.cli.talk.picker import Picker
     from ferrule.cli.talk.screen import Screen
 
+FOCUS_IN = "\x1b[I"
+FOCUS_OUT = "\x1b[O"
+_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf")
+EARLY = "This goes into your message. To answer, pause for a moment first."
 _QUIET_SECONDS = 0.5
 """Who typed less than this before a question came up, or still types, has not read it: that goes into the input."""
 
@@ -35,6 +43,10 @@ class Presses:
         self._is_armed = self._is_armed or now - self._last >= _QUIET_SECONDS
         self._last = now
 
+    def typed(self) -> None:
+        """A key was pressed that is no answer: whoever types words means none of their letters as one."""
+        self._is_armed = False
+
     def sent(self) -> None:
         """A line was sent: what was typed before is over."""
         self._last = float("-inf")
@@ -47,21 +59,31 @@ class Presses:
 def bindings(screen: "Screen", presses: Presses) -> KeyBindings:
     """The keys of this screen."""
     keys = KeyBindings()
+    # Not the answer to a question of ours, but the one key that no handler takes for typing.
+    ANSI_SEQUENCES.update({FOCUS_IN: Keys.CPRResponse, FOCUS_OUT: Keys.CPRResponse})
     asked = Condition(lambda: bool(screen.wants) and presses.is_armed)
-    _answering(keys, screen, asked)
+    _answering(keys, screen, asked, presses.typed)
     _writing(keys, screen, ~asked & ~is_searching, presses.sent)
     _completing(keys, screen)
+    _escaping(keys, screen)
+    _steering(keys, screen)
     _stopping(keys, screen)
+    keys.add("c-o", filter=~is_searching)(lambda _: screen.on_expand())
+    _picking(keys, screen, presses)
     return keys
 
 
-def _answering(keys: KeyBindings, screen: "Screen", asked: Filter) -> None:
+def _answering(keys: KeyBindings, screen: "Screen", asked: Filter, typed: Callable[[], None]) -> None:
     # Not eager: it would come before ctrl-C, before a paste, and before what the terminal itself says.
     @keys.add(Keys.Any, filter=asked)
     def _answer(event: KeyPressEvent) -> None:
         key = event.data.lower()
         if key in screen.wants and screen.pressed is not None and not screen.pressed.done():
             screen.pressed.set_result(key)
+        elif len(key) == 1 and key.isprintable() and key not in screen.wants:
+            typed()
+            screen.input.insert_text(event.data)
+            screen.hint = EARLY
 
     @keys.add("enter", filter=asked)
     def _nothing(_: KeyPressEvent) -> None:
@@ -107,13 +129,108 @@ def _completing(keys: KeyBindings, screen: "Screen") -> None:
     def _previous(_: KeyPressEvent) -> None:
         screen.input.complete_previous()
 
+
+def _escaping(keys: KeyBindings, screen: "Screen") -> None:
+    """Esc takes back: completions, words that are asked for, what runs; twice at an idle prompt, a prompt.
+
+    With vim's keys it ends insertion first, if there is something to edit or nothing to stop.
+    """
+    escaped_at = [-TWICE_SECONDS]
+
     @keys.add("escape", filter=~is_searching)
-    def _escape(_: KeyPressEvent) -> None:
-        """It stops nothing: a slow line may cut an arrow key in two, and its first half is an escape."""
+    def _escape(event: KeyPressEvent) -> None:
+        last, escaped_at[0] = escaped_at[0], -TWICE_SECONDS
         if screen.input.complete_state is not None:
             screen.input.cancel_completion()
-        elif screen.live(screen.width, 1):
-            screen.hint = "ctrl-C stops what runs."
+        elif screen.is_vim and _ended_insertion(screen, event):
+            screen.hint = ""
+        elif screen.typed is not None and not screen.typed.done():
+            screen.typed.set_result(None)
+        elif screen.on_interrupt():
+            screen.hint = ""
+        elif time.monotonic() - last < TWICE_SECONDS:
+            screen.on_rewind()
+        else:
+            escaped_at[0] = time.monotonic()
+            screen.hint = "Press esc again to go back to an earlier prompt."
+
+    # A slow line may cut an arrow key in two: its first half is no escape, and its rest no words.
+    @keys.add("escape", "[", Keys.Any, filter=~is_searching)
+    @keys.add("escape", "O", Keys.Any, filter=~is_searching)
+    def _torn(_: KeyPressEvent) -> None:
+        """Neither stops anything nor writes anything."""
+
+
+def _ended_insertion(screen: "Screen", event: KeyPressEvent) -> bool:
+    """Go to vim's normal mode, as vim does; false if esc means something else here."""
+    state, buffer = event.app.vi_state, screen.input
+    if screen.wants or not (screen.input.text or not screen.working()):
+        return False
+    if state.input_mode == InputMode.NAVIGATION and buffer.selection_state is None and state.operator_func is None:
+        return False
+    if state.input_mode in {InputMode.INSERT, InputMode.REPLACE}:
+        buffer.cursor_position += buffer.document.get_cursor_left_position()
+    state.input_mode = InputMode.NAVIGATION
+    buffer.exit_selection()
+    return True
+
+
+def _steering(keys: KeyBindings, screen: "Screen") -> None:
+    """Keys that change how the session goes on, also while the agent works."""
+    choosing = Condition(lambda: screen.input.complete_state is not None)
+
+    @keys.add("s-tab", filter=~choosing & ~is_searching)
+    def _mode(_: KeyPressEvent) -> None:
+        screen.hint = screen.on_mode()
+
+    @keys.add("c-b", filter=~is_searching)
+    def _background(_: KeyPressEvent) -> None:
+        hint = screen.on_background()
+        if hint:
+            screen.hint = hint
+        else:
+            screen.input.cursor_left()
+
+    @keys.add("c-g", filter=~is_searching)
+    def _edit(event: KeyPressEvent) -> None:
+        screen.input.tempfile_suffix = ".md"
+        event.app.create_background_task(_edited(screen))
+
+    @keys.add(Keys.CPRResponse)
+    def _focus(event: KeyPressEvent) -> None:
+        """The terminal says whether it is looked at. As what it says itself, it counts as no key."""
+        screen.is_focused = event.data == FOCUS_IN
+
+    @keys.add(Keys.BracketedPaste, filter=~is_searching)
+    def _paste(event: KeyPressEvent) -> None:
+        screen.input.insert_text(pasted(event.data.replace("\r\n", "\n").replace("\r", "\n"), screen.input.text))
+
+
+async def _edited(screen: "Screen") -> None:
+    """Have the user's editor write the input; where it cannot, the input stays as it is."""
+    if not (os.environ.get("VISUAL") or os.environ.get("EDITOR")):
+        screen.hint = "Set VISUAL or EDITOR to write in an editor."
+        return
+    try:
+        await screen.input.open_in_editor()
+    except OSError as error:
+        screen.hint = f"The editor could not be started: {error}."
+
+
+def pasted(text: str, before: str) -> str:
+    """What a paste puts in: a path of a picture, as a dragged file gives it, is mentioned; all else stays."""
+    name = text.strip().removeprefix("file://")
+    if "\n" in name or before.startswith(("!", "/")):
+        return text
+    if name[:1] == name[-1:] and name[:1] in {"'", '"'}:
+        name = name[1:-1]
+    name = name.replace("\\ ", " ")
+    if not os.path.isabs(os.path.expanduser(name)) or not name.lower().endswith(_PICTURES):
+        return text
+    if not os.path.isfile(os.path.expanduser(name)) or '"' in name:
+        return text
+    mention = f'@"{name}"' if " " in name else f"@{name}"
+    return f"{mention} " if not before or before[-1].isspace() else f" {mention} "
 
 
 def _stopping(keys: KeyBindings, screen: "Screen") -> None:
@@ -148,9 +265,46 @@ def _stopping(keys: KeyBindings, screen: "Screen") -> None:
         event.app.suspend_to_background()
 
 
+def _picking(keys: KeyBindings, screen: "Screen", presses: Presses) -> None:
+    """The keys of an open list. They are added last, so that they come before all others."""
+    is_open = Condition(lambda: screen.picker is not None)
+
+    def bind(act: Callable[["Picker"], None], *names: str) -> None:
+        def press(_: KeyPressEvent) -> None:
+            if screen.picker is not None:
+                act(screen.picker)
+
+        for name in names:
+            keys.add(name, filter=is_open)(press)
+
+    def take(picker: "Picker") -> None:
+        if presses.is_armed:
+            picker.want("take")
+        else:  # it was typed before the list was seen
+            screen.hint = "To choose, pause for a moment first."
+
+    bind(lambda picker: picker.move(-1), "up", "c-p")
+    bind(lambda picker: picker.move(1), "down", "c-n")
+    bind(lambda picker: picker.page(-1), "pageup")
+    bind(lambda picker: picker.page(1), "pagedown")
+    bind(take, "enter")
+    bind(lambda picker: picker.want("switch"), "tab")
+    bind(lambda picker: picker.want("back"), "escape", "c-c", "<sigint>")
+    # What else these do belongs to the input.
+    bind(lambda _: None, "c-r", "c-s", "c-g", "c-j", "s-tab")
+
+    @keys.add("c-d", filter=is_open)
+    def _end(_: KeyPressEvent) -> None:
+        if screen.input.text:
+            screen.input.delete()
+        elif screen.picker is not None:
+            screen.picker.want("back")
+
+
 def _submit(screen: "Screen") -> None:
     """The line goes to whoever waits for it: a question that wants words, or the conversation."""
     text = screen.input.text
+    screen.insert()
     if screen.typed is not None and not screen.typed.done():
         screen.input.reset()
         screen.typed.set_result(text.strip())

@@ -3,21 +3,27 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 
 from prompt_toolkit.utils import get_cwidth
 
+from ferrule.cli.talk.theme import Theme, as_theme
 from ferrule.output.clean import clean
 from ferrule.permissions.asker import visible
 
 Part = tuple[str, str]
-"""A style, which is empty or names of `_CODES` with blanks between, and words. `give` gives way to the other parts."""
+"""A style, which is empty or names of a theme with blanks between, and words. `give` gives way to the other parts."""
 Line = tuple[Part, ...]
 
-_CODES = {"bold": 1, "dim": 2, "italic": 3, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
-_COLOURS = frozenset({"red", "green", "yellow", "blue", "magenta", "cyan"})
 _TAB = "    "
 _LEAST_GIVEN = 8
 _MOST_ROWS = 12
+_MOST_WHOLE_ROWS = 4
+_WHOLE_INDENT = "      "
+_MOST_MARKED_CHARS = 400
+_LEAST_ALIKE = 0.4
+"""Lines that have less in common are two lines, not one that was changed."""
 BLANK: Line = ()
 
 
@@ -49,6 +55,12 @@ class Sentence(tuple[Part, ...]):
     __slots__ = ()
 
 
+class Whole(tuple[Part, ...]):
+    """A line that takes more rows where one is too short for it: nothing in it is hidden at the edge of the screen."""
+
+    __slots__ = ()
+
+
 def sentence(*parts: Part | str) -> Line:
     """A line as `line` makes it, that is shown whole."""
     return Sentence(line(*parts))
@@ -58,19 +70,20 @@ class Spaced:
     """Lines of which no two blank ones follow each other, whoever prints them."""
 
     def __init__(self) -> None:
-        self._is_blank = False
+        self.is_blank = False
+        """Was the last row that was printed a blank one?"""
 
     def rows(self, lines: Iterable[Line]) -> list[Line]:
         out = []
         for one in lines:
-            if one or not self._is_blank:
+            if one or not self.is_blank:
                 out.append(one)
-            self._is_blank = not one
+            self.is_blank = not one
         return out
 
     def wrote(self, text: str) -> str:
         """Something else is printed."""
-        self._is_blank = text.endswith("\n\n") if text else self._is_blank
+        self.is_blank = text.endswith("\n\n") if text else self.is_blank
         return text
 
 
@@ -97,14 +110,17 @@ def cut(text: str, width: int) -> str:
 
 
 def fitted(one: Line, width: int) -> Line:
-    """The line within so many columns: what gives way is cut first, then the last parts."""
+    """The line within so many columns: what gives way is cut first, the last of it before the first, then the end."""
     over = sum(wide(text) for _, text in one) - width
-    out, room = [], width
-    for style, part in one:
+    given: list[Part] = []
+    for style, part in reversed(one):
         text = part
         if over > 0 and "give" in style.split():
             text = cut(part, max(_LEAST_GIVEN, wide(part) - over))
             over -= wide(part) - wide(text)
+        given.append((style, text))
+    out, room = [], width
+    for style, text in reversed(given):
         if room <= 0:
             break
         kept = cut(text, room)
@@ -114,8 +130,11 @@ def fitted(one: Line, width: int) -> Line:
 
 
 def laid(lines: Iterable[Line], width: int) -> Iterator[Line]:
-    """The lines as rows of so many columns: sentences are broken, all others cut."""
+    """The lines as rows of so many columns: sentences and whole ones are broken, all others cut."""
     for one in lines:
+        if isinstance(one, Whole) and wide(plain(one)) > width:
+            yield from _flowed(one, width)
+            continue
         if isinstance(one, Sentence) and one:
             yield from _broken(one, width)
         else:
@@ -132,6 +151,31 @@ def _broken(one: Sentence, width: int) -> list[Line]:
         rows[_MOST_ROWS - 1 :] = [cut(rows[_MOST_ROWS - 1] + " …", width - indent)]
     first = (*head, (style, " " * blanks + rows[0]))
     return [first, *(((style, " " * indent + row),) for row in rows[1:])]
+
+
+def _flowed(one: Whole, width: int) -> Iterator[Line]:
+    """The line in as many rows as it takes, up to a limit, broken at blanks where there are some."""
+    cells = [(style, character) for style, text in one for character in text]
+    start, room = 0, max(_LEAST_GIVEN, width)
+    for number in range(_MOST_WHOLE_ROWS):
+        end, used, blank = start, 0, start
+        while end < len(cells) and used + wide(cells[end][1]) <= room:
+            used += wide(cells[end][1])
+            end += 1
+            blank = end if cells[end - 1][1] == " " else blank
+        if end == len(cells) or number + 1 == _MOST_WHOLE_ROWS:
+            break
+        end = blank if blank > start + (end - start) // 2 else max(end, start + 1)
+        yield _row(cells[start:end], number)
+        start, room = end, max(_LEAST_GIVEN, width - len(_WHOLE_INDENT))
+    yield fitted(_row(cells[start:], number), width)
+
+
+def _row(cells: Sequence[Part], number: int) -> Line:
+    parts = [("", _WHOLE_INDENT)] if number else []
+    parts += [(style, "".join(one[1] for one in same)) for style, same in groupby(cells, key=itemgetter(0))]
+    style, last = parts[-1]
+    return (*parts[:-1], (style, last.rstrip()))
 
 
 def wrapped(text: str, width: int) -> list[str]:
@@ -174,17 +218,19 @@ def rows_of(parts: Iterable[Line], width: int, indent: str) -> list[Line]:
     return [*rows, row]
 
 
-def painted(lines: Iterable[Line], *, colour: bool, steer: bool = True) -> str:
-    """The lines for a terminal, each with its newline. Without `steer` there is no escape sequence at all."""
-    return "".join("".join(_paint(part, colour=colour, steer=steer) for part in one) + "\n" for one in lines)
+def painted(lines: Iterable[Line], *, colour: Theme | bool, steer: bool = True) -> str:
+    """The lines for a terminal in the colours of a theme, each with its newline.
+
+    Without `steer` there is no escape sequence at all.
+    """
+    theme = as_theme(colour)
+    return "".join("".join(_paint(part, theme, steer=steer) for part in one) + "\n" for one in lines)
 
 
-def _paint(part: Part, *, colour: bool, steer: bool) -> str:
+def _paint(part: Part, theme: Theme, *, steer: bool) -> str:
     style, text = part
-    names = [name for name in style.split() if name in _CODES and (colour or name not in _COLOURS)]
-    if not names or not steer:
-        return text
-    return f"\x1b[{';'.join(str(_CODES[name]) for name in names)}m{text}\x1b[0m"
+    code = theme.code(style) if steer and style else ""
+    return f"\x1b[{code}m{text}\x1b[0m" if code else text
 
 
 @cache
@@ -199,8 +245,67 @@ def harmless(text: str) -> str:
 
 
 def diff_lines(rows: Sequence[str], indent: str = "    ") -> list[Line]:
-    """The rows of a diff in their colours."""
-    return [line(indent, (diff_style(row), row)) for row in rows]
+    """The rows of a diff in their colours; where a line became another one, the words that differ stand out."""
+    return [line(indent, *parts) for parts in marked(rows)]
+
+
+def marked(rows: Sequence[str]) -> list[tuple[Part, ...]]:
+    """Each row of a diff in parts. As many lines that come as went before them are taken for the same lines."""
+    out: list[tuple[Part, ...]] = [((diff_style(row), row),) for row in rows]
+    signs = list(map(diff_sign, rows))
+    at = 0
+    while at < len(rows):
+        middle = _run(signs, at, "-")
+        end = _run(signs, middle, "+")
+        if middle > at and end - middle == middle - at:
+            for old in range(at, middle):
+                new = old + middle - at
+                out[old], out[new] = _by_words(rows[old], rows[new])
+        at = max(end, at + 1)
+    return out
+
+
+def _run(signs: Sequence[str], start: int, sign: str) -> int:
+    end = start
+    while end < len(signs) and signs[end] == sign:
+        end += 1
+    return end
+
+
+def _by_words(old: str, new: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    """Both rows with the words in bold that the other one lacks; without any where they have little in common."""
+    from difflib import SequenceMatcher  # for edits
+
+    sides = [(row[: _lead(row)], _words().findall(row[_lead(row) :][:_MOST_MARKED_CHARS])) for row in (old, new)]
+    rests = [row[_lead(row) :][_MOST_MARKED_CHARS:] for row in (old, new)]
+    matcher = SequenceMatcher(None, sides[0][1], sides[1][1], autojunk=False)
+    if matcher.ratio() < _LEAST_ALIKE:
+        return ((diff_style(old), old),), ((diff_style(new), new),)
+    parts: tuple[list[Part], list[Part]] = ([], [])
+    styles = (diff_style(old), diff_style(new))
+    for tag, *spans in matcher.get_opcodes():
+        for side, (start, end) in enumerate((spans[:2], spans[2:])):
+            if start < end:
+                bold = "" if tag == "equal" else " bold"
+                parts[side].append((styles[side] + bold, "".join(sides[side][1][start:end])))
+    one, other = (((styles[at], sides[at][0]), *parts[at], (styles[at], rests[at])) for at in (0, 1))
+    return one, other
+
+
+@cache
+def _words() -> re.Pattern[str]:
+    return re.compile(r"\w+|\s+|[^\w\s]")
+
+
+@cache
+def _leading() -> re.Pattern[str]:
+    return re.compile(r" *\d+ [-+ ] ?|[-+ ]")
+
+
+def _lead(row: str) -> int:
+    """How many characters stand before the line itself: its number and its sign."""
+    found = _leading().match(row)
+    return found.end() if found else 0
 
 
 def whole_rows(rows: Iterable[str], indent: str, width: int) -> list[Line]:
@@ -216,7 +321,10 @@ def diff_style(row: str) -> str:
     """The colour of a row of a diff."""
     if row.startswith(("+++", "---", "diff ")):
         return "bold"
+    return {"+": "green", "-": "red", "@": "cyan"}.get(diff_sign(row), "dim")
+
+
+def diff_sign(row: str) -> str:
+    """What a row of a diff begins with, behind its number if it has one."""
     number, _, rest = row.lstrip().partition(" ")
-    if number.isdecimal():
-        row = rest  # a numbered row, of a question
-    return {"+": "green", "-": "red", "@": "cyan"}.get(row[:1], "dim")
+    return (rest if number.isdecimal() else row)[:1]

@@ -9,12 +9,17 @@ from ferrule.agent import events as told
 from ferrule.cli.talk.blocks import Blocks
 from ferrule.cli.talk.endings import ended
 from ferrule.cli.talk.line import BLANK, Line, diff_lines, line, sentence
-from ferrule.cli.talk.rows import CallRow, ChildRow, busy, call_done, child_done, live_call, queued
-from ferrule.cli.talk.words import about, changed, noticed, seconds, tally, tokens
+from ferrule.cli.talk.printed import printed_rows
+from ferrule.cli.talk.rows import CallRow, ChildRow, busy, call_done, child_done, live_call, live_rows, queued
+from ferrule.cli.talk.todos import changed_todo, todo_rows
+from ferrule.cli.talk.words import about, changed, described, noticed, seconds, tally, tokens
 from ferrule.core import events as calls
+from ferrule.core.content import Image
 
 _MOST_DIFF_ROWS = 20
 _MOST_LIVE_CALLS = 8
+_MOST_LIVE_ROWS = 10
+"""Of what running calls have printed, together."""
 
 
 class Prose(NamedTuple):
@@ -24,8 +29,23 @@ class Prose(NamedTuple):
     dim: bool = False
 
 
-Piece = Line | Prose
-"""Something for the scrollback: a line, or a block."""
+class Picture(NamedTuple):
+    """A picture that a call has read, for terminals that can show it."""
+
+    image: Image
+
+
+class Whole(NamedTuple):
+    """All that the last call came to."""
+
+    head: str
+    text: str
+    output_id: str | None
+    """Where the engine keeps more than the text."""
+
+
+Piece = Line | Prose | Picture
+"""Something for the scrollback: a line, a block, or a picture."""
 
 
 class Lines:
@@ -43,6 +63,8 @@ class Lines:
         self._children: dict[str, ChildRow] = {}
         self._shown: set[str] = set()
         """Calls whose changes the user has seen in a question."""
+        self.whole: Whole | None = None
+        self._todos: tuple[calls.TodoItem, ...] = ()
         self._main = ""
         self._cwd = ""
         self._since: float | None = None
@@ -61,6 +83,12 @@ class Lines:
     def seen(self, call_id: str) -> None:
         """The user was shown what this call would change."""
         self._shown.add(call_id)
+
+    def asked(self, call_id: str, is_asked: bool) -> None:  # noqa: FBT001 - as `InPerson` tells it
+        """A question about the call waits for the user, or is answered."""
+        for key, row in self._calls.items():
+            if key[1] == call_id:
+                self._calls[key] = msgspec.structs.replace(row, is_asked=is_asked)
 
     def feed(self, event: told.AgentEvent) -> list[Piece]:
         """What is to be printed now."""
@@ -123,6 +151,10 @@ class Lines:
             return self._apart("note", sentence(("yellow", "  ! "), ("dim", event.sentence)))
         return []
 
+    def warned(self, text: str) -> list[Piece]:
+        """A sentence that the user should read, and which is no event."""
+        return self._apart("note", sentence(("yellow", "  ! "), ("dim", text)))
+
     def _retrying(self, event: told.Retrying) -> list[Piece]:
         self._blocks.drop()
         self._thought, self._thinking_since = "", None
@@ -169,20 +201,28 @@ class Lines:
         key = thread, event.id
         if isinstance(event, calls.Reported):
             return self._apart("note", sentence(("yellow", "  ! "), ("dim", event.sentence)))
-        if isinstance(event, calls.ToolsChanged | calls.TodosChanged):
-            return []
+        if isinstance(event, calls.TodosChanged):
+            self._todos = event.todos
+        if isinstance(event, calls.ToolsChanged | calls.TodosChanged | calls.HookRun):
+            return []  # these are about no call: nothing would ever end their row
         row = self._calls.get(key) or CallRow(event.name, since=self._clock())
         match event:
             case calls.Prepared():
                 row = msgspec.structs.replace(
-                    row, about=about(event.arguments, self._cwd), input=event.arguments, is_complete=True
+                    row,
+                    about=about(event.arguments, self._cwd),
+                    described=described(event.arguments),
+                    input=event.arguments,
+                    is_complete=True,
                 )
             case calls.Blocked():
                 row = msgspec.structs.replace(row, is_asked=True)
             case calls.Started():
-                row = msgspec.structs.replace(row, since=self._clock(), note="", is_asked=False, is_complete=True)
+                row = msgspec.structs.replace(
+                    row, since=self._clock(), note="", rows=(), is_asked=False, is_complete=True
+                )
             case calls.Progress():
-                row = msgspec.structs.replace(row, note=event.message)
+                row = msgspec.structs.replace(row, note="" if event.rows else event.message, rows=event.rows)
             case calls.Done():
                 self._calls.pop(key, None)
                 refused = event.reply.error.absolute_path if event.reply.error is not None else None
@@ -193,10 +233,16 @@ class Lines:
         return self._spoken()
 
     def _call_ended(self, row: CallRow, event: calls.Done) -> list[Piece]:
-        diff = changed(row.input, event.reply)
-        out = self._apart("tool", call_done(row, event.reply, tally(diff)))
+        row = msgspec.structs.replace(row, about=changed_todo(row.input, self._todos) or row.about)
+        diff = changed(row.input, event, self._cwd)
+        command = row.input.get("command")
+        head = f"{row.name} {command if isinstance(command, str) else row.about}"
+        self.whole = Whole(head, "\n".join(diff) or event.output or event.reply.text, event.reply.output_id)
+        out = self._apart("tool", *call_done(row, event, tally(diff)))
         out += [line("  ", *child) for child in row.children]
+        out += printed_rows(event.output, failed=bool(event.exit_code), lines=event.reply.lines)
         out += [line(("red", f"    {each}")) for each in noticed(event.reply)]
+        out += [Picture(part) for part in event.reply.content if isinstance(part, Image)]
         if event.id in self._shown:
             self._shown.discard(event.id)
             return out
@@ -272,6 +318,7 @@ class Lines:
             children = [child for child in self._children.values() if (child.parent, child.call_id) == key]
             if not row.is_asked:  # the question is there to be seen
                 rows.append(live_call(msgspec.structs.replace(row, note="") if children else row, now))
+                rows += live_rows(row, max(1, _MOST_LIVE_ROWS // len(shown)))
             rows += [line("  ", *child) for child in row.children]
             rows += [child.live(now) for child in children]
         if len(shown) > _MOST_LIVE_CALLS:
@@ -281,6 +328,8 @@ class Lines:
         if self._thinking_since is not None:
             last = self._thought.strip().split("\n")[-1][-300:]
             rows.append(line(("dim", f"  ✻ {last}" if last else "  ✻ Thinking…")))
+        if self._since is not None:
+            rows += todo_rows(self._todos)
         if self._since is not None and not any(row.is_asked for row in self._calls.values()):
             what = self._waiting or ("working" if self._calls else "thinking" if not self.unfinished else "writing")
             rows.append(busy(what, now - self._since, now))

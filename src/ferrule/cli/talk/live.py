@@ -6,22 +6,31 @@ from collections.abc import Callable, Iterator
 from ferrule.cli.talk.line import fitted, painted
 from ferrule.cli.talk.lines import Lines
 from ferrule.cli.talk.rows import busy, queued
+from ferrule.cli.talk.theme import Theme
 
 MOST_COLUMNS = 110
 """Prose in longer lines is hard to read."""
+_FIXED_ROWS = 7
+"""Of the rows that are not live, those that are free: where a terminal gets half as wide, an unfinished block takes
+twice its rows, and what leaves the screen at its top can never be taken away again."""
 
 
 class Live:
     """The live part, as rows."""
 
     def __init__(
-        self, lines: Lines, draw: Callable[[str, int, int], list[str]], clock: Callable[[], float], *, colour: bool
+        self,
+        lines: Lines,
+        draw: Callable[[str, int, int], list[str]],
+        clock: Callable[[], float],
+        *,
+        colour: Theme | bool,
     ) -> None:
         """`draw` makes at most so many rows of an unfinished block, each within so many columns."""
         self._lines = lines
         self._draw = draw
         self._clock = clock
-        self._colour = colour
+        self.colour = colour
         self._doing = ""
         self._since = 0.0
         self.ahead: list[str] = []
@@ -44,8 +53,8 @@ class Live:
         rows = [*self._lines.live(), *waiting][-most_rows:]
         if not rows and not self._lines.unfinished:
             return []
-        below = painted((fitted(one, width) for one in rows), colour=self._colour).split("\n")[:-1]
-        room = most_rows - len(below) - 2
+        below = painted((fitted(one, width) for one in rows), colour=self.colour).split("\n")[:-1]
+        room = min(most_rows - len(below) - 2, (most_rows + _FIXED_ROWS - len(below)) // 2)
         above = self._tail(self._lines.unfinished, min(width, MOST_COLUMNS), room) if room > 0 else []
         if above:
             return ["", *above, "", *below]

@@ -5,47 +5,97 @@ import re
 from typing import ClassVar
 
 from markdown_it.token import Token
+from pygments.token import (  # type: ignore[import-untyped]  # it comes with Rich, and has no types
+    Comment,
+    Error,
+    Generic,
+    Keyword,
+    Name,
+    Number,
+    Operator,
+    String,
+)
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, HorizontalRule, Markdown, MarkdownElement
-from rich.padding import Padding
 from rich.rule import Rule
-from rich.syntax import Syntax
+from rich.syntax import ANSISyntaxTheme, Syntax
 from rich.text import Text
-from rich.theme import Theme
+from rich.theme import Theme as RichTheme
 
 from ferrule.cli.talk.blocks import parser
 from ferrule.cli.talk.line import harmless
+from ferrule.cli.talk.theme import Theme, as_theme
 from ferrule.output.clean import clean
 
-_THEME = Theme(
-    {
-        "markdown.code": "cyan",
-        "markdown.h1": "bold underline",
-        "markdown.h2": "bold",
-        "markdown.h3": "bold",
-        "markdown.h4": "bold dim",
-        "markdown.block_quote": "italic dim",
-        "markdown.hr": "dim",
-        "markdown.item.bullet": "cyan",
-        "markdown.item.number": "cyan",
-        "markdown.link": "cyan",
-        "markdown.link_url": "dim underline",
-        "markdown.table.border": "dim",
-        "markdown.table.header": "bold",
-    }
-)
+_STYLES = {
+    "markdown.code": "cyan",
+    "markdown.h1": "bold underline",
+    "markdown.h2": "bold",
+    "markdown.h3": "bold",
+    "markdown.h4": "bold dim",
+    "markdown.h6": "dim",
+    "markdown.h7": "dim italic",
+    "markdown.code_block": "",
+    "markdown.block_quote": "italic dim",
+    "markdown.hr": "dim",
+    "markdown.item.bullet": "cyan",
+    "markdown.item.number": "cyan",
+    "markdown.link": "cyan",
+    "markdown.link_url": "dim underline",
+    "markdown.table.border": "dim",
+    "markdown.table.header": "bold",
+}
+_CODE = {
+    Comment: "dim italic",
+    Keyword: "blue",
+    Keyword.Type: "cyan",
+    Operator.Word: "magenta",
+    Name.Builtin: "cyan",
+    Name.Function: "green",
+    Name.Class: "green",
+    Name.Namespace: "cyan",
+    Name.Decorator: "magenta",
+    Name.Tag: "blue",
+    Name.Attribute: "cyan",
+    Name.Exception: "red",
+    String: "yellow",
+    Number: "magenta",
+    Generic.Deleted: "red",
+    Generic.Inserted: "green",
+    Generic.Heading: "bold",
+    Generic.Subheading: "cyan",
+    Generic.Error: "red",
+    Error: "red",
+}
+"""The parts of code, in the styles of a theme."""
 _MOST_TAIL_LINES = 60
 _END = re.compile("(?:\x1b\\[[0-9;]*m| )+$")
 """Rich fills rows up with blanks: on a terminal that is made narrower, they would become rows of their own."""
 
 
 class _Code(CodeBlock):
-    """Code on the terminal's own background: a box in another colour fits only half of all terminals."""
+    """Code from the first column on the terminal's own background, so that a selection copies the code and no more."""
+
+    wraps = False
+
+    @classmethod
+    def create(cls, markdown: Markdown, token: Token) -> "_Code":
+        code = cls((token.info or "").partition(" ")[0] or "text", markdown.code_theme)
+        code.wraps = isinstance(markdown, _Shown) and markdown.wraps
+        return code
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        code = str(self.text).rstrip("\n")
-        syntax = Syntax(code, self.lexer_name, theme=self.theme, word_wrap=True, background_color="default")
-        yield Padding(syntax, (0, 0, 0, 2))
+        code = str(self.text).rstrip("\n").expandtabs(4)
+        colours = ANSISyntaxTheme({part: console.get_style(f"code.{part}") for part in _CODE})
+        syntax = Syntax(code, self.lexer_name, theme=colours, word_wrap=True, background_color="default")
+        if self.wraps or options.max_width < console.width:  # in a list, or to be counted in rows
+            yield syntax
+            return
+        # The terminal breaks long lines: what it has broken itself, it copies as one line.
+        text = syntax.highlight(code)
+        text.rstrip()
+        text.no_wrap, text.overflow = True, "ignore"
+        yield text
 
 
 class _Heading(Heading):
@@ -74,9 +124,11 @@ class _Shown(Markdown):
         "hr": _Rule,
     }
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, *, wraps: bool = False) -> None:
+        """Where it `wraps`, long lines of code are broken too."""
+        self.wraps = wraps
         # Addresses are written out: what a link says and where it leads are both the model's.
-        super().__init__("", code_theme="ansi_dark", hyperlinks=False)
+        super().__init__("", hyperlinks=False)
         self.parsed = parser().parse(clean(source))
         for token in self.parsed:
             _disarm(token)
@@ -92,27 +144,31 @@ def _disarm(token: Token) -> None:
 class Drawer:
     """Draws for a terminal of one kind."""
 
-    def __init__(self, *, colour: bool, steer: bool = True) -> None:
+    def __init__(self, *, colour: Theme | bool, steer: bool = True) -> None:
         """Without `steer` there is no escape sequence at all."""
-        self._colour = colour
+        self._theme = as_theme(colour)
         self._steer = steer
+        styles = {name: self._theme.rich(style) for name, style in _STYLES.items()}
+        styles |= {f"code.{part}": self._theme.rich(style) for part, style in _CODE.items()}
+        self._styles = RichTheme({**styles, "thought": self._theme.rich("dim italic")})
 
-    def markdown(self, source: str, width: int, *, dim: bool = False) -> str:
-        """A block, or several, as rows that end in newlines."""
+    def markdown(self, source: str, width: int, *, dim: bool = False, wraps: bool = False) -> str:
+        """A block, or several, as rows that end in newlines. Long lines of code are broken only where it `wraps`."""
         sheet = io.StringIO()
         console = Console(
             file=sheet,
             width=max(20, width),
             force_terminal=self._steer,
-            color_system="standard" if self._steer else None,
-            no_color=not self._colour,
+            color_system=self._theme.depth if self._steer else None,
+            no_color=not self._theme,
             legacy_windows=False,
             highlight=False,
             emoji=False,
-            theme=_THEME,
+            theme=self._styles,
             _environ={},
         )
-        console.print(Text(clean(source), style="dim italic") if dim else _Shown(source), end="")
+        shown = Text(clean(source), style="thought") if dim else _Shown(source, wraps=wraps)
+        console.print(shown, end="", crop=False)
         rows = _trimmed([_END.sub(_reset, row) for row in sheet.getvalue().split("\n")])
         return harmless("\n".join(rows) + "\n") if rows else ""
 
@@ -121,11 +177,12 @@ class Drawer:
         if not source.strip() or most_rows <= 0:
             return []
         lines = source.split("\n")
-        if len(lines) > _MOST_TAIL_LINES:
-            first = lines[0].lstrip()
-            fence = [lines[0]] if first.startswith(("```", "~~~")) else []
-            lines = [*fence, *lines[-_MOST_TAIL_LINES:]]
-        rows = self.markdown("\n".join(lines)[-8192:], width).split("\n")[:-1]
+        is_code = lines[0].lstrip().startswith(("```", "~~~"))
+        # Each line of code takes a row at least; several lines of prose may share one.
+        most = most_rows + 1 if is_code else _MOST_TAIL_LINES
+        if len(lines) > most + 1:
+            lines = [*lines[:is_code], *lines[-most:]]
+        rows = self.markdown("\n".join(lines)[-8192:], width, wraps=True).split("\n")[:-1]
         return rows[-most_rows:]
 
 

@@ -7,34 +7,49 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+from ferrule.agent_settings import Terminal
 from ferrule.cli.talk.front import TWICE_SECONDS
 from ferrule.cli.talk.line import BLANK, Line, Spaced, harmless, laid, painted, sentence
+from ferrule.cli.talk.picker import Row, Scope, pick_by_number
+from ferrule.cli.talk.theme import PLAIN
+from ferrule.core.content import Image
 
 
 class Plain:
     """Lines on standard output and from standard input."""
 
-    colour = False
     steer = False
+    composes = False
 
     def __init__(self) -> None:
+        self.colour = PLAIN
+        self.working: Callable[[], bool] = lambda: False
+        self.subject = ""
         self.live: Callable[[int, int], list[str]] = lambda _width, _rows: []
-        self.status: Callable[[], list[Line]] = list
+        self.status: Callable[[int], list[Line]] = lambda _width: []
         self.on_line: Callable[[str], object] = lambda _text: None
         self.on_interrupt: Callable[[], bool] = lambda: False
+        self.on_rewind: Callable[[], object] = lambda: None
+        self.on_mode: Callable[[], str] = str
+        self.on_background: Callable[[], str] = str
+        self.on_expand: Callable[[], object] = lambda: None
         self._wanted: asyncio.Future[str | None] | None = None
         self._wants_key = False
         """Is it one of several answers, and not words?"""
         self._stopped_at = float("-inf")
         self._left = asyncio.Event()
         self._rest = b""
+        self._reading: asyncio.Future[None] | None = None
         self._spaced = Spaced()
 
     @property
     def width(self) -> int:
         return max(20, shutil.get_terminal_size((80, 24)).columns)
+
+    def adopt(self, settings: Terminal, folder: str) -> None:
+        """It has no title, no colour, and nothing that could call anybody."""
 
     def print(self, text: str) -> None:
         self._write(self._spaced.wrote(text))
@@ -42,6 +57,9 @@ class Plain:
     def _write(self, text: str) -> None:
         sys.stdout.write(harmless(text))
         sys.stdout.flush()
+
+    def draw(self, image: Image) -> None:
+        """It shows no pictures."""
 
     def print_lines(self, *lines: Line) -> None:
         rows = self._spaced.rows(lines)
@@ -61,6 +79,10 @@ class Plain:
         self.on_interrupt()
         self._left.set()
 
+    async def page(self, pieces: Iterable[str]) -> None:
+        for piece in pieces:
+            self.print(piece)
+
     def put_back(self, text: str, about: str = "Not sent") -> None:
         """There is no input to put it into."""
         self.print_lines(*(sentence(f"  {about}: ", row) for row in text.split("\n")))
@@ -79,7 +101,10 @@ class Plain:
         finally:
             self._wants_key = False
 
-    async def words(self, offer: str) -> str | None:
+    async def words(self, offer: str, start: str = "") -> str | None:
+        if start and (edited := await self.edit(start, ".sh")) is not None:
+            return edited
+        offer = "Type it as it should be; nothing goes back:" if start else offer
         self._forget_typed()
         self.print(f"{offer} ")
         self._wanted = asyncio.get_running_loop().create_future()
@@ -88,20 +113,52 @@ class Plain:
         finally:
             self._wanted = None
 
+    async def edit(self, text: str, suffix: str) -> str | None:
+        """In an editor; where there is none, nothing can be changed here but a line that is typed anew."""
+        from ferrule.cli.editor import edit, editor  # for who edits
+
+        command = editor()
+        if not command:
+            if "\n" in text:
+                self.print("Set VISUAL or EDITOR to edit it.\n")
+            return None
+        if self._reading is not None:  # the editor reads what is typed
+            self._reading.cancel()
+            await asyncio.wait({self._reading})
+        try:
+            return await asyncio.to_thread(edit, text, suffix, command)
+        except OSError as error:
+            self.print(f"The editor could not be started: {error}.\n")
+            return None
+        finally:
+            if self._reading is not None:
+                self._reading = asyncio.ensure_future(self._read())
+
+    async def pick(
+        self,
+        title: str,
+        rows: Sequence[Row],
+        *,
+        other: Scope | None = None,
+        query: str = "",
+        at: str = "",  # noqa: ARG002 - no row is marked here
+    ) -> str | None:
+        return await pick_by_number(self, title, rows, other=other, query=query)
+
     async def during(self, talk: Callable[[], Awaitable[int]]) -> int:
         loop = asyncio.get_running_loop()
         with contextlib.suppress(NotImplementedError):
             loop.add_signal_handler(signal.SIGINT, self._stop)
-        reading = asyncio.ensure_future(self._read())
+        self._reading = asyncio.ensure_future(self._read())
         leaving = asyncio.ensure_future(self._left.wait())
         talking = asyncio.ensure_future(talk())
         try:
             await asyncio.wait({talking, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (reading, leaving, talking):
+            for task in (self._reading, leaving, talking):
                 if not task.done():
                     task.cancel()
-            await asyncio.wait({reading, leaving, talking})
+            await asyncio.wait({self._reading, leaving, talking})
             with contextlib.suppress(NotImplementedError):
                 loop.remove_signal_handler(signal.SIGINT)
         return 0 if talking.cancelled() else talking.result()

@@ -1,20 +1,26 @@
 """The screen: what is over goes into the terminal's own scrollback, what goes on stays below, above the input.
 
 There is one application for the whole conversation. Printing, taking the live part away and drawing it again leave in
-one write, so that nothing flickers. The terminal is never asked for anything, and its alternate screen is not used.
+one write and are marked as one frame, so that nothing flickers. The terminal is never asked for anything, and its
+alternate screen is not used.
 """
 
 import asyncio
 import contextlib
+import itertools
 import os
 import sys
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from prompt_toolkit.application import Application
+from prompt_toolkit.application import Application, run_in_terminal
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.cursor_shapes import DynamicCursorShapeConfig, ModalCursorShapeConfig
+from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
+from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.layout import BufferControl, FormattedTextControl, HSplit, Layout, VerticalAlign, Window
 from prompt_toolkit.layout.containers import ConditionalContainer
 from prompt_toolkit.layout.dimension import Dimension
@@ -23,18 +29,35 @@ from prompt_toolkit.output import ColorDepth, Output, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.widgets import SearchToolbar
 
-from ferrule.cli.talk.line import Line, Spaced, cut, fitted, harmless, laid, line, painted, rows_of, wide
+from ferrule.cli.talk.line import Line, Spaced, cut, fitted, harmless, laid, line, painted, rows_of
 from ferrule.cli.talk.menu import menu_lines
+from ferrule.cli.talk.notifications import FOCUS_OFF, FOCUS_ON, Notifier, State
+from ferrule.cli.talk.picker import MOST_ROWS, Picker
+from ferrule.cli.talk.pictures import find_protocol
+from ferrule.cli.talk.theme import Theme, as_theme
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
+    from prompt_toolkit.data_structures import Size
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings
+    from prompt_toolkit.layout.screen import Char
+
+    from ferrule.agent_settings import Terminal
+    from ferrule.core.content import Image
 
 _FRAME_SECONDS = 0.03
 _TICK_SECONDS = 0.1
+_MOST_DRAWS = 3
+_STATUS_TICKS = 10
+"""So many ticks pass until the status of an idle screen is looked at again."""
 _MOST_INPUT_ROWS = 8
 _LEAST_LIVE_ROWS = 3
+_MODAL = ModalCursorShapeConfig()
+
+
+_FRAME_BEGIN, _FRAME_END = "\x1b[?2026h", "\x1b[?2026l"
+"""Synchronized output: a terminal that knows it shows all between them at once; others ignore it."""
 
 
 class _Held(Vt100_Output):
@@ -44,6 +67,8 @@ class _Held(Vt100_Output):
 
     def flush(self) -> None:
         if not self.held:
+            if self._buffer:
+                self._buffer = [_FRAME_BEGIN, *self._buffer, _FRAME_END]
             with contextlib.suppress(OSError):  # the terminal is gone; a signal or the end of input says so too
                 super().flush()
 
@@ -56,43 +81,107 @@ class _Application(Application[None]):
     """Prints before it draws, and gives rows back that it no longer needs."""
 
     def __init__(self, **options: Any) -> None:
+        self._is_given_away = self.follows_focus = False
         super().__init__(**options)
         self.printing: list[str] = []
+        self._drawn_size: Size | None = None
+        self._reflows = _reflows()
+
+    @property
+    def _running_in_terminal(self) -> bool:
+        return self._is_given_away
+
+    @_running_in_terminal.setter
+    def _running_in_terminal(self, value: bool) -> None:
+        """A program gets the terminal, or gives it back: it must not hear whether somebody looks."""
+        self._is_given_away = value
+        if self.follows_focus:
+            self.output.write_raw(FOCUS_OFF if value else FOCUS_ON)
+            self.output.flush()
+
+    def signal(self, sequence: str) -> bool:
+        """Write a sequence that moves no cursor; false while somebody else has the terminal."""
+        if self._is_given_away or not self.is_running:
+            return False
+        self.output.write_raw(sequence)
+        self.output.flush()
+        return True
 
     def _redraw(self, render_as_done: bool = False) -> None:  # noqa: FBT001, FBT002 - the signature of the original
+        if self._running_in_terminal:
+            return  # the terminal is somebody else's
         output = self.output
-        if isinstance(output, _Held):
-            output.held = True
-        try:
+        if not isinstance(output, _Held):
             self._make_room()
             super()._redraw(render_as_done)
-        finally:
-            if isinstance(output, _Held):
+            return
+        try:
+            for _ in range(_MOST_DRAWS):
+                before = dict(vars(output)), dict(vars(self.renderer)), self._drawn_size, self.printing.copy()
+                output.held = True
+                self._make_room()
+                super()._redraw(render_as_done)
                 output.held = False
-                output.flush()
+                if render_as_done or output.get_size() == self._drawn_size:
+                    break
+                # The terminal got another size meanwhile: what was drawn for the old one would stay there as rubbish.
+                vars(output).update(before[0], _buffer=[])
+                vars(self.renderer).update(before[1])
+                self._drawn_size, self.printing = before[2:]
+        finally:
+            output.held = False
+            output.flush()
 
     def _make_room(self) -> None:
-        last = self.renderer.last_rendered_screen
         size = self.output.get_size()
+        if self._drawn_size is not None and size != self._drawn_size:
+            self._resized(size.columns)
+        self._drawn_size = size
+        last = self.renderer.last_rendered_screen
         wanted = self.layout.container.preferred_height(size.columns, size.rows).preferred
         if self.printing or (last is not None and min(wanted, size.rows) < last.height):
             self.renderer.erase(leave_alternate_screen=False)
             self.output.write_raw("".join(self.printing).replace("\n", "\r\n"))
             self.printing.clear()
 
-    def _on_resize(self) -> None:
+    def _resized(self, columns: int) -> None:
         """A narrower terminal has broken long rows in two: the cursor is further from the top than it was."""
-        last, columns = self.renderer.last_rendered_screen, self.output.get_size().columns
-        if last is not None and columns > 0:
+        last = self.renderer.last_rendered_screen
+        if last is None or columns <= 0:
+            return
+        if self._reflows:
             cursor = last.get_cursor_position(self.layout.current_window)
             more = 0
             for y in range(cursor.y + 1):
                 row = last.data_buffer[y]
                 used = max((x + 1 for x, cell in row.items() if cell.char.strip()), default=0)
-                more += max(0, (max(used, 1) - 1) // columns) if y < cursor.y else cursor.x // columns
+                more += _breaks(row, used, columns) if y < cursor.y else _breaks(row, cursor.x + 1, columns)
             if more:
                 self.output.cursor_up(more)
-        super()._on_resize()
+        self.renderer.erase(leave_alternate_screen=False)
+
+    def _on_resize(self) -> None:
+        self._redraw()  # which sees that the size is another one, also where no signal has said so yet
+
+
+def _breaks(row: "Mapping[int, Char]", used: int, columns: int) -> int:
+    """How many times a row of so many cells is broken where it has fewer columns."""
+    breaks, x = 0, 0
+    for at in range(used):
+        cell = row[at]
+        width = cell.width if cell.char else 0  # the second half of a wide character
+        if x + width > columns:
+            breaks, x = breaks + 1, 0
+        x += width
+    return breaks
+
+
+def _reflows() -> bool:
+    """Does the terminal break its rows anew when it gets narrower? Most do; these cut them off."""
+    inside = os.environ.get("TMUX")
+    return bool(inside) or not (
+        os.environ.get("XTERM_VERSION") or os.environ.get("STY") or os.environ.get("TERM") == "linux"
+    )
 
 
 class Screen:
@@ -104,14 +193,26 @@ class Screen:
         keys: Callable[["Screen"], "KeyBindings"],
         history: "History | None" = None,
         completer: "Completer | None" = None,
-        colour: bool = True,
+        colour: Theme | bool = True,
     ) -> None:
-        self.colour = colour
+        self.colour: Theme = as_theme(colour)
         self.live: Callable[[int, int], list[str]] = lambda _width, _rows: []
-        self.status: Callable[[], list[Line]] = list
+        self.status: Callable[[int], list[Line]] = lambda _width: []
+        self.working: Callable[[], bool] = lambda: False
+        self.subject = ""
+        """What is asked, for somebody who is called back to the terminal."""
         self.on_line: Callable[[str], object] = lambda _text: None
         self.on_interrupt: Callable[[], bool] = lambda: False
         """Stops what runs; false where nothing does."""
+        self.on_rewind: Callable[[], object] = lambda: None
+        """Offers earlier prompts to go back to."""
+        self.on_mode: Callable[[], str] = str
+        """Takes the next permission mode; what to say of it."""
+        self.on_background: Callable[[], str] = str
+        """Sends what runs to the background; what to say of it, and nothing where nothing runs."""
+        self.is_focused: bool | None = None
+        """Is the terminal looked at? None where it does not say."""
+        self.on_expand: Callable[[], object] = lambda: None
         self.hint = ""
         """In the place of the status, until the next key."""
         self.offer: tuple[Line, ...] = ()
@@ -120,8 +221,14 @@ class Screen:
         """The keys that answer the question; empty where none is asked, or where words are wanted."""
         self.pressed: asyncio.Future[str] | None = None
         self.typed: asyncio.Future[str | None] | None = None
+        self.picker: Picker | None = None
+        """The list that is open; the input is its filter then."""
         self.input = Buffer(
-            completer=completer, complete_while_typing=True, history=history, multiline=True, name="input"
+            completer=completer,
+            complete_while_typing=Condition(lambda: self.picker is None),
+            history=history,
+            multiline=True,
+            name="input",
         )
         self._spaced = Spaced()
         self._ticking: asyncio.Task[None] | None = None
@@ -129,14 +236,50 @@ class Screen:
             layout=Layout(self._container()),
             key_bindings=keys(self),
             output=_output(),
-            color_depth=None if colour else ColorDepth.DEPTH_1_BIT,
+            color_depth=lambda: None if self.colour else ColorDepth.DEPTH_1_BIT,
             erase_when_done=True,
             min_redraw_interval=_FRAME_SECONDS,
             enable_page_navigation_bindings=False,
             mouse_support=False,
+            cursor=DynamicCursorShapeConfig(lambda: _MODAL if self.is_vim else None),
         )
-        self.application.ttimeoutlen = 0.05
+        self.application.key_processor.after_key_press += self._echo
+        # Over a network the bytes of one key come apart more easily.
+        self.application.ttimeoutlen = 0.15 if os.environ.get("SSH_CONNECTION") else 0.05
         self.application.timeoutlen = 0.3
+        self.notifier = Notifier(self.application.signal, time.monotonic)
+        self.pressed_at = time.monotonic()
+        """When a key was pressed last."""
+        self._has_worked = False
+        self.protocol = ""
+        """How pictures are shown here; empty if they are not."""
+        self._shown_status: list[Line] = []
+
+    def adopt(self, settings: "Terminal", folder: str) -> None:
+        """Have the settings hold in this folder."""
+        self.notifier.begin(settings, folder)
+        self.protocol = find_protocol(settings.pictures)
+        self.application.editing_mode = EditingMode.VI if settings.keys == "vim" else EditingMode.EMACS
+        if self.notifier.follows_focus and not self.application.follows_focus and self.application.signal(FOCUS_ON):
+            self.application.follows_focus = True
+
+    @property
+    def is_vim(self) -> bool:
+        return self.application.editing_mode == EditingMode.VI
+
+    @property
+    def is_inserting(self) -> bool:
+        """Do letters write, as they always do but in vim's normal and visual modes?"""
+        return not self.is_vim or self.application.vi_state.input_mode == InputMode.INSERT
+
+    def insert(self) -> None:
+        """Let letters write again."""
+        self.application.vi_state.input_mode = InputMode.INSERT
+
+    def _echo(self, _: object) -> None:
+        """A key is seen at once: it does not wait for the next frame of an answer that streams."""
+        if not self.application.key_processor.input_queue:
+            self.application._redraw()  # noqa: SLF001 - `invalidate` waits for the frame
 
     def print(self, text: str) -> None:
         """Into the scrollback, above the live part. Nothing but colour steers the terminal from here."""
@@ -148,6 +291,14 @@ class Screen:
             self.application.invalidate()
         else:
             print(harmless(text), end="", flush=True)
+
+    def draw(self, image: "Image") -> None:
+        if self.protocol and self.application.is_running:
+            from ferrule.cli.talk.pictures import picture  # for whoever has pictures, and a terminal for them
+
+            # Not through `print`: it is made here, of nothing but numbers and encoded bytes.
+            self.application.printing.append(picture(image, self.protocol, self.width))
+            self.application.invalidate()
 
     def print_lines(self, *lines: Line) -> None:
         rows = self._spaced.rows(lines)
@@ -166,6 +317,15 @@ class Screen:
         if self.application.is_running:
             self.application.exit()
 
+    async def page(self, pieces: Iterable[str]) -> None:
+        """Give the terminal to a pager; what is printed meanwhile comes after it. Without one it is all printed."""
+        from ferrule.cli.talk.pager import pager, show  # for long outputs
+
+        if command := pager():
+            await run_in_terminal(lambda: show(pieces, command), in_executor=True)
+        else:
+            self.print("".join(pieces))
+
     async def during(self, talk: Callable[[], Awaitable[int]]) -> int:
         """Show the screen while `talk` goes on; it ends with it, and it ends it when the user leaves."""
         loop = asyncio.get_running_loop()
@@ -180,6 +340,7 @@ class Screen:
                 talking.cancel()
                 await asyncio.wait({talking})
         finally:
+            self._unsignal()
             await self._stop(shown, talking)
             loop.set_exception_handler(before)
         if shown.done() and not shown.cancelled() and isinstance(error := shown.exception(), Exception):
@@ -187,6 +348,16 @@ class Screen:
                 raise error
             return 0
         return 0 if talking.cancelled() else talking.result()
+
+    def _unsignal(self) -> None:
+        """The terminal has its title again, and no longer says whether somebody looks."""
+        output, pending = self.application.output, list[str]()
+        self.notifier.end(pending.append)
+        if self.application.follows_focus:
+            self.application.follows_focus = False
+            pending.append(FOCUS_OFF)
+        output.write_raw("".join(pending))
+        output.flush()
 
     async def _stop(self, shown: "asyncio.Future[None]", talking: "asyncio.Future[int]") -> None:
         """Nothing is left running, and the terminal is as it was."""
@@ -204,10 +375,20 @@ class Screen:
 
     async def _tick(self) -> None:
         """Times go on, and so does whoever is at work."""
-        while True:
+        for tick in itertools.count(1):
             await asyncio.sleep(_TICK_SECONDS)
-            if self.live(self.width, _LEAST_LIVE_ROWS):
+            self._notify()
+            is_stale = tick % _STATUS_TICKS == 0 and self.status(self.width - 3) != self._shown_status
+            if is_stale or self.live(self.width, _LEAST_LIVE_ROWS):
                 self.application.invalidate()
+
+    def _notify(self) -> None:
+        is_asked = bool(self.wants) or (self.typed is not None and not self.typed.done())
+        is_working = self.working()
+        self._has_worked = self._has_worked or is_working
+        rests: State = "done" if self._has_worked else "idle"
+        state: State = "asks" if is_asked else "working" if is_working else rests
+        self.notifier.update(state, is_focused=self.is_focused, pressed_at=self.pressed_at, subject=self.subject)
 
     def _broke(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """A bug in what the screen calls: it ends the conversation, and the command says so in a line."""
@@ -237,10 +418,11 @@ class Screen:
         completing = Condition(lambda: bool(self.input.complete_state and self.input.complete_state.completions))
         return HSplit(
             [
-                window(self._live_text),
+                ConditionalContainer(window(self._live_text), Condition(self._is_apart)),
                 field,
                 looking.container,
                 ConditionalContainer(window(lambda: self._text(menu_lines(self.input.complete_state))), completing),
+                ConditionalContainer(window(self._picker_text), Condition(lambda: self.picker is not None)),
                 window(self._status_text, height=1),
             ],
             align=VerticalAlign.TOP,
@@ -249,31 +431,43 @@ class Screen:
     def _rows(self) -> int:
         return self.application.output.get_size().rows
 
+    def _is_apart(self) -> bool:
+        """Does the input need rows above it: what goes on, or a blank one where none was printed?"""
+        if not self._spaced.is_blank or self.offer or self.picker is not None:
+            return True
+        return bool(self.live(self.width - 1, _LEAST_LIVE_ROWS))
+
     def _live_text(self) -> StyleAndTextTuples:
-        most = max(_LEAST_LIVE_ROWS, self._rows() - _MOST_INPUT_ROWS - 4)
+        below = _MOST_INPUT_ROWS if self.picker is None else self._picker_rows()
+        most = max(_LEAST_LIVE_ROWS, self._rows() - below - 4)
         rows = self.live(self.width - 1, most)
-        if self.offer:
-            offered = rows_of(self.offer, self.width - 1, "   ")
+        offer = self.offer if self.picker is None else (self.picker.heading(),)
+        if offer:
+            offered = rows_of(offer, self.width - 1, "   ")
             text = painted((fitted(one, self.width - 1) for one in offered), colour=self.colour)
-            rows = [*rows, *([""] if not rows else []), *text.split("\n")[:-1]]
+            # A list comes right behind the command that asked for it, and so behind a blank row.
+            rows = [*rows, *([""] if rows or self.picker is None else []), *text.split("\n")[:-1]]
         # A blank row parts it from the input; without anything live, from what was printed.
         return to_formatted_text(ANSI(harmless("\n".join([*rows, ""] if rows else []))))
 
     def _prefix(self, number: int, wrap: int) -> StyleAndTextTuples:
         if number or wrap:
             return [("", "  ")]
-        return [("ansicyan bold" if not self.wants else "ansibrightblack", "> ")]
+        mark = "> " if self.is_inserting else "N "
+        return self._text([line(("dim" if self.wants else "cyan bold", mark))])
+
+    def _picker_rows(self) -> int:
+        return max(1, min(MOST_ROWS + 1, self._rows() - _LEAST_LIVE_ROWS - 4))
+
+    def _picker_text(self) -> StyleAndTextTuples:
+        return self._text([] if self.picker is None else self.picker.lines(self.width - 1, self._picker_rows()))
 
     def _status_text(self) -> StyleAndTextTuples:
         if self.hint:
             return self._text([line(("yellow", f"  {cut(self.hint, self.width - 3)}"))])
-        room, kept = self.width - 3, list[Line]()
-        for one in self.status():
-            size = sum(wide(text) for _, text in one) + 3
-            if size > room + 3:
-                break
-            kept.append(one)
-            room -= size
+        if self.picker is not None:
+            return self._text([self.picker.keys(self.width)])
+        self._shown_status = kept = self.status(self.width - 3)
         joined = tuple(part for at, one in enumerate(kept) for part in ((("dim", " · "),) if at else ()) + one)
         return self._text([(("dim", "  "), *joined)])
 

@@ -1,12 +1,15 @@
 """Commands that change something: the model, the dialect, the mode, the files, the conversation."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ferrule.cli.talk.commands import Again, Next
-from ferrule.cli.talk.line import BLANK, diff_lines, line
-from ferrule.core.errors import ToolFailure
+from ferrule.cli.talk.line import BLANK, diff_lines, line, sentence
+from ferrule.cli.talk.theme import NAMES as THEME_NAMES
+from ferrule.cli.talk.theme import THEMES, remember_theme
+from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.core.planning import Planning
 from ferrule.dialects.dialect import FAMILIES
 from ferrule.workspace.entry_words import command_words, entry_words, files_of, names_of
@@ -24,22 +27,50 @@ _MOST_RULES = 40
 async def model(chat: "Chat", rest: str) -> Next:
     """In place: the conversation goes on with another one."""
     agent = chat.session.agent
-    if not rest:
-        chat.note(f"The model is {agent.model.name}. /model NAME uses another one, as anthropic:claude-opus-5-5.")
-        chat.note("`ferrule models` lists the hosts and which keys are set.")
+    if not rest and not (rest := await _picked(chat)):
         return None
     chosen = await asyncio.to_thread(chat.session.load, rest)  # a recording or a model's file is read for it
     agent.use(chosen)
+    chat.tally.switched(agent.thread, chosen.name)
     chat.note(f"The model is {chosen.name} from now on.")
+    from ferrule.models.last_model import remember_model  # for who changes it
+
+    with contextlib.suppress(ConfigError):  # a state folder that cannot be written ends nothing
+        await asyncio.to_thread(remember_model, rest, chat.session.engine.settings.models)
     return None
 
 
-def model_names() -> list[str]:
+async def _picked(chat: "Chat") -> str:
+    """The name of a model that is chosen from a list; empty where it stays as it is."""
+    from ferrule.cli.talk.model_list import NO_MODELS, choices  # for who looks for one
+
+    now = chat.session.agent.model.name
+    looks = choices(chat.session.engine.settings.models, chat.session.agent.model)
+    is_running = chat.session.agent.is_running
+    looked = await (looks if is_running else chat.stoppable(looks, "looking which models there are"))
+    if looked is None:
+        return ""
+    rows, more = looked
+    if len(rows) < 2:
+        chat.note(f"The model is {now}. {NO_MODELS}")
+        return ""
+    chosen = await chat.front.pick(f"Which model? (now {now})", rows, other=more, at=now)
+    if not chosen or chosen == now:
+        chat.note(f"The model is {now}.")
+        return ""
+    return str(chosen)
+
+
+def model_names(chat: "Chat") -> list[str]:
     """What a model's name can be, or begin with, for completion."""
-    from ferrule.models.catalog import SHORT  # for who completes
+    from ferrule.cli.talk.model_list import known, usable  # for who completes
+    from ferrule.models.catalog import SHORT
     from ferrule.models.hosts import ROWS
 
-    return [*SHORT, *(f"{host}:" for host in ROWS)]
+    settings = chat.session.engine.settings.models
+    return list(
+        dict.fromkeys((*SHORT, *settings.roles, *known(settings, usable(settings), {}), *(f"{h}:" for h in ROWS)))
+    )
 
 
 async def dialect(chat: "Chat", rest: str) -> Next:
@@ -132,8 +163,8 @@ async def _step(chat: "Chat", rest: str, which: str) -> Next:
         chat.say(line(("dim", f"  … {len(rows) - _MOST_DIFF_ROWS:,} more lines")))
     step = "undone" if which == "undo" else "redone"
     chat.note(f"{step.capitalize()}: {entry_words(done.entry, engine.jail.shown)}.")
-    for sentence in done.notes:
-        chat.note(sentence)
+    for note in done.notes:
+        chat.note(note)
     is_own = engine.need(Journal).wrote(done.entry)
     chat.session.agent.steer(
         f"[The user has {step} {_what(done.entry, engine.jail.shown, is_own=is_own)}.]", by_user=False
@@ -174,35 +205,6 @@ async def compact(chat: "Chat", rest: str) -> Next:
     return None
 
 
-async def resume(chat: "Chat", rest: str) -> Next:
-    """Another conversation, in the same folder, by its id or by its number in a list."""
-    if rest:
-        return _gone_on(chat, rest)
-    from ferrule.cli.talk.looking import MOST_THREADS, listed, thread_line
-
-    all_of_them = await listed(chat)
-    found = [one for one in all_of_them if one.id != chat.session.agent.thread]
-    if not found:
-        chat.note("There are no earlier conversations of this folder.")
-        return None
-    chat.say(BLANK, *(thread_line(one, number) for number, one in enumerate(found, 1)))
-    if len(all_of_them) >= MOST_THREADS:
-        chat.note("Older ones can be resumed by their ids: `ferrule threads list` and `ferrule threads search`.")
-    said = await chat.front.words(f"Which one? (1-{len(found)}, nothing to stay)")
-    if not said:
-        return None
-    if said.isdecimal() and 1 <= int(said) <= len(found):
-        return Again(resume=found[int(said) - 1].id)
-    return _gone_on(chat, said)
-
-
-def _gone_on(chat: "Chat", thread: str) -> Next:
-    if thread == chat.session.agent.thread:
-        chat.note("That is this conversation.")
-        return None
-    return Again(resume=thread)
-
-
 async def clear(chat: "Chat", _: str) -> Next:  # noqa: ARG001 - every command gets them
     return Again(resume="")
 
@@ -210,6 +212,32 @@ async def clear(chat: "Chat", _: str) -> Next:  # noqa: ARG001 - every command g
 async def thinking(chat: "Chat", _: str) -> Next:
     chat.lines.whole_thinking = not chat.lines.whole_thinking
     chat.note(f"Thinking is shown {'whole' if chat.lines.whole_thinking else 'folded to a line'} from now on.")
+    return None
+
+
+async def theme(chat: "Chat", rest: str) -> Next:
+    """At once, and from the next start on."""
+    setting = chat.session.engine.settings.chat.theme
+    if not rest:
+        chat.note(f"The theme is {chat.front.colour.name}. /theme NAME uses another one:")
+        chat.say(sentence(("cyan", f"  {'auto':<20}"), "light or dark by COLORFGBG, else terminal"))
+        for one in THEMES.values():
+            chat.say(sentence(("cyan", f"  {one.name:<20}"), one.about))
+        return None
+    if rest not in THEME_NAMES:
+        chat.note(f"There is no theme {rest}. The themes are {', '.join(THEME_NAMES)}.")
+        return None
+    used = chat.use_theme(rest)
+    kept = ""
+    try:
+        await asyncio.to_thread(remember_theme, rest, setting)
+    except ConfigError as error:
+        kept = f" It is not remembered: {error}"
+    if rest not in {used.name, "auto"}:
+        why = "NO_COLOR is set" if chat.front.steer else "this terminal has no colours"
+        chat.note(f"The theme {rest} counts from the next start on: {why}.{kept}")
+    else:
+        chat.note(f"The theme is {used.name} from now on.{kept}")
     return None
 
 

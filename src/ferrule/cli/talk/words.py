@@ -1,18 +1,27 @@
 """A call in a few words: what it is about, how it went, and what it changed."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from ferrule.cli.talk.line import diff_sign
+from ferrule.core.events import Done, FileEdit
 from ferrule.core.reply import Reply
 
+_COMMANDS = ("command", "cmd")
 _ABOUT = (
-    "description", "command", "cmd", "path", "file_path", "paths", "pattern", "query", "url", "skill", "name", "prompt",
-    "task", "id", "task_id",
+    *_COMMANDS, "subject", "path", "file_path", "paths", "pattern", "query", "url", "skill", "description", "name",
+    "prompt", "task", "id", "task_id",
 )  # fmt: skip
-"""What says most about a call, by the names of its arguments, the best first."""
-_MOST_CHARS = 200
+"""What says most about a call, by the names of its arguments, the best first.
+
+What the model says of a call comes after what the call does: a description may be wrong, or a lie.
+"""
+_STOPPED = {"cancelled": "interrupted", "rejected-by-user": "not allowed"}
+_REFUSED_UNASKED = frozenset({"denied-by-rule", "not-in-mode", "ask-failed"})
+"""Nobody was asked, or not only: the user has not seen yet why it was not allowed."""
+_MOST_CHARS = 300
 _CHECKS = re.compile(r"\d+ checks? in [\d.]+ s: ([^\n]*)\.")
 _WRONG = re.compile(r"\d (failed|stopped|missing)")
 _EXIT = r"<exit_code>(-?\d+)</exit_code>|\bexit(?:ed with)? (?:code|status):? (-?\d+)"
@@ -27,7 +36,7 @@ class Outcome(NamedTuple):
 
 def about(values: Mapping[str, Any], cwd: str) -> str:
     """The argument that says most; paths in the workspace without the way to it."""
-    if "command" not in values and "cmd" not in values and isinstance(values.get("pattern"), str):
+    if not _is_command(values) and isinstance(values.get("pattern"), str):
         where = values.get("path") or values.get("directory")
         inside = f" in {_near(where, cwd)}" if isinstance(where, str) and _near(where, cwd) not in {"", "."} else ""
         return _short(f'"{values["pattern"]}"{inside}')
@@ -39,6 +48,16 @@ def about(values: Mapping[str, Any], cwd: str) -> str:
     return _short(_near(str(chosen), cwd))
 
 
+def described(values: Mapping[str, Any]) -> str:
+    """What the model says that a command is for."""
+    said = values.get("description")
+    return _short(said) if isinstance(said, str) and _is_command(values) else ""
+
+
+def _is_command(values: Mapping[str, Any]) -> bool:
+    return any(values.get(name) for name in _COMMANDS)
+
+
 def _near(path: str, cwd: str) -> str:
     if cwd and path.startswith(cwd.rstrip("/") + "/"):
         return path[len(cwd.rstrip("/")) + 1 :]
@@ -46,7 +65,8 @@ def _near(path: str, cwd: str) -> str:
 
 
 def _short(text: str) -> str:
-    return " ".join(text[: 4 * _MOST_CHARS].split())[:_MOST_CHARS]
+    words = " ".join(text[: 4 * _MOST_CHARS].split())
+    return words if len(words) <= _MOST_CHARS else words[: _MOST_CHARS - 1] + "…"
 
 
 @cache
@@ -54,14 +74,14 @@ def _exit() -> re.Pattern[str]:
     return re.compile(_EXIT, re.IGNORECASE)
 
 
-def outcome(reply: Reply) -> Outcome:
-    """How it went; a command that failed is told by its exit code."""
-    if reply.status == "cancelled":
-        return Outcome(False, "interrupted")
-    if reply.status == "rejected-by-user":
-        return Outcome(False, "not allowed")
+def outcome(reply: Reply, exit_code: int | None = None) -> Outcome:
+    """How it went; a command is told by its exit code, a failure by all that it says: its end is the advice."""
+    if reply.status in _STOPPED and (reply.error is None or reply.error.error_code not in _REFUSED_UNASKED):
+        return Outcome(False, _STOPPED[reply.status])
+    if exit_code is not None and reply.status in {"done", "error"} and checked(reply) is None:
+        return Outcome(exit_code == 0, f"exit {exit_code}")
     if reply.error is not None:
-        return Outcome(False, _short(reply.error.message.strip().split("\n")[0]))
+        return Outcome(False, reply.error.message.strip())
     result = reply.result
     if isinstance(result, Mapping):
         return _of_object(result)
@@ -81,6 +101,18 @@ def outcome(reply: Reply) -> Outcome:
     if rows == 1 and len(text.strip()) <= 60 and not found:
         return Outcome(True, _short(text))
     return Outcome(True, _count(rows, "line") if rows else "")
+
+
+def left_running(reply: Reply) -> str:
+    """That a command goes on in the background, where it does: it is not done, however well the call went."""
+    text = reply.result if reply.ok and isinstance(reply.result, str) else ""
+    found = _left().search(text)
+    return f"in the background, as {found[1]}" if found else ""
+
+
+@cache
+def _left() -> re.Pattern[str]:
+    return re.compile(r"(?:running in|moved to the|goes on in the) background[^.]*(?: ID:|, as task) ([\w-]+)")
 
 
 def checked(reply: Reply) -> Outcome | None:
@@ -111,14 +143,32 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def changed(values: Mapping[str, Any], reply: Reply) -> list[str]:
-    """What a call has changed, as the rows of a diff; nothing where it changed no text, or not that one can see."""
+def changed(values: Mapping[str, Any], done: Done, cwd: str) -> list[str]:
+    """What a call has changed, as the rows of a diff; nothing where it changed no text, or not that one can see.
+
+    With line numbers where the files are known as they were and as they are.
+    """
+    reply = done.reply
     if not reply.ok or not reply.track_files:
         return []
+    if done.edits and not any(edit.left_out for edit in done.edits):
+        return _numbered(done.edits, cwd)
     if isinstance(reply.result, Mapping) and isinstance(reply.result.get("diff"), str):
         rows = reply.result["diff"].rstrip("\n").split("\n")
         return [row for row in rows if not row.startswith(("diff ", "index ", "--- ", "+++ ", "```"))]
     return wished(values)
+
+
+def _numbered(edits: Sequence[FileEdit], cwd: str) -> list[str]:
+    from ferrule.core.preview import Previewed  # for edits
+    from ferrule.permissions.changes import rows
+
+    files = tuple(Previewed(edit.path, _raw(edit.old), _raw(edit.new)) for edit in edits)
+    return list(rows(files, lambda path: _near(path, cwd)))
+
+
+def _raw(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
 
 
 def wished(values: Mapping[str, Any]) -> list[str]:
@@ -147,7 +197,8 @@ def _side_by_side(before: str, after: str) -> list[str]:
 
 def tally(rows: list[str]) -> str:
     """How many rows came and went, as `+3 -1`."""
-    more, less = (sum(row.startswith(sign) for row in rows) for sign in "+-")
+    signs = list(map(diff_sign, rows))
+    more, less = (signs.count(sign) for sign in "+-")
     return " ".join(([f"+{more}"] if more else []) + ([f"-{less}"] if less else []))
 
 

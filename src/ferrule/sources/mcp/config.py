@@ -78,6 +78,14 @@ def skill_servers(entries: Mapping[str, Any], *, source: str, layer: Layer = "sk
     return reader.configured()
 
 
+def errors_of(given: Sequence[str]) -> tuple[str, ...]:
+    """What cannot be understood of texts or files of `--mcp-config`."""
+    reader = _Reader()
+    for number, text in enumerate(given, start=1):
+        reader.given(text, number)
+    return tuple(reader.errors)
+
+
 class _Reader:
     """Collects servers, the foremost first."""
 
@@ -85,6 +93,8 @@ class _Reader:
         self._servers: dict[str, Server | None] = {}
         """By names in lower case; None where one was broken."""
         self._warnings: list[str] = []
+        self.errors: list[str] = []
+        """Those of the warnings that say what cannot be understood at all."""
         self._allowed: list[Allowed] = []
         self._is_shut = False
 
@@ -143,7 +153,7 @@ class _Reader:
         try:
             form = read()
         except ConfigError as error:
-            self._warnings.append(str(error))
+            self._wrong(error)
             return
         if form.allowed is not None:
             self._allow(form.allowed, source=source, layer=layer)
@@ -152,6 +162,10 @@ class _Reader:
             return
         for name, entry in form.servers.items():
             self._add(name, partial(entry_server, name, entry, layer=layer, source=source))
+
+    def _wrong(self, error: ConfigError) -> None:
+        self._warnings.append(str(error))
+        self.errors.append(str(error))
 
     def _allow(self, entries: Any, *, source: str, layer: Layer) -> None:
         from ferrule.sources.mcp.allowed import read_allowed  # for whoever has such a list
@@ -168,7 +182,7 @@ class _Reader:
         try:
             server, warnings = make()
         except ConfigError as error:
-            self._warnings.append(str(error))
+            self._wrong(error)
             # One that is broken keeps its name: what is written further away from the user does not take its place.
             self._servers.setdefault(key, None)
             return

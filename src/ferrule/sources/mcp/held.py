@@ -300,6 +300,15 @@ class Held:
         self._usable.clear()
         self._refused.clear()
 
+    async def stop(self) -> None:
+        """End it. Whoever needs it next starts it again, and what the user refused is asked about once more."""
+        async with self._turn:
+            connection, self._connection = self._connection, None
+            self._is_checked = False
+            self._refused.clear()
+            if connection is not None:
+                await connection.close()
+
     async def close(self) -> None:
         self._is_closed = True
         if self._later is not None:

@@ -161,7 +161,8 @@ class Servers(Offered):
                 f"any of it. Look at them with `ferrule mcp approve {name}`."
             )
         if pin is not None:
-            worries += [f"The MCP server {name}: the tool {tool} is not used: {why}." for tool, why in pin.quarantined]
+            faults = [(tool, why.rstrip(".")) for tool, why in pin.quarantined]
+            worries += [f"The MCP server {name}: the tool {tool} is not used: {why}." for tool, why in faults]
         return worries
 
     def _may_start(self, held: Held, look: Look) -> bool:
@@ -305,6 +306,10 @@ class Servers(Offered):
         if self._is_shut or rejecting(ready, self._allowed) is not None:
             raise ConfigError(f"The MCP server {server.name} is rejected by amp.mcpPermissions.")
         return self._opening.connection(ready, self._shared.workspace, on_changed)
+
+    async def stop(self, name: str) -> None:
+        """End one server; it is started again when it is needed. Raises `ToolFailure` where there is none."""
+        await self._named(name).stop()
 
     async def close(self) -> None:
         """End all servers."""

@@ -92,7 +92,7 @@ def looks(about: str, ctx: Context) -> list[Access]:
     folder = ctx.need(Jail).folder
     asked = lines(about)
     if not top_of(folder) and about != UNCOMMITTED:
-        raise _unknown(about)
+        raise BadArguments(f"{folder} is in no git repository, so there is no {about[:100]!r} to review.")
     return [Access.command(line, folder) for line in asked] if top_of(folder) else []
 
 

@@ -8,7 +8,7 @@ from ferrule.core.tool import Context, Tool
 from ferrule.support.threads import Threads
 from ferrule.workspace.ledger import Ledger
 from ferrule.workspace.plan_file import MOST_CHARS as MOST_PLAN_CHARS
-from ferrule.workspace.transaction import Writer
+from ferrule.workspace.transaction import Contents, Writer
 
 MOST_WISHES = 20
 MOST_CHARS = 200
@@ -68,7 +68,7 @@ class ExitPlan(Tool[ExitPlanArgs, PlanApproved]):
 
 
 def _write(path: str, text: str, ctx: Context) -> None:
-    """Put the plan into its file, in the place of what stands there. Raises `ToolFailure`."""
+    """Put the plan into its file, in the place of what the session has seen there. Raises `ToolFailure`."""
     if len(text) > MOST_PLAN_CHARS:
         raise ToolFailure(
             f"The plan has {len(text):,} characters; {MOST_PLAN_CHARS:,} is the most that somebody can approve. "
@@ -77,8 +77,21 @@ def _write(path: str, text: str, ctx: Context) -> None:
             path=path,
         )
     raw = text.encode() if text.endswith("\n") else f"{text}\n".encode()
-    written = ctx.need(Writer).apply([path], lambda _: {path: raw}, kind="write", call_id=ctx.call_id)
+    ledger = ctx.need(Ledger)
+
+    def plan(found: Contents) -> Contents:
+        there = found[path]
+        if there is not None and there != raw and (not ledger.knows(path) or ledger.stale(path, there)):
+            raise ToolFailure(
+                f"{path} has a text that you have not seen, perhaps the user's own; nothing was written, and plan mode "
+                "stays on. Read it, then give the whole plan again.",
+                code="plan-changed",
+                path=path,
+            )
+        return {path: raw}
+
+    written = ctx.need(Writer).apply([path], plan, kind="write", call_id=ctx.call_id)
     ctx.track(path)
-    ctx.need(Ledger).saw(path, raw)
+    ledger.saw(path, raw)
     for note in written.notes:
         ctx.note(note)

@@ -132,18 +132,27 @@ class Shell(Tool[ShellArgs, Ran | Left]):
         begun_at = time.perf_counter()
         seconds = _least(args.seconds, args.most_seconds, settings.seconds)
         quiet_seconds = _least(args.quiet_seconds, settings.quiet_seconds)
+        tasks = ctx.need(Tasks)
+        tasks.waited.append(begun.running)
         try:
             why = await begun.running.wait(seconds, quiet_seconds=quiet_seconds)
-            if why == "time" and args.yields and ctx.need(Tasks).has_room and may_go_on(args.command):
+            released = why == "time" and begun.running not in tasks.waited
+            yields = why == "time" and args.yields and tasks.has_room and may_go_on(args.command)
+            if yields or released:
                 text = _kept(begun, begun.running.finished(), args, ctx)
                 task = leave(begun, ctx, args.description)
                 begun.running.news()  # it is told here
-                return Left(seen(task, text), after=seconds)
+                if released:
+                    ctx.note("The user has sent it to the background.")
+                return Left(seen(task, text), after=None if released else seconds)
             if why != "ended":
                 await begun.running.stop()
         except BaseException:
             await begun.abandon()
             raise
+        finally:
+            if begun.running in tasks.waited:
+                tasks.waited.remove(begun.running)
         begun.close()
         if why == "time" and seconds == settings.seconds:
             ctx.note(f"The command was stopped after {seconds:g} seconds (shell.seconds).")

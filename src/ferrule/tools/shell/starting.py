@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 KEPT_CHARS = 80_000
 """So many of the first and of the last characters of a session's output are kept."""
 _CHARS_A_TOKEN = 4
+_PROGRESS_ROWS, _ROW_CHARS = 10, 200
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -124,11 +125,11 @@ async def begin(
             is_done_soon=wrapped.is_done_soon,
         )
         try:
-            running = start(launch, on_output=tell or (lambda text: _progress(ctx, text)))
+            running = start(launch, on_output=tell or (lambda text: _progress(ctx, text, running.recent)))
         except OSError as error:
             raise ToolFailure(f"Cannot run it in {cwd}: {describe(error)}.", path=cwd) from error
         failed.pop_all()  # from now on the command takes it back when it has ended
-        task_id = ctx.need(Tasks).new_id() if may_stay else ""
+        task_id = ctx.need(Tasks).new_id()
         return Begun(running, command, cwd, task_id, log, limits, carrier, after.pop_all().close)
 
 
@@ -215,7 +216,8 @@ def token_chars(tokens: float) -> int:
     return int(min(tokens * _CHARS_A_TOKEN, 2 * KEPT_CHARS))
 
 
-def _progress(ctx: Context, text: str) -> None:
+def _progress(ctx: Context, text: str, recent: str) -> None:
     # A task prints on when the call that started it has its answer.
     if not ctx.over:
-        ctx.progress(text.rstrip().rsplit("\n", 1)[-1][-200:])
+        rows = tuple(row[:_ROW_CHARS] for row in recent.rstrip().rsplit("\n", _PROGRESS_ROWS)[-_PROGRESS_ROWS:])
+        ctx.progress(text.rstrip().rsplit("\n", 1)[-1][-_ROW_CHARS:], rows)

@@ -3,7 +3,7 @@
 from ferrule.core.face import Values
 from ferrule.core.planning import PlanApproved
 from ferrule.dialects.arrange import without
-from ferrule.dialects.plan_says import holds
+from ferrule.dialects.plan_says import EDITED, holds
 
 _REMOTE = ("pushToRemote", "remoteSessionId", "remoteSessionTitle", "remoteSessionUrl")
 
@@ -28,4 +28,6 @@ def approved(outcome: PlanApproved) -> str:
         if outcome.is_known
         else [f"The plan is in {outcome.path}:", "", outcome.text.rstrip()]
     )
+    if outcome.is_edited:
+        text = [f"The plan is in {outcome.path}. {EDITED}", "", outcome.text.rstrip()]
     return "\n".join([head, *holds(outcome), *text])

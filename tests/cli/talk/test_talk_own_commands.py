@@ -1,0 +1,44 @@
+"""Commands from files in the chat: what reaches the model, and what is refused on the way."""
+
+import asyncio
+import json
+import types
+from typing import Any
+
+import pytest
+
+from ferrule.cli.talk.own_commands import expanded
+from ferrule.engine import Engine
+from ferrule.workspace.command_files import read_command
+
+
+def sent(workspace, tmp_path, body, rest="", **options):
+    async def work():
+        async with Engine(str(workspace), state=str(tmp_path / "state"), **options) as engine:
+            chat: Any = types.SimpleNamespace(session=types.SimpleNamespace(engine=engine))
+            return await expanded(chat, read_command(body, "a", "user", "/x/a.md"), rest)
+
+    return asyncio.run(work())
+
+
+def test_files_are_read_by_the_engine_and_secrets_stay_closed(tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "a.txt").write_text("what a holds\n")
+    (work / "b.txt").write_text("what b holds\n")
+    (work / ".env").write_text("KEY=hidden\n")
+    text = sent(work, tmp_path, "See @a.txt and @.env for $1.", "@b.txt")
+    assert "what a holds" in text
+    assert "The file .env:" in text
+    assert "hidden" not in text
+    assert "what b holds" not in text  # an argument is put in as it is
+
+
+@pytest.mark.parametrize("action", ["allow", "deny"])
+def test_a_line_runs_as_the_rules_say(tmp_path, action):
+    work = tmp_path / "work"
+    work.mkdir()
+    rules = tmp_path / "rules.json"
+    rules.write_text(json.dumps({"permissions": {action: ["Bash(touch *)"]}}))
+    sent(work, tmp_path, "!`touch $1`", "made", rules=str(rules))
+    assert (work / "made").exists() == (action == "allow")
