@@ -1,5 +1,6 @@
 """What holds for every test: its own state folder, the marks of the seeds' rows, golden files, and another user."""
 
+import gc
 import itertools
 import os
 import warnings
@@ -30,6 +31,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "contract(*rows): the rows of the seeds' contracts that a test proves")
+
+
+def pytest_collection_finish() -> None:
+    """What was collected lives to the end: a collection of garbage that looks through all of it takes a second."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -163,6 +163,14 @@ def test_a_key_after_the_question_means_that_it_was_seen():
     assert [scene.at(5, "asks", pressed=112.0), scene.at(99, "asks", pressed=112.0)] == [[], []]
 
 
+def test_a_run_that_asks_before_its_work_is_seen_begins_with_the_question():
+    scene = Scene(title=False, notify_seconds=30)
+    scene.now = 5_000.0
+    scene.at(0, "asks", focused=True)
+
+    assert scene.at(5, "done", focused=False) == []
+
+
 def test_what_cannot_be_written_now_is_written_later():
     scene = Scene()
     scene.can_write = False
@@ -237,7 +245,7 @@ def test_a_dumb_terminal_gets_not_one_escape(tmp_path, shop, terminal, unconfine
     settings.write_text('[chat]\nnotify = "osc9"\ntheme = "light"\nnotify_seconds = 0\n')
     path = script(tmp_path, {"parts": [READ]}, {"parts": [EDIT]}, {"text": "**Fixed.**\n\n```python\nx = 1\n```"})
     one = terminal(["--replay", path], shop, FERRULE_SETTINGS=str(settings), TERM="dumb", COLORFGBG="0;15")
-    one.wait("lists commands")
+    one.wait(r"lists\s+commands")
     one.type("fix it\n")
     one.wait("Allow it")
     one.type("y\n")

@@ -224,9 +224,11 @@ class Chat:
         if not self._thread:
             from ferrule.core.version import __version__
 
-            head = line(("bold", "Ferrule "), ("dim", __version__), ("dim", " · "), agent.model.name)
+            head = [line(("bold", "Ferrule "), ("dim", __version__), ("dim", " · "), agent.model.name)]
+            if why := self._why_model():
+                head.append(line(("dim", why)))
             self.say(
-                *rows_of((head, line(("dim", self._why_model()))), self.front.width, " "),
+                *rows_of(head, self.front.width, " "),
                 sentence(
                     ("dim", f"{home_short(engine.jail.folder)} · /help lists commands, ctrl-C stops, ctrl-D leaves")
                 ),

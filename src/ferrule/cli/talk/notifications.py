@@ -136,8 +136,8 @@ class Notifier:
             self._title = wanted
 
     def _changed(self, state: State, now: float, *, is_focused: bool | None) -> None:
-        if state == "working" and self._state != "asks":
-            self._began = now
+        if state in {"working", "asks"} and self._state in {"idle", "done"}:
+            self._began = now  # a question may come up before anybody has seen the work
         before, self._state, self._call = self._state, state, ""
         self._was_silent = is_focused is None
         if self._settings.notify == "off" or is_focused:
