@@ -114,6 +114,7 @@ def test_a_no_with_words_reaches_the_model_and_typed_ahead_keys_do_not_answer(tm
     one = terminal(["--replay", path], project)
     one.wait(READY)
     submit(one, "fix it")
+    one.wait("working")  # a key that is read together with Enter makes a paste of both
     # The user is in the middle of a sentence when the question comes: its letters are no answers.
     for _ in range(400):
         if "Allow it?" in one.screen():
