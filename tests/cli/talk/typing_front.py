@@ -73,6 +73,7 @@ class Typing:
 
     async def key(self, words, keys, *, again=False):
         self.asked.append((words, "".join(key for key, _ in keys)))
+        assert self._answers, f"No answer is left for {words!r} behind:\n{self.shown}"
         return self._answers.pop(0)
 
     async def words(self, offer, start=""):
