@@ -24,6 +24,7 @@ NAMES = (
     "web",
     "languages",
     "terminal",
+    "proxy_load",
 )
 
 

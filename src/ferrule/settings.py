@@ -7,6 +7,7 @@ import msgspec
 
 from ferrule.agent_settings import Conversations, Loop, Models, PlanMode, Repository, Terminal
 from ferrule.core.errors import ConfigError
+from ferrule.proxy_settings import Proxy
 from ferrule.tool_settings import Checks, Lsp, Web
 
 Source = Literal["user", "project", "local"]
@@ -230,6 +231,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     web: Web = Web()
     lsp: Lsp = Lsp()
     checks: Checks = Checks()
+    proxy: Proxy = Proxy()
 
 
 def state_folder() -> str:

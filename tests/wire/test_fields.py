@@ -50,6 +50,7 @@ NOUNS = {
     "cache": "marks for the cache (written with `marks=`)",
     "detail": "how closely to look at a picture",
     "grammar": "the grammar of a free-text tool",
+    "namespace": "the bundle that a called tool is of",
     "strict": "strict tools",
     "tool": "the tool's name with its result",
 }

@@ -4,7 +4,7 @@ import pytest
 
 from ferrule.wire.anthropic.reader import AnthropicReader
 from ferrule.wire.anthropic.writer import AnthropicWriter
-from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
+from ferrule.wire.delta import Begun, Block, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
 from ferrule.wire.turn import Usage
 from tests.wire.streams import check_messages, read, written
 
@@ -91,8 +91,13 @@ def tool(index, **more):
         ),
         pytest.param(
             [block(0, type="server_tool_use", id="s", name="web_search", input={}), *pieces(0, '{"q":1}'), stop(0)],
-            [],
+            [Block("anthropic", {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"q": 1}})],
             id="the-api's-own-tool",
+        ),
+        pytest.param(
+            [block(0, type="web_search_tool_result", tool_use_id="s", content=[{"url": "u"}]), stop(0)],
+            [Block("anthropic", {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"url": "u"}]})],
+            id="the-result-of-the-api's-own-tool",
         ),
         pytest.param([{"type": "ping"}, {"type": "new_kind", "index": 0, "news": [1]}], [], id="kinds-not-known-here"),
     ],
@@ -100,7 +105,7 @@ def tool(index, **more):
 def test_each_event_is_read(events, expected):
     deltas = read(AnthropicReader(), START, *events, finish("max_tokens", output_tokens=7), STOP)
 
-    assert deltas[0] == Begun("msg_1", "claude")
+    assert deltas[0] == Begun("msg_1", "claude", Usage(3))
     assert deltas[1:-1] == expected
     assert deltas[-1] == Ended("length", Usage(3, 7))
 
@@ -142,11 +147,11 @@ def test_nothing_is_read_after_the_end():
     ("events", "expected"),
     [
         pytest.param([], [Begun("", ""), Ended("end")], id="nothing"),
-        pytest.param([START], [Begun("msg_1", "claude"), Ended("end", Usage(3))], id="a-start"),
+        pytest.param([START], [Begun("msg_1", "claude", Usage(3)), Ended("end", Usage(3))], id="a-start"),
         pytest.param(
             [START, tool(0), *pieces(0, '{"a"')],
             [
-                Begun("msg_1", "claude"),
+                Begun("msg_1", "claude", Usage(3)),
                 UseBegun(0, "toolu_0", "Read"),
                 UsePiece(0, '{"a"'),
                 UseEnded(0, cut=True),
@@ -175,7 +180,7 @@ def test_an_error_in_the_stream_breaks_the_answer_and_ends_it():
 
 def test_an_answer_begins_with_a_whole_message():
     """CLASP: EmitMessageStart, NewStreamProcessor."""
-    start, ping = written(AnthropicWriter(), [Begun("msg_test", "gpt-4o")])
+    start, ping = written(AnthropicWriter(), [Begun("msg_test", "gpt-4o", Usage(12, 1, 5, 3))])
 
     assert start == {
         "type": "message_start",
@@ -187,7 +192,12 @@ def test_an_answer_begins_with_a_whole_message():
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": {"input_tokens": 0, "output_tokens": 0},
+            "usage": {
+                "input_tokens": 4,
+                "cache_creation_input_tokens": 3,
+                "cache_read_input_tokens": 5,
+                "output_tokens": 1,
+            },
         },
     }
     assert ping == {"type": "ping"}
@@ -302,10 +312,24 @@ def test_free_text_becomes_the_one_parameter_of_an_object():
     assert text == r'{"input":"a \"b\"\n\\c"}'
 
 
-def test_an_error_is_an_event_of_its_own():
+def test_an_error_is_the_last_event():
     events = written(AnthropicWriter(), [Begun("m", "x"), Broke("Too much", "overloaded_error"), Ended("end")])
 
-    assert events[2] == {"type": "error", "error": {"type": "overloaded_error", "message": "Too much"}}
+    assert events[2:] == [{"type": "error", "error": {"type": "overloaded_error", "message": "Too much"}}]
+
+
+def test_a_block_of_the_api_stands_between_the_others_and_one_of_another_nowhere():
+    result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    foreign = Block("openai-responses", {"type": "web_search_call"})
+
+    events = written(
+        AnthropicWriter(),
+        [Begun("m", "x"), TextPiece("a"), Block("anthropic", result), foreign, TextPiece("b"), Ended("end")],
+    )
+
+    check_messages(events)
+    started = [one["content_block"] for one in events if one["type"] == "content_block_start"]
+    assert started == [{"type": "text", "text": ""}, result, {"type": "text", "text": ""}]
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,10 @@
 
 import pytest
 
+from ferrule.wire import anthropic, openai_chat
 from ferrule.wire.assemble import Assembler, assemble
-from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.turn import Said, Text, Thinking, Usage, Use
+from ferrule.wire.delta import Begun, Block, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
+from ferrule.wire.turn import Foreign, Said, Text, Thinking, Usage, Use
 
 
 def test_an_answer_is_put_together():
@@ -108,3 +109,13 @@ def test_what_was_said_before_an_error_is_still_there():
 
     assert assembler.said().parts == (Text("a"),)
     assert assembler.broke == Broke("Boom", "kind")
+
+
+def test_a_block_of_one_api_stands_in_its_place_and_goes_back_to_that_api_only():
+    block = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
+
+    said = assemble([Begun("m", "x"), TextPiece("a"), Block("anthropic", block), TextPiece("b"), Ended("end")])
+
+    assert said.parts == (Text("a"), Foreign("anthropic", "server_tool_use", block), Text("b"))
+    assert [one["type"] for one in anthropic.said_out(said)["content"]] == ["text", "server_tool_use", "text"]
+    assert "server_tool_use" not in str(openai_chat.said_out(said))

@@ -189,7 +189,6 @@ def test_words_are_read(chunks, expected):
         ("length", "length", "max_tokens"),
         ("content_filter", "refused", "refusal"),
         ("unknown", "end", "end_turn"),
-        (None, "end", "end_turn"),
     ],
 )
 def test_each_finish_reason_is_read(finish, reason, stop_reason):
@@ -394,6 +393,23 @@ def test_a_call_without_arguments_has_an_empty_object():
 
 
 def test_an_error_is_a_chunk_of_its_own():
-    found = written(ChatWriter(), [Begun("i", "m"), Broke("Boom", "server_error"), Ended("end")])
+    found = written(ChatWriter(), [Begun("i", "m"), Broke("Boom", "overloaded_error"), Ended("end")])
 
-    assert found[1] == {"error": {"message": "Boom", "type": "server_error", "param": None, "code": None}}
+    error = {"message": "Boom", "type": "server_is_overloaded", "param": None, "code": "overloaded_error"}
+    assert found[1:] == [{"error": error}]
+
+
+def test_a_call_of_a_custom_tool_is_written_for_clients_that_have_such_tools_and_read_back():
+    deltas: list[Delta] = [
+        UseBegun(0, "c1", "apply_patch", is_text=True),
+        UsePiece(0, '*** "a"\n'),
+        UsePiece(0, "+b"),
+        UseEnded(0),
+    ]
+
+    found = written(ChatWriter(free_text=True), [Begun("i", "m"), *deltas, Ended("tools")])
+
+    first, *rest = [one["choices"][0]["delta"]["tool_calls"][0] for one in found[1:4]]
+    assert first == {"index": 0, "id": "c1", "type": "custom", "custom": {"name": "apply_patch", "input": ""}}
+    assert rest == [{"index": 0, "custom": {"input": '*** "a"\n'}}, {"index": 0, "custom": {"input": "+b"}}]
+    assert assemble(read(ChatReader(), *found)).parts == (Use("c1", "apply_patch", '*** "a"\n+b', is_text=True),)

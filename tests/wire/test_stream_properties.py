@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.wire.assemble import assemble
-from ferrule.wire.delta import Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
+from ferrule.wire.delta import Block, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
 from ferrule.wire.order import Order
 from ferrule.wire.sse import EventReader
 from ferrule.wire.translate import translate
@@ -195,6 +195,7 @@ lawless = st.lists(
         st.builds(UsePiece, ats, texts),
         st.builds(UseEnded, ats, st.booleans()),
         st.builds(Broke, texts),
+        st.builds(Block, st.sampled_from(["anthropic", "openai-responses", "gemini"]), st.just({"type": "odd"})),
         st.just(Ended("end")),
     ),
     max_size=12,

@@ -6,11 +6,11 @@ import pytest
 
 from ferrule.wire.anthropic.writer import AnthropicWriter
 from ferrule.wire.assemble import assemble
-from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
+from ferrule.wire.delta import Begun, Block, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
 from ferrule.wire.openai_responses.reader import ResponsesReader
 from ferrule.wire.openai_responses.writer import ResponsesWriter
 from ferrule.wire.translate import translate
-from ferrule.wire.turn import Text, Thinking, Usage, Use
+from ferrule.wire.turn import Foreign, Text, Thinking, Usage, Use
 from tests.wire.streams import check_deltas, check_messages, parsed, read, written
 
 WIRE = "openai-responses"
@@ -78,6 +78,8 @@ def messages(*events):
     return found
 
 
+WEB = {"type": "web_search_call", "id": "ws"}
+SEARCH = {"type": "tool_search_call", "arguments": {"goal": "x"}, "status": "completed"}
 ARGUMENTS = "function_call_arguments"
 CALL = [Use("call_1", "f", {"a": 1})]
 
@@ -197,10 +199,22 @@ CALL = [Use("call_1", "f", {"a": 1})]
                 item("added", {"type": "web_search_call", "id": "ws", "status": "completed"}),
                 {"type": "response.something.new", "delta": {"not": "text"}, "output_index": 0},
                 {"type": "rate_limits.updated", "rate_limits": []},
-                completed([{"type": "tool_search_call", "arguments": {"goal": "x"}, "status": "completed"}]),
+                completed(),
             ],
             [],
             id="kinds-not-known-here",
+        ),
+        pytest.param(
+            [
+                item("added", {"type": "web_search_call", "id": "ws", "status": "in_progress"}),
+                item("done", {"type": "web_search_call", "id": "ws", "status": "completed"}),
+                completed([{"type": "web_search_call", "id": "ws", "status": "completed"}, SEARCH]),
+            ],
+            [
+                Foreign("openai-responses", "web_search_call", {**WEB, "status": "completed"}),
+                Foreign("openai-responses", "tool_search_call", SEARCH),
+            ],
+            id="items-that-only-this-api-knows",
         ),
     ],
 )
@@ -463,6 +477,29 @@ def test_the_last_event_says_how_the_answer_ended(deltas, status, details):
     assert last["type"] == f"response.{status}"
     assert last["response"]["status"] == status
     assert last["response"]["incomplete_details"] == details
+
+
+def test_an_item_of_the_api_stands_between_the_others_and_one_of_another_nowhere():
+    web = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+    blocks = [Block("openai-responses", web), Block("anthropic", {"type": "server_tool_use"})]
+
+    *events, last = written(
+        ResponsesWriter(), [Begun("resp_1", "gpt"), TextPiece("a"), *blocks, TextPiece("b"), Ended("end")]
+    )
+
+    assert [one["type"] for one in last["response"]["output"]] == ["message", "web_search_call", "message"]
+    assert last["response"]["output"][1] == web
+    steps = [one["type"] for one in events if one.get("item") == web]
+    assert steps == ["response.output_item.added", "response.output_item.done"]
+
+
+def test_a_call_of_a_bundle_says_of_which_one():
+    deltas: list[Delta] = [UseBegun(0, "c", "search", namespace="docs"), UsePiece(0, "{}"), UseEnded(0), Ended("tools")]
+
+    *_, last = written(ResponsesWriter(), [Begun("r", "m"), *deltas])
+
+    assert last["response"]["output"][0]["namespace"] == "docs"
+    assert said(created(), completed(last["response"]["output"])) == [Use("c", "search", {}, namespace="docs")]
 
 
 def _unnumbered(event, *, ids):

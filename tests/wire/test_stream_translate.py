@@ -11,9 +11,9 @@ from ferrule.wire.openai_chat.writer import ChatWriter
 from ferrule.wire.openai_responses.writer import ResponsesWriter
 from ferrule.wire.sse import LIMIT_BYTES
 from ferrule.wire.thinking import uncarried
-from ferrule.wire.translate import Translator, translate, translate_live
+from ferrule.wire.translate import CUT, Translator, translate, translate_live
 from ferrule.wire.turn import Thinking
-from tests.wire.streams import check_messages, parsed, raw, written
+from tests.wire.streams import WRITERS, check_messages, parsed, raw, written
 
 ANSWER: list[Delta] = [
     Begun("m", "x"),
@@ -62,14 +62,14 @@ async def test_chunks_that_have_to_be_waited_for_give_the_same():
     assert b"".join(live) == b"".join(translate(AnthropicReader(), ChatWriter(created=0), [stream]))
 
 
-def test_an_event_that_is_too_long_breaks_the_answer_and_completes_it():
+def test_an_event_that_is_too_long_breaks_the_answer_off():
     stream = raw(ChatWriter(), ANSWER[:2])
     flood = [b"data: ", *[b"x" * 1_000_000] * (LIMIT_BYTES // 1_000_000 + 2)]
 
     found = parsed(b"".join(translate(ChatReader(), AnthropicWriter(), [stream, *flood, b"\n\n", stream])))
 
     check_messages(found)
-    assert [one["error"]["type"] for one in found if one["type"] == "error"] == ["event-too-long"]
+    assert [one["error"]["type"] for one in found if one["type"] == "error"] == ["api_error"]
     assert [one["delta"]["text"] for one in found if one["type"] == "content_block_delta"] == ["Hi"]
 
 
@@ -87,7 +87,16 @@ def test_an_error_of_one_api_is_an_error_of_the_other():
     found = parsed(b"".join(translate(ChatReader(), AnthropicWriter(), [stream])))
 
     check_messages(found)
-    assert {"type": "error", "error": {"type": "server_error", "message": "Boom"}} in found
+    assert found[-1] == {"type": "error", "error": {"type": "api_error", "message": "Boom"}}
+
+
+@pytest.mark.parametrize("target", WRITERS)
+def test_a_stream_that_stops_before_the_answer_does_is_an_error(target):
+    stream = raw(ChatWriter(), [Begun("m", "x"), TextPiece("Hi"), UseBegun(0, "c", "f"), UsePiece(0, '{"a"')])
+
+    *_, last = parsed(b"".join(translate(ChatReader(), WRITERS[target](), [stream])))
+
+    assert CUT in str(last)
 
 
 def thinking(*pieces):

@@ -1,5 +1,6 @@
 """`ferrule doctor`: what is found on this machine; each line is ok or says what to do."""
 
+import importlib.util
 import os
 import platform
 import re
@@ -62,6 +63,7 @@ def examine(session: dict[str, Any]) -> Iterator[Finding]:
         yield from _sandbox(session)
         yield from finish(_asking(session))
         yield _model()
+        yield _proxy()
         yield from _web()
         yield from _languages(session)
     yield _git()
@@ -71,6 +73,20 @@ def examine(session: dict[str, Any]) -> Iterator[Finding]:
         yield finish(_store(session))
         yield _threads()
     yield Finding(good=True, subject="telemetry", text="none: only the hosts that you configure are contacted")
+
+
+def _proxy() -> Finding:
+    """Can the proxy run, and do its rules name models that can be asked?"""
+    if importlib.util.find_spec("uvicorn") is None:
+        return Finding(good=None, subject="proxy", text="needs uvicorn: pip install 'ferrule[proxy]'")
+    from ferrule.serve.proxy.server import complaints  # loads the model APIs
+
+    settings = load_settings()
+    wrong = complaints(settings, settings.proxy)
+    if wrong:
+        return Finding(good=None, subject="proxy", text="; ".join(f"{name}: {why}" for name, why in wrong.items()))
+    rules = len(settings.proxy.models)
+    return Finding(good=True, subject="proxy", text=f"`ferrule proxy` can run; {rules} rules in the settings")
 
 
 def _packages() -> Iterator[Finding]:

@@ -22,6 +22,7 @@ COMMANDS = {
     "tools": "List the tools, or show one.",
     "models": "List the hosts and models, or test one.",
     "permissions": "Show the rules, and what they say about a call.",
+    "proxy": "Let other agents use models of any host, over any model API.",
     "mcp": "Serve the tools over MCP, and manage the servers whose tools are used.",
     "skills": "List the skills, or show one.",
     "threads": "List, show, search, export, rewind and delete the conversations that are kept.",

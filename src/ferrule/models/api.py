@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 
 import msgspec
 
@@ -12,7 +13,7 @@ from ferrule.core.version import __version__
 from ferrule.models.catalog import DEFAULT_OUTPUT, About
 from ferrule.models.encoding import Encoder
 from ferrule.models.errors import LIMIT_BYTES, Fault, cleaned, judged
-from ferrule.models.hearing import Hearing, fault, in_words, silent
+from ferrule.models.hearing import Hearing, Tap, fault, in_words, silent
 from ferrule.models.hosts import Host, is_near
 from ferrule.models.line import Incoming, Line
 from ferrule.models.model import Again, ModelError
@@ -26,6 +27,8 @@ from ferrule.wire.turn import Asked
 
 _LIST_SECONDS = 5.0
 _REFUSAL_SECONDS = 10.0
+LIMIT_WHOLE_BYTES = 64 << 20
+"""The longest answer that comes in one piece."""
 
 
 class HttpModel:
@@ -42,7 +45,10 @@ class HttpModel:
         draw: Callable[[], float] = chance,
         now: Callable[[], float] = time.time,
         line: Line | None = None,
+        switched_on: Sequence[str] = (),
+        marks: bool = True,
     ) -> None:
+        """`switched_on` are betas of Anthropic's API beside those of the settings; for `marks` see `Encoder`."""
         self.name = f"{host.name}:{model}"
         self.model = model
         self.wire = host.api
@@ -63,12 +69,12 @@ class HttpModel:
             (b"content-type", b"application/json"),
             (b"accept", b"text/event-stream, application/json"),
             (b"accept-encoding", b"identity"),
-            *self._speech.signed(host, betas(host.api, model, about, settings)),
+            *self._speech.signed(host, (*betas(host.api, model, about, settings), *switched_on)),
         )
         self._about = about
         self._is_guest = line is not None
         self._line = line or Line(host.url, quiet_seconds=settings.quiet_seconds)
-        self._encoder = Encoder(host, about)
+        self._encoder = Encoder(host, about, marks=marks)
         self._thoughts = True
         self._sleep = sleep
         self._draw = draw
@@ -82,7 +88,19 @@ class HttpModel:
         """What must not be written anywhere."""
         return self._host.secrets
 
-    def beside(self, conversation: str = "") -> "HttpModel":
+    @property
+    def line(self) -> Line:
+        return self._line
+
+    @property
+    def host(self) -> Host:
+        return self._host
+
+    @property
+    def about(self) -> About:
+        return self._about
+
+    def beside(self, conversation: str = "", *, switched_on: Sequence[str] = (), marks: bool = True) -> "HttpModel":
         """The same model for another conversation, over the same line; it is of no use after this one is closed."""
         made = HttpModel(
             self._host,
@@ -93,6 +111,8 @@ class HttpModel:
             draw=self._draw,
             now=self._now,
             line=self._line,
+            switched_on=switched_on,
+            marks=marks,
         )
         made.conversation = conversation
         return made
@@ -103,16 +123,31 @@ class HttpModel:
 
     async def ask(self, asked: Asked) -> AsyncIterator[Delta | Again]:
         """The answer as it arrives; see `Model.ask`."""
+        async with aclosing(self.batches(asked)) as batches:
+            async for batch in batches:
+                if isinstance(batch, Again):
+                    yield batch
+                    continue
+                for delta in batch:
+                    yield delta
+
+    async def batches(
+        self, asked: Asked, *, body: bytes | None = None, tap: Tap | None = None
+    ) -> AsyncGenerator[list[Delta] | Again, None]:
+        """The same in lists, one for each piece that arrives.
+
+        `body` is sent as it is, instead of what is written for `asked`; `tap` is given every event that was understood.
+        """
         asked = self._filled(asked)
         attempt = 0
         while True:
             try:
-                incoming = await self._begun(asked)
+                incoming = await self._begun(asked, body)
                 try:
-                    hearing = Hearing(incoming, self._host, self.model, self._settings.quiet_seconds)
+                    hearing = Hearing(incoming, self._host, self.model, self._settings.quiet_seconds, tap)
                     while (deltas := await hearing.more()) is not None:
-                        for delta in deltas:
-                            yield delta
+                        if deltas or tap is not None:
+                            yield deltas
                 finally:
                     incoming.close()
             except Fault as error:
@@ -120,9 +155,36 @@ class HttpModel:
             else:
                 return
             attempt += 1
+            failed.unthinkable = failed.unthinkable and body is None
             seconds = await self._pause(failed, attempt)
             yield Again(failed.why, seconds, attempt)
             await self._sleep(seconds)
+
+    async def whole(self, path: str, body: bytes) -> bytes:
+        """Send a body that asks for no stream to a path of the API. Returns the answer's body. Raises ModelError."""
+        attempt = 0
+        while True:
+            try:
+                return await self._whole(path, body)
+            except Fault as error:
+                failed = error
+            attempt += 1
+            failed.unthinkable = False
+            await self._sleep(await self._pause(failed, attempt))
+
+    async def _whole(self, path: str, body: bytes) -> bytes:
+        incoming = await self._sent("POST", path, (body,))
+        try:
+            if incoming.status != 200:
+                raise await self._refused(incoming)
+            return await incoming.head(LIMIT_WHOLE_BYTES)
+        except Silent:
+            raise silent(self._host, self.model, self._settings.quiet_seconds) from None
+        except Broken:
+            advice = "broke off in the middle of its answer"
+            raise fault(self._host, self.model, "cut", advice, "the answer broke off") from None
+        finally:
+            incoming.close()
 
     async def _pause(self, fault: Fault, attempt: int) -> float:
         """Seconds before the next try. Raises ModelError where there is to be none."""
@@ -138,13 +200,13 @@ class HttpModel:
             raise fault.error() from None
         if attempt > self._settings.retries:
             times = f" It was asked {attempt} times." if attempt > 1 else ""
-            raise ModelError(fault.message + times, fault.kind) from None
+            raise ModelError(fault.message + times, fault.kind, fault.seconds) from None
         if fault.seconds is None:
             return pause(attempt, self._draw)
         if fault.seconds > MOST_SECONDS:
             when = time.strftime("%H:%M", time.localtime(self._now() + fault.seconds))
             wish = f"It wants to be left alone for {in_words(fault.seconds)}: try again after {when}."
-            raise ModelError(f"{fault.message} {wish}", fault.kind) from None
+            raise ModelError(f"{fault.message} {wish}", fault.kind, fault.seconds) from None
         return fault.seconds
 
     def _filled(self, asked: Asked) -> Asked:
@@ -161,10 +223,14 @@ class HttpModel:
             task_tokens=asked.task_tokens or settings.task_tokens,
         )
 
-    async def _begun(self, asked: Asked) -> Incoming:
+    async def _begun(self, asked: Asked, body: bytes | None) -> Incoming:
         """The beginning of an answer. Raises Fault."""
+        pieces: Sequence[bytes]
         try:
-            pieces = self._encoder.pieces(asked, self.conversation, thoughts=self._thoughts)
+            if body is None:
+                pieces = self._encoder.pieces(asked, self.conversation, thoughts=self._thoughts)
+            else:
+                pieces = (body,)
         except WireError as error:
             raise ModelError(f"The conversation cannot be sent to {self.name}: {error}", "bad") from error
         incoming = await self._sent("POST", self._path, pieces)

@@ -106,11 +106,13 @@ class _Joined:
 class Encoder:
     """Writes the bodies of one conversation."""
 
-    def __init__(self, host: Host, about: About) -> None:
+    def __init__(self, host: Host, about: About, *, marks: bool = True) -> None:
+        """Without `marks`, none are set beside those that a conversation brings."""
         self._host = host
         self._about = about
         self._place = _PLACES[host.api]
-        self._marks = host.api == "anthropic"
+        self._is_marked = marks
+        self._marks = marks and host.api == "anthropic"
         self._vouches = self._place.vouches and about.thinks == "level"
         self._wire: ModuleType | None = None
         self._variant: object = None
@@ -200,7 +202,7 @@ class Encoder:
         assert self._wire is not None
         spoken = tuple(kept for turn in system if (kept := sound(turn, ends_thinking=False)).parts)
         bare = msgspec.structs.replace(bare, turns=spoken)
-        body = shaped(self._wire.asked_out(bare), bare, self._host, self._about, conversation)
+        body = shaped(self._wire.asked_out(bare), bare, self._host, self._about, conversation, marks=self._is_marked)
         names = list(body)
         at = names.index(self._place.key)
         before = encoded({name: body[name] for name in names[:at]})[1:-1]

@@ -128,7 +128,7 @@ class Fault(Exception):  # noqa: N818 - it is caught and judged here, and never 
         self.unthinkable = unthinkable
 
     def error(self) -> ModelError:
-        return ModelError(self.message, self.kind)
+        return ModelError(self.message, self.kind, self.seconds)
 
 
 def cleaned(text: str, secrets: Iterable[str] = ()) -> str:

@@ -1,5 +1,6 @@
 """Hearing one answer: bytes into deltas, and whatever goes wrong on the way into a fault."""
 
+from collections.abc import Callable
 from typing import Any
 
 from ferrule.models.errors import Fault, broke, called
@@ -11,6 +12,8 @@ from ferrule.models.speech import SPEECH, reader_of
 from ferrule.wire.delta import Begun, Broke, Delta, Ended
 from ferrule.wire.sse import Event, EventReader, EventTooLongError
 
+Tap = Callable[[Event], object]
+"""Whoever wants the events of an answer as they came."""
 MOST_SILENT_BYTES = 64 * 1024 * 1024
 """So much may come that is nothing of an answer: comments, and events of kinds that are not known."""
 
@@ -18,7 +21,10 @@ MOST_SILENT_BYTES = 64 * 1024 * 1024
 class Hearing:
     """One answer as it arrives."""
 
-    def __init__(self, incoming: Incoming, host: Host, model: str, quiet_seconds: float) -> None:
+    def __init__(
+        self, incoming: Incoming, host: Host, model: str, quiet_seconds: float, tap: Tap | None = None
+    ) -> None:
+        self._tap = tap
         self._incoming = incoming
         self._host = host
         self._model = model
@@ -74,8 +80,13 @@ class Hearing:
 
     def _read(self, events: list[Event]) -> list[Delta]:
         deltas: list[Delta] = []
+        reader, tap = self._reader, self._tap
         for event in events:
-            deltas += self._reader.read(event)
+            odd = reader.odd
+            deltas += reader.read(event)
+            # What had to be mended, and what nobody can read, is not passed on as it is.
+            if tap is not None and reader.odd == odd and not (deltas and type(deltas[-1]) is Broke):
+                tap(event)
         for delta in deltas:
             if type(delta) is Broke:
                 raise broke(delta.message, delta.kind, self._host, self._model)

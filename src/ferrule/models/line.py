@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _FINISH_SECONDS = 5.0
 _IDLE = 8
-"""So many connections are kept open at most; subagents ask at the same time."""
+"""So many connections are kept open at most, unless the caller says more; subagents ask at the same time."""
 _IDLE_SECONDS = 300.0
 """A connection that nobody asks over for so long is closed."""
 
@@ -72,9 +72,11 @@ class Incoming:
 class Line:
     """The connections to one host."""
 
-    def __init__(self, url: str, *, quiet_seconds: float) -> None:
+    def __init__(self, url: str, *, quiet_seconds: float, idle: int = _IDLE) -> None:
         self._base = url
         self._quiet_seconds = quiet_seconds
+        self.most_idle = idle
+        """So many connections are kept open while nobody asks over them."""
         self._open: set[Connection] = set()
         self._idle: list[Connection] = []
         self._finishing: set[asyncio.Task[None]] = set()
@@ -146,7 +148,7 @@ class Line:
 
     def give_back(self, connection: Connection) -> None:
         """It is free again, unless it is closed or there are enough."""
-        if self.is_closed or not connection.is_free or len(self._idle) >= _IDLE:
+        if self.is_closed or not connection.is_free or len(self._idle) >= self.most_idle:
             self.drop(connection)
             return
         loop = asyncio.get_running_loop()

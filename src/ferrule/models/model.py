@@ -20,9 +20,11 @@ stream that broke off, a body that it does not take, or no model at all."""
 class ModelError(FerruleError):
     """A model could not be asked, or did not answer to its end. The message says what to do next."""
 
-    def __init__(self, message: str, kind: Trouble) -> None:
+    def __init__(self, message: str, kind: Trouble, seconds: float | None = None) -> None:
         super().__init__(message)
         self.kind = kind
+        self.seconds = seconds
+        """How long the host wants to be left alone; None if it does not say."""
 
 
 class Again(msgspec.Struct, frozen=True):

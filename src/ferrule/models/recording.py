@@ -139,13 +139,13 @@ class Recording:
         Raises: ModelError.
         """
         await self.tape.begin(self)
-        taken = _Taken(self.tape, asked)
+        taken = Take(self.tape, asked)
         answer = self._inner.ask(asked)
         try:
             async for delta in answer:
                 if isinstance(delta, Again):
                     await self.tape.put(taken.cue(again=Repeat(why=delta.why, seconds=delta.seconds)))
-                    taken = _Taken(self.tape, asked)
+                    taken = Take(self.tape, asked)
                 else:
                     taken.put(delta)
                     if isinstance(delta, Ended):
@@ -167,7 +167,7 @@ class Recording:
                 await self.tape.close()
 
 
-class _Taken:
+class Take:
     """One answer on its way to the tape."""
 
     def __init__(self, tape: Tape, asked: Asked) -> None:

@@ -22,9 +22,28 @@ _PLAIN_EFFORTS = {"xhigh": "high", "max": "high"}
 _Shape = Callable[[dict[str, Any], Asked, Host, About, str], dict[str, Any]]
 
 
-def shaped(body: dict[str, Any], asked: Asked, host: Host, about: About, conversation: str) -> dict[str, Any]:
-    """The body of a codec, made to fit. The keys stay in their order; the conversation itself is not looked at."""
-    return _SHAPES[host.api](body, asked, host, about, conversation)
+def shaped(
+    body: dict[str, Any], asked: Asked, host: Host, about: About, conversation: str, *, marks: bool = True
+) -> dict[str, Any]:
+    """The body of a codec, made to fit. The keys stay in their order; the conversation itself is not looked at.
+
+    Without `marks`, what is to be cached is what the caller has marked.
+    """
+    body = _SHAPES[host.api](body, asked, host, about, conversation)
+    return _marked(body, asked, host) if marks else body
+
+
+def _marked(body: dict[str, Any], asked: Asked, host: Host) -> dict[str, Any]:
+    """The body with marks behind what stays the same in every turn."""
+    if host.api == "anthropic":
+        if system := body.get("system"):
+            blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system
+            body["system"] = [*blocks[:-1], {**blocks[-1], "cache_control": MARK}]
+        if tools := body.get("tools"):
+            body["tools"] = [*tools[:-1], {**tools[-1], "cache_control": MARK}]
+    elif host.row.marks and host.row.marks in asked.model.lower():
+        body["cache_control"] = MARK
+    return body
 
 
 def betas(api: str, model: str, about: About, settings: Models) -> list[str]:
@@ -40,11 +59,6 @@ def betas(api: str, model: str, about: About, settings: Models) -> list[str]:
 
 
 def _anthropic(body: dict[str, Any], asked: Asked, host: Host, about: About, conversation: str) -> dict[str, Any]:  # noqa: ARG001 - one shape for all
-    if system := body.get("system"):
-        blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system
-        body["system"] = [*blocks[:-1], {**blocks[-1], "cache_control": MARK}]
-    if tools := body.get("tools"):
-        body["tools"] = [*tools[:-1], {**tools[-1], "cache_control": MARK}]
     if told := _told(asked, about):
         body["output_config"] = told
     if about.thinks in {"", "budget"}:
@@ -85,8 +99,6 @@ def _chat(body: dict[str, Any], asked: Asked, host: Host, about: About, conversa
         body["reasoning_effort"] = word
     if about.thinks == "effort":
         body.pop("temperature", None)
-    if row.marks and row.marks in asked.model.lower():
-        body["cache_control"] = MARK
     if row.conversation and conversation:
         body["prompt_cache_key"] = conversation
     return body

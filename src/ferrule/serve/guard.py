@@ -17,9 +17,26 @@ _MOST_HEADER_BYTES = 4096
 class Guard:
     """In front of the package's application; what it refuses, the application never sees."""
 
-    def __init__(self, app: App, *, token: str, host: str, names: Iterable[str] = ()) -> None:
-        """`host` is where the server listens; `names` are more names that it is reached by."""
+    def __init__(
+        self,
+        app: App,
+        *,
+        token: str,
+        host: str,
+        names: Iterable[str] = (),
+        credential: "Callable[[Scope], str] | None" = None,
+        refusal: "Callable[[Scope, int, str], tuple[bytes, bytes]] | None" = None,
+        open_paths: frozenset[str] = frozenset(),
+    ) -> None:
+        """`host` is where the server listens; `names` are more names that it is reached by.
+
+        `credential` finds the token in a request, `refusal` gives the type and the body of a refusal, and
+        `open_paths` need no token.
+        """
         self._app = app
+        self._credential = credential or bearer
+        self._refusal = refusal or _plain
+        self._open_paths = open_paths
         self._token = token.encode()
         self._names = LOOPBACK | {name.lower() for name in names} | {host.lower().strip("[]")}
         self._by_address = not is_loopback(host)
@@ -43,8 +60,8 @@ class Guard:
             await self._let_in(scope, receive, send)
             return
         status, said, more = refused
-        body = said.encode()
-        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode()), *more]
+        kind, body = self._refusal(scope, status, said)
+        headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), *more]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
@@ -76,15 +93,16 @@ class Guard:
 
     def _refused(self, scope: Scope) -> tuple[int, str, list[tuple[bytes, bytes]]] | None:
         """Status, words and headers of a refusal."""
-        host = _only(scope, b"host")
+        host = only(scope, b"host")
         name = None if host is None else _name(f"//{host}")
         if name is None or not self._is_ours(name):
             return 403, "This server is not known by that Host: a page elsewhere may be pretending to be it.\n", []
-        origin = _only(scope, b"origin", otherwise="")
+        origin = only(scope, b"origin", otherwise="")
         if origin != "" and not self._comes_from_us(origin, name):
             return 403, "Requests from pages of other origins are refused.\n", []
-        scheme, _, given = (_only(scope, b"authorization") or "").partition(" ")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(given.encode("latin-1"), self._token):
+        if scope["path"] in self._open_paths:
+            return None
+        if not hmac.compare_digest(self._credential(scope).encode("latin-1", "replace"), self._token):
             said = "The token is missing or wrong: send it as `Authorization: Bearer TOKEN`.\n"
             return 401, said, [(b"www-authenticate", b'Bearer realm="ferrule"')]
         return None
@@ -100,7 +118,17 @@ class Guard:
         return name is not None and (name in self._names or name == host)
 
 
-def _only(scope: Scope, name: bytes, otherwise: str | None = None) -> str | None:
+def bearer(scope: Scope) -> str:
+    """The token of an `Authorization: Bearer` header; empty if there is none."""
+    scheme, _, given = (only(scope, b"authorization") or "").partition(" ")
+    return given if scheme.lower() == "bearer" else ""
+
+
+def _plain(_: Scope, __: int, said: str) -> tuple[bytes, bytes]:
+    return b"text/plain; charset=utf-8", said.encode()
+
+
+def only(scope: Scope, name: bytes, otherwise: str | None = None) -> str | None:
     """The one header of that name; None where there are several, or something that is none."""
     found = [value for key, value in scope["headers"] if key == name]
     if not found:

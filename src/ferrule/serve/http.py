@@ -58,6 +58,22 @@ async def serve_http(
     ready: Callable[[], object] = lambda: None,
 ) -> None:
     """Serve every client that has the token until this task is cancelled. `ready` is called when it listens."""
+
+    def stop() -> None:
+        if serving.engine is not None:
+            serving.engine.cancel()
+
+    await serve_app(Guard(_app(serving), token=token, host=host, names=names), listening, ready=ready, stop=stop)
+
+
+async def serve_app(
+    guard: Guard,
+    listening: socket.socket,
+    *,
+    ready: Callable[[], object],
+    stop: Callable[[], object] = lambda: None,
+) -> None:
+    """Serve an application behind its guard until this task is cancelled. `stop` then ends what it is doing."""
     import uvicorn  # only servers over HTTP pay for it
 
     class Quiet(uvicorn.Server):
@@ -71,7 +87,6 @@ async def serve_http(
             await super().startup(sockets)
             ready()
 
-    guard = Guard(_app(serving), token=token, host=host, names=names)
     config = uvicorn.Config(
         guard,
         log_config=None,
@@ -87,8 +102,7 @@ async def serve_http(
     finally:
         server.should_exit = True
         if not running.done():
-            if serving.engine is not None:
-                serving.engine.cancel()
+            stop()
             await _done(running, seconds=_REPLY_SECONDS)
         guard.close()
         await _done(running)

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.turn import Part, Reason, Said, Text, Thinking, Usage, Use
+from ferrule.wire.delta import Begun, Block, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
+from ferrule.wire.turn import Foreign, Part, Reason, Said, Text, Thinking, Usage, Use
 
 _decode = msgspec.json.Decoder().decode
 
@@ -23,6 +23,10 @@ class _Open:
         self.sealed = ""
         self.cut = False
 
+    @property
+    def is_said(self) -> bool:
+        return bool(self.begun or any(self.pieces) or self.signature or self.sealed)
+
 
 class Assembler:
     """Takes deltas and keeps what they make together. Parts stand in the order of their begin, each call once."""
@@ -32,7 +36,7 @@ class Assembler:
         """The first error that the API reported. What had been said until then is still there."""
         self._id = ""
         self._model = ""
-        self._parts: list[_Open] = []
+        self._parts: list[_Open | Foreign] = []
         self._uses: dict[int, _Open] = {}
         self._reason: Reason = "end"
         self._usage = Usage()
@@ -45,6 +49,8 @@ class Assembler:
                 self._think(delta)
             case UseBegun() | UsePiece() | UseEnded():
                 self._use(delta)
+            case Block():
+                self._parts.append(Foreign(delta.wire, str(delta.block.get("type") or ""), delta.block))
             case Begun():
                 self._id, self._model = delta.id, delta.model
             case Broke():
@@ -65,13 +71,18 @@ class Assembler:
 
     def said(self) -> Said:
         """The answer so far; after `Ended` the whole of it."""
-        parts = [part for part in self._parts if part.begun or any(part.pieces) or part.signature or part.sealed]
+        parts = [part for part in self._parts if isinstance(part, Foreign) or part.is_said]
         made = tuple(self._part(part, is_last=part is parts[-1]) for part in parts)
         return Said(id=self._id, model=self._model, parts=made, reason=self._reason, usage=self._usage)
 
     def _words(self, *, is_thinking: bool, wire: str = "") -> _Open:
         last = self._parts[-1] if self._parts else None
-        if last is None or last.begun is not None or last.is_thinking is not is_thinking or last.wire != wire:
+        if (
+            not isinstance(last, _Open)
+            or last.begun is not None
+            or last.is_thinking is not is_thinking
+            or last.wire != wire
+        ):
             last = _Open(is_thinking=is_thinking, wire=wire)
             self._parts.append(last)
         return last
@@ -85,14 +96,17 @@ class Assembler:
         part.pieces.append(delta.text)
         part.signature, part.sealed = delta.signature, delta.sealed
 
-    def _part(self, part: _Open, *, is_last: bool) -> Part:
+    def _part(self, part: _Open | Foreign, *, is_last: bool) -> Part:
+        if isinstance(part, Foreign):
+            return part
         text = "".join(part.pieces)
         if part.begun is None:
             return Thinking(text, part.signature, part.sealed, part.wire) if part.is_thinking else Text(text)
         # Out of tokens before the first piece of input is no call without arguments.
         stopped_short = is_last and (self._reason in {"length", "refused"} or self.broke is not None)
         keeps_text = part.begun.is_text or part.cut or (stopped_short and not text)
-        return Use(part.begun.id, part.begun.name, text if keeps_text else _input(text), part.begun.is_text)
+        values = text if keeps_text else _input(text)
+        return Use(part.begun.id, part.begun.name, values, part.begun.is_text, namespace=part.begun.namespace)
 
 
 def _input(text: str) -> dict[str, Any] | str:

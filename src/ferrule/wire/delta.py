@@ -1,5 +1,7 @@
 """A model's answer as it arrives, in no API's words: what every stream is read into and written from."""
 
+from typing import Any
+
 import msgspec
 
 from ferrule.wire.turn import Reason, Usage
@@ -10,6 +12,8 @@ class Begun(msgspec.Struct, frozen=True):
 
     id: str
     model: str
+    usage: Usage = Usage()
+    """What is counted already, for APIs that say so at once; `Ended` counts all of it."""
 
 
 class TextPiece(msgspec.Struct, frozen=True):
@@ -36,6 +40,8 @@ class UseBegun(msgspec.Struct, frozen=True):
     name: str
     is_text: bool = False
     """Is the input free text and not JSON?"""
+    namespace: str = ""
+    """The bundle of tools that the name is of, for APIs that have bundles."""
 
 
 class UsePiece(msgspec.Struct, frozen=True):
@@ -53,6 +59,13 @@ class UseEnded(msgspec.Struct, frozen=True):
     """Did the answer stop in the middle of the input? Then the call must not be run."""
 
 
+class Block(msgspec.Struct, frozen=True):
+    """A whole block or item that only one API knows. Other APIs are not told of it."""
+
+    wire: str
+    block: dict[str, Any]
+
+
 class Ended(msgspec.Struct, frozen=True):
     """The answer is complete. It is the last delta, and there is always one."""
 
@@ -63,10 +76,10 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class Broke(msgspec.Struct, frozen=True):
-    """The API reported an error in the middle of the stream; `Ended` still follows."""
+    """The answer broke off. `Ended` still follows; a writer says the error, and nothing behind it."""
 
     message: str
     kind: str = ""
 
 
-Delta = Begun | TextPiece | ThinkingPiece | UseBegun | UsePiece | UseEnded | Ended | Broke
+Delta = Begun | TextPiece | ThinkingPiece | UseBegun | UsePiece | UseEnded | Block | Ended | Broke

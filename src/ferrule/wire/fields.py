@@ -255,8 +255,8 @@ _RESPONSES: dict[str, Shape] = {
         "description": "format.words",
     },
     "item:message": {"type": "", "role": "", "content": ">content"},
-    "item:function_call": {"type": "", "call_id": "", "name": "", "arguments": ""},
-    "item:custom_tool_call": {"type": "", "call_id": "", "name": "", "input": ""},
+    "item:function_call": {"type": "", "call_id": "", "name": "", "namespace": "namespace", "arguments": ""},
+    "item:custom_tool_call": {"type": "", "call_id": "", "name": "", "namespace": "namespace", "input": ""},
     "item:function_call_output": {"type": "", "call_id": "", "output": ">content", "name": "tool"},
     "item:custom_tool_call_output": {"type": "", "call_id": "", "output": ">content", "name": "tool"},
     "item:reasoning": "thinking",
@@ -358,10 +358,10 @@ _KINDS: Mapping[str, Mapping[str, Callable[[Mapping[str, Any]], Any]]] = Mapping
 
 LACKS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "anthropic": frozenset(("said file", "detail", "grammar", "tool")),
-        "openai-chat": frozenset(("said file", "address", "address title", "cache", "tool")),
+        "anthropic": frozenset(("said file", "detail", "grammar", "namespace", "tool")),
+        "openai-chat": frozenset(("said file", "address", "address title", "cache", "namespace", "tool")),
         "openai-responses": frozenset(("said file", "cache", "tool")),
-        "gemini": frozenset(("address title", "cache", "detail", "grammar", "strict", "title")),
+        "gemini": frozenset(("address title", "cache", "detail", "grammar", "namespace", "strict", "title")),
     }
 )
 """The nouns of a conversation and of tools that an API has no place for. What holds for the nouns of a body is seen

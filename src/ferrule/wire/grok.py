@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ferrule.wire.delta import Delta, Ended, TextPiece, UseBegun, UseEnded, UsePiece
 
@@ -45,7 +46,7 @@ class GrokCalls:
             case UseBegun():
                 self._ats[delta.at] = self._calls
                 self._calls += 1
-                out.append(UseBegun(self._ats[delta.at], delta.id, delta.name, delta.is_text))
+                out.append(replace(delta, at=self._ats[delta.at]))
             case UsePiece():
                 out.append(UsePiece(self._ats.get(delta.at, delta.at), delta.text))
             case UseEnded():

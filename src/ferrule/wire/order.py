@@ -4,8 +4,9 @@ from collections import deque
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import replace
 
-from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
+from ferrule.wire.delta import Begun, Block, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
 
 _encode = msgspec.json.Encoder().encode
 
@@ -15,6 +16,8 @@ class Order:
 
     Most APIs say one thing at a time, while calls may arrive interleaved: whatever begins during a call waits for
     the end of that call, in the order of begin. `together` is for an API that lets calls be interleaved.
+    After `Broke` nothing is said any more: neither what was held back nor the end of a call is. An answer that seems to
+    be whole and holds a call that is not, is said to have been too long.
     Without `free_text`, the text of a call that takes free text becomes the one parameter, `input`, of a JSON object.
     """
 
@@ -23,6 +26,7 @@ class Order:
         self._free_text = free_text
         self._begun = False
         self._over = False
+        self._was_cut = False
         self.flowing = -1
         """The call whose pieces go out as they come; -1 where there is none, or where they are still being changed."""
         self._open: dict[int, bool] = {}
@@ -46,10 +50,12 @@ class Order:
             case Begun():
                 pass
             case Broke():
+                self._over = True
+                self.flowing = -1
                 out.append(delta)
             case Ended():
                 self._end(delta, out)
-            case TextPiece() | ThinkingPiece():
+            case TextPiece() | ThinkingPiece() | Block():
                 self._words(delta, out)
             case UseBegun():
                 self._use(delta, out)
@@ -57,8 +63,8 @@ class Order:
                 self._more(delta, out)
         return out
 
-    def _words(self, delta: TextPiece | ThinkingPiece, out: list[Delta]) -> None:
-        if not (delta.text or (isinstance(delta, ThinkingPiece) and (delta.signature or delta.sealed))):
+    def _words(self, delta: TextPiece | ThinkingPiece | Block, out: list[Delta]) -> None:
+        if _is_empty(delta):
             return
         if self._together or not self._open:
             out.append(delta)
@@ -95,7 +101,8 @@ class Order:
             self._say(UseEnded(next(iter(self._open)), cut=True), out)
             self._drain(out)
         self._over = True
-        out.append(delta)
+        is_whole = delta.reason in {"end", "tools"}
+        out.append(replace(delta, reason="length") if self._was_cut and is_whole else delta)
 
     def _say(self, delta: Delta, out: list[Delta]) -> None:
         match delta:
@@ -103,7 +110,7 @@ class Order:
                 in_json = delta.is_text and not self._free_text
                 self._open[at] = in_json
                 if in_json:
-                    out += (UseBegun(at, delta.id, delta.name), UsePiece(at, '{"input":"'))
+                    out += (replace(delta, is_text=False), UsePiece(at, '{"input":"'))
                     return
                 if not delta.is_text:
                     self._silent.add(at)
@@ -120,7 +127,14 @@ class Order:
                     out.append(UsePiece(at, '"}'))
                 elif not cut and at in self._silent:
                     out.append(UsePiece(at, "{}"))
+                self._was_cut = self._was_cut or cut
                 del self._open[at]
                 self._silent.discard(at)
                 self.flowing = -1
         out.append(delta)
+
+
+def _is_empty(delta: TextPiece | ThinkingPiece | Block) -> bool:
+    if isinstance(delta, Block) or delta.text:
+        return False
+    return not (isinstance(delta, ThinkingPiece) and (delta.signature or delta.sealed))

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
+from ferrule.wire.delta import Begun, Block, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
 from ferrule.wire.mend import Mender
 from ferrule.wire.order import Order
 from ferrule.wire.sse import DONE, Event
@@ -44,6 +44,8 @@ class StreamReader:
 
     def __init__(self, decoder: msgspec.json.Decoder[Any]) -> None:
         self.skipped = 0
+        self.odd = 0
+        """Events that were no JSON: those that were mended, and those that nobody could read."""
         self._decode = decoder.decode
         self._mender = Mender()
         self._begun = False
@@ -101,6 +103,7 @@ class StreamReader:
             return self._close(whole=True)
         if not data:
             return []
+        self.odd += 1
         try:
             value = self._decode(self._mender.mend(data))
         except _UNREADABLE:
@@ -110,11 +113,11 @@ class StreamReader:
             return []
         return self._take(value)
 
-    def _use(self, name: str, call_id: str, *, is_text: bool = False) -> UseBegun:
+    def _use(self, name: str, call_id: str, *, is_text: bool = False, namespace: str = "") -> UseBegun:
         at = self._calls
         self._calls += 1
         self._open[at] = None
-        return UseBegun(at, call_id or made_id("call_"), name, is_text)
+        return UseBegun(at, call_id or made_id("call_"), name, is_text, namespace)
 
     def _used(self, at: int, *, whole: bool = True) -> list[Delta]:
         """The end of a call, unless it ended before."""
@@ -136,7 +139,11 @@ class StreamReader:
 
 
 class StreamWriter:
-    """Writes one answer. However the deltas come, the events that go out are legal; after `Ended` nothing does."""
+    """Writes one answer. However the deltas come, the events that go out are legal; after `Ended` nothing does.
+
+    `Broke` becomes the API's own error, and nothing is written behind it: no answer that broke ends as if it were
+    whole.
+    """
 
     def __init__(self, *, together: bool = False, free_text: bool = False) -> None:
         self._order = Order(together=together, free_text=free_text)
@@ -147,6 +154,7 @@ class StreamWriter:
             UseBegun: self._use,
             UsePiece: self._piece,
             UseEnded: self._used,
+            Block: self._block,
             Broke: self._broke,
             Ended: self._end,
         }
@@ -175,6 +183,9 @@ class StreamWriter:
 
     def _used(self, delta: UseEnded, out: list[Event]) -> None:
         raise NotImplementedError
+
+    def _block(self, delta: Block, out: list[Event]) -> None:
+        """A block of another API has no place."""
 
     def _broke(self, delta: Broke, out: list[Event]) -> None:
         raise NotImplementedError

@@ -13,6 +13,8 @@ from ferrule.wire.stream import StreamReader, StreamWriter
 from ferrule.wire.turn import Asked
 from ferrule.wire.wire import load_wire
 
+CUT = "The answer broke off before its end."
+
 
 class Translated(NamedTuple):
     """A request in another API's words."""
@@ -50,7 +52,10 @@ class Through(Protocol):
 
 
 class Translator:
-    """Reads one API's stream and writes another's. An event that is too long breaks the answer off, legally."""
+    """Reads one API's stream and writes another's.
+
+    An event that is too long breaks the answer off, and so does a stream that stops before the answer does.
+    """
 
     def __init__(self, reader: StreamReader, writer: StreamWriter, *, through: Through | None = None) -> None:
         self._events = EventReader()
@@ -89,6 +94,8 @@ class Translator:
 
     def _finish(self, out: list[bytes]) -> None:
         self._over = True
+        if not self._reader.is_told:
+            self._say([Broke(CUT, "cut")], out)
         self._say(self._reader.end(), out)
 
     def _hear(self, events: list[Event], out: list[bytes]) -> None:

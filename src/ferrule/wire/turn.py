@@ -61,6 +61,8 @@ class Use(msgspec.Struct, frozen=True, tag="use"):
     """Does the tool take free text? Otherwise text is what a model wrote instead of an object."""
     cache: Cache | None = None
     extra: Extra | None = None
+    namespace: str = ""
+    """The bundle of tools that the name is of, for APIs that have bundles."""
 
 
 class Result(msgspec.Struct, frozen=True, tag="result"):

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from ferrule.wire.anthropic.turns import NAME
-from ferrule.wire.delta import Begun, Broke, Delta, TextPiece, ThinkingPiece, UsePiece
+from ferrule.wire.delta import Begun, Block, Broke, Delta, TextPiece, ThinkingPiece, UsePiece
 from ferrule.wire.sse import Event
 from ferrule.wire.stream import StreamReader, json_text
 from ferrule.wire.turn import Reason, Usage
@@ -19,6 +19,9 @@ _REASONS: dict[str, Reason] = {
     "stop_sequence": "stopped",
     "refusal": "refused",
 }
+
+
+_KNOWN = frozenset(("", "text", "thinking", "redacted_thinking", "tool_use"))
 
 
 class _Usage(msgspec.Struct):
@@ -63,7 +66,7 @@ class _Event(msgspec.Struct):
     type: str = ""
     index: int = 0
     delta: _Change | None = None
-    content_block: _Block | None = None
+    content_block: dict[str, Any] | None = None
     message: _Message | None = None
     usage: _Usage | None = None
     error: _Error | None = None
@@ -77,7 +80,7 @@ _DECODER = msgspec.json.Decoder(_Event, strict=False)
 class AnthropicReader(StreamReader):
     """Reads the events of a Messages stream.
 
-    What the API's own tools did on its side is not part of the answer here.
+    What the API's own tools did on its side comes as whole blocks.
     """
 
     def __init__(self) -> None:
@@ -86,6 +89,8 @@ class AnthropicReader(StreamReader):
         """Block index → the number of the call that it is."""
         self._inputs: dict[int, str] = {}
         """Input that came whole with the start of its block, in case that no piece of it follows."""
+        self._others: dict[int, dict[str, Any]] = {}
+        """Block index → a block that only this API knows; its input is in `_inputs`."""
         self._counted = _Usage()
         self._lead, self._at = b"{", -1
         """How an event begins that brings more input for the call that began last, and the number of that call."""
@@ -108,12 +113,17 @@ class AnthropicReader(StreamReader):
             case "content_block_delta" if change is not None:
                 return self._change(value.index, change)
             case "content_block_start" if value.content_block is not None:
-                return self._block(value.index, value.content_block)
+                try:
+                    block = msgspec.convert(value.content_block, _Block, strict=False)
+                except msgspec.ValidationError:
+                    self.skipped += 1
+                    return []
+                return self._block(value.index, block, value.content_block)
             case "content_block_stop":
                 return self._stop(value.index)
             case "message_start" if value.message is not None:
                 self._count(value.message.usage)
-                return [] if self._begun else [Begun(value.message.id, value.message.model)]
+                return [] if self._begun else [Begun(value.message.id, value.message.model, self._usage)]
             case "message_delta":
                 if change is not None and change.stop_reason:
                     self._reason = _REASONS.get(change.stop_reason, "end")
@@ -126,6 +136,9 @@ class AnthropicReader(StreamReader):
         return []
 
     def _change(self, index: int, change: _Change) -> list[Delta]:
+        if index in self._others:
+            self._inputs[index] = self._inputs.get(index, "") + (change.partial_json or "")
+            return []
         if change.type == "input_json_delta":
             at = self._uses.get(index)
             if at is None or not change.partial_json:
@@ -141,8 +154,9 @@ class AnthropicReader(StreamReader):
             return [ThinkingPiece("", signature=change.signature, wire=NAME)]
         return []
 
-    def _block(self, index: int, block: _Block) -> list[Delta]:
+    def _block(self, index: int, block: _Block, whole: dict[str, Any]) -> list[Delta]:
         self._uses.pop(index, None)
+        self._others.pop(index, None)
         self._lead, self._at = b"{", -1
         if block.type == "tool_use":
             begun = self._use(block.name or "", block.id or "")
@@ -157,9 +171,13 @@ class AnthropicReader(StreamReader):
             return [ThinkingPiece(block.thinking or "", signature=block.signature or "", wire=NAME)]
         if block.type == "redacted_thinking" and block.data:
             return [ThinkingPiece("", sealed=block.data, wire=NAME)]
+        if block.type not in _KNOWN:
+            self._others[index] = whole
         return []
 
     def _stop(self, index: int) -> list[Delta]:
+        if (other := self._others.pop(index, None)) is not None:
+            return [Block(NAME, _with_input(other, self._inputs.pop(index, "")))]
         at = self._uses.pop(index, None)
         if at is None:
             return []
@@ -176,3 +194,12 @@ class AnthropicReader(StreamReader):
         counted = self._counted
         read, written = counted.cache_read_input_tokens or 0, counted.cache_creation_input_tokens or 0
         self._usage = Usage((counted.input_tokens or 0) + read + written, counted.output_tokens or 0, read, written)
+
+
+def _with_input(block: dict[str, Any], pieces: str) -> dict[str, Any]:
+    """A block together with the input that came after its start."""
+    try:
+        values = msgspec.json.decode(pieces or "{}", type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        values = {}
+    return {**block, "input": values} if values else block

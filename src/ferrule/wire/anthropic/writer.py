@@ -3,11 +3,12 @@
 from typing import Any
 
 from ferrule.wire.anthropic.turns import NAME
-from ferrule.wire.delta import Begun, Broke, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
+from ferrule.wire.delta import Begun, Block, Broke, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
+from ferrule.wire.failure import failure_of
 from ferrule.wire.sse import Event, event
 from ferrule.wire.stream import StreamWriter, encode, made_id
 from ferrule.wire.thinking import carried
-from ferrule.wire.turn import Reason, Thinking
+from ferrule.wire.turn import Reason, Thinking, Usage
 
 _STOPS: dict[Reason, str] = {
     "end": "end_turn",
@@ -18,8 +19,17 @@ _STOPS: dict[Reason, str] = {
 }
 
 
+def _usage(usage: Usage) -> dict[str, int]:
+    return {
+        "input_tokens": max(0, usage.input - usage.cache_read - usage.cache_write),
+        "cache_creation_input_tokens": usage.cache_write,
+        "cache_read_input_tokens": usage.cache_read,
+        "output_tokens": usage.output,
+    }
+
+
 class AnthropicWriter(StreamWriter):
-    """Writes the events of a Messages stream: one block open at a time, usage at the very end.
+    """Writes the events of a Messages stream: one block open at a time, all of the usage at the very end.
 
     Another API's thinking is signed with what that API wants to have back, packed, so that it comes back with the next
     call.
@@ -43,7 +53,7 @@ class AnthropicWriter(StreamWriter):
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": {"input_tokens": 0, "output_tokens": 0},
+            "usage": _usage(delta.usage),
         }
         out.append(event("message_start", {"type": "message_start", "message": message}))
         out.append(event("ping", {"type": "ping"}))
@@ -86,22 +96,24 @@ class AnthropicWriter(StreamWriter):
     def _used(self, _: UseEnded, out: list[Event]) -> None:
         self._stop(out)
 
+    def _block(self, delta: Block, out: list[Event]) -> None:
+        if delta.wire == NAME:
+            self._stop(out)
+            self._index += 1
+            place = {"type": "content_block_start", "index": self._index}
+            out.append(event("content_block_start", {**place, "content_block": delta.block}))
+            out.append(event("content_block_stop", {"type": "content_block_stop", "index": self._index}))
+
     def _broke(self, delta: Broke, out: list[Event]) -> None:
-        error = {"type": delta.kind or "api_error", "message": delta.message}
+        error = {"type": failure_of(delta.kind).anthropic, "message": delta.message}
         out.append(event("error", {"type": "error", "error": error}))
 
     def _end(self, delta: Ended, out: list[Event]) -> None:
         self._stop(out)
-        usage = delta.usage
         value = {
             "type": "message_delta",
             "delta": {"stop_reason": _STOPS[delta.reason], "stop_sequence": None},
-            "usage": {
-                "input_tokens": max(0, usage.input - usage.cache_read - usage.cache_write),
-                "cache_creation_input_tokens": usage.cache_write,
-                "cache_read_input_tokens": usage.cache_read,
-                "output_tokens": usage.output,
-            },
+            "usage": _usage(delta.usage),
         }
         out.append(event("message_delta", value))
         out.append(event("message_stop", {"type": "message_stop"}))

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from ferrule.wire.delta import Begun, Broke, Delta, TextPiece, ThinkingPiece, UsePiece
+from ferrule.wire.delta import Begun, Block, Broke, Delta, TextPiece, ThinkingPiece, UsePiece
 from ferrule.wire.gemini.turns import NAME
 from ferrule.wire.stream import StreamReader
 from ferrule.wire.turn import Reason, Usage
@@ -33,6 +33,8 @@ class _Part(msgspec.Struct, rename="camel"):
     thought: bool | None = None
     thought_signature: str | None = None
     function_call: _FunctionCall | None = None
+    executable_code: dict[str, Any] | None = None
+    code_execution_result: dict[str, Any] | None = None
 
 
 class _Content(msgspec.Struct):
@@ -121,6 +123,10 @@ class GeminiReader(StreamReader):
             deltas.append(ThinkingPiece("", signature=signature, wire=NAME))
         if part.text:
             deltas.append(TextPiece(part.text))
+        if part.executable_code is not None:
+            deltas.append(Block(NAME, {"executableCode": part.executable_code}))
+        if part.code_execution_result is not None:
+            deltas.append(Block(NAME, {"codeExecutionResult": part.code_execution_result}))
         if (call := part.function_call) is not None:
             begun = self._use(call.name or "", call.id or "")
             deltas.append(begun)

@@ -4,7 +4,8 @@ from typing import Any
 
 import msgspec
 
-from ferrule.wire.delta import Begun, Broke, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
+from ferrule.wire.delta import Begun, Block, Broke, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
+from ferrule.wire.failure import failure_of
 from ferrule.wire.gemini.turns import NAME
 from ferrule.wire.sse import Event
 from ferrule.wire.stream import StreamWriter, encode, is_object, made_id
@@ -62,10 +63,14 @@ class GeminiWriter(StreamWriter):
             self._part({"functionCall": {"id": self._call.id, "name": self._call.name, "args": args}}, out)
         self._call, self._pieces = None, []
 
+    def _block(self, delta: Block, out: list[Event]) -> None:
+        if delta.wire == NAME:
+            self._part(delta.block, out)
+
     def _broke(self, delta: Broke, out: list[Event]) -> None:
-        out.append(
-            Event("", encode({"error": {"code": 500, "message": delta.message, "status": delta.kind or "INTERNAL"}}))
-        )
+        failure = failure_of(delta.kind)
+        error = {"code": failure.status, "message": delta.message, "status": failure.gemini}
+        out.append(Event("", encode({"error": error})))
 
     def _end(self, delta: Ended, out: list[Event]) -> None:
         self._sign(out)

@@ -27,10 +27,16 @@ class _Function(msgspec.Struct):
     arguments: str | dict[str, Any] | None = None
 
 
+class _Custom(msgspec.Struct):
+    name: str | None = None
+    input: str | None = None
+
+
 class _ToolCall(msgspec.Struct):
     index: int | None = None
     id: str | None = None
     function: _Function | None = None
+    custom: _Custom | None = None
 
 
 class _Words(msgspec.Struct):
@@ -99,6 +105,7 @@ class _Call:
         self.at = -1
         self.id = ""
         self.name = ""
+        self.is_text = False
         self.pieces: list[str] = []
         """All of the input so far: this API does not say where a call ends, only the input itself does."""
 
@@ -178,9 +185,12 @@ class ChatReader(StreamReader):
 
     def _call(self, given: _ToolCall, deltas: list[Delta]) -> None:
         function = given.function or _Function()
+        if given.custom is not None:
+            function = _Function(given.custom.name, given.custom.input)
         call = self._meant(given, function.name or "")
         call.id = call.id or given.id or ""
         call.name = call.name or function.name or ""
+        call.is_text = call.is_text or given.custom is not None
         if call.id:
             self._by_id.setdefault(call.id, call)
         arguments = function.arguments
@@ -213,7 +223,7 @@ class ChatReader(StreamReader):
         if self._last is not None and is_object("".join(self._last.pieces)):
             deltas += self._used(self._last.at)
         self._last = call
-        begun = self._use(call.name, call.id)
+        begun = self._use(call.name, call.id, is_text=call.is_text)
         call.at = begun.at
         deltas.append(begun)
         deltas.extend(UsePiece(call.at, piece) for piece in call.pieces)

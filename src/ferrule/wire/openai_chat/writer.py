@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
+from ferrule.wire.failure import failure_of
 from ferrule.wire.sse import DONE, Event
 from ferrule.wire.stream import StreamWriter, encode, made_id
 from ferrule.wire.turn import Reason
@@ -24,8 +25,9 @@ class ChatWriter(StreamWriter):
     The API has no place for the signature of a thinking, nor for thinking that is sealed.
     """
 
-    def __init__(self, *, created: int | None = None) -> None:
-        super().__init__(together=True)
+    def __init__(self, *, created: int | None = None, free_text: bool = False) -> None:
+        """With `free_text` a call of a free-text tool is one of a custom tool, for clients that have such tools."""
+        super().__init__(together=True, free_text=free_text)
         self._created = int(time.time()) if created is None else created
         self._head = b""
         self._pieces: dict[int, bytes] = {}
@@ -53,13 +55,11 @@ class ChatWriter(StreamWriter):
             self._change({"reasoning_content": delta.text}, out)
 
     def _use(self, delta: UseBegun, out: list[Event]) -> None:
-        self._pieces[delta.at] = (
-            self._head + b'"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"function":{"arguments":' % delta.at
-        )
-        function = {"name": delta.name, "arguments": ""}
-        self._change(
-            {"tool_calls": [{"index": delta.at, "id": delta.id, "type": "function", "function": function}]}, out
-        )
+        kind, field = ("custom", "input") if delta.is_text else ("function", "arguments")
+        place = b'"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"%b":{"%b":'
+        self._pieces[delta.at] = self._head + place % (delta.at, kind.encode(), field.encode())
+        call = {"index": delta.at, "id": delta.id, "type": kind, kind: {"name": delta.name, field: ""}}
+        self._change({"tool_calls": [call]}, out)
 
     def _piece(self, delta: UsePiece, out: list[Event]) -> None:
         out.append(Event("", self._pieces[delta.at] + encode(delta.text) + _PIECE_END))
@@ -68,7 +68,8 @@ class ChatWriter(StreamWriter):
         pass
 
     def _broke(self, delta: Broke, out: list[Event]) -> None:
-        error = {"message": delta.message, "type": delta.kind or "api_error", "param": None, "code": None}
+        kind = failure_of(delta.kind).openai
+        error = {"message": delta.message, "type": kind, "param": None, "code": delta.kind or kind}
         out.append(Event("", encode({"error": error})))
 
     def _end(self, delta: Ended, out: list[Event]) -> None:

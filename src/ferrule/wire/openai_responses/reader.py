@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from ferrule.wire.delta import Begun, Broke, Delta, TextPiece, ThinkingPiece, UsePiece
+from ferrule.wire.delta import Begun, Block, Broke, Delta, TextPiece, ThinkingPiece, UsePiece
 from ferrule.wire.openai_responses.turns import NAME
 from ferrule.wire.stream import StreamReader, json_text
 from ferrule.wire.turn import Usage
@@ -21,6 +21,7 @@ class _Item(msgspec.Struct):
     id: str | None = None
     call_id: str | None = None
     name: str | None = None
+    namespace: str | None = None
     arguments: Any = None
     input: Any = None
     content: list[_Words] | str | None = None
@@ -53,7 +54,7 @@ class _Incomplete(msgspec.Struct):
 class _Answer(msgspec.Struct):
     id: str | None = None
     model: str | None = None
-    output: list[_Item] | None = None
+    output: list[dict[str, Any]] | None = None
     usage: _Usage | None = None
     error: _Error | str | None = None
     incomplete_details: _Incomplete | None = None
@@ -66,7 +67,7 @@ class _Event(msgspec.Struct):
     content_index: int = 0
     summary_index: int = 0
     item_id: str | None = None
-    item: _Item | None = None
+    item: dict[str, Any] | None = None
     text: str | None = None
     refusal: str | None = None
     arguments: Any = None
@@ -96,7 +97,8 @@ class ResponsesReader(StreamReader):
     """Reads the events of a Responses stream.
 
     The API says most things up to four times: in pieces, then whole, then in the item, then in the answer. Whatever
-    comes first is taken, and of the rest only what has not been said yet. A refusal is text.
+    comes first is taken, and of the rest only what has not been said yet. A refusal is text. What the API's own tools
+    did on its side comes as whole items.
     """
 
     def __init__(self) -> None:
@@ -125,8 +127,9 @@ class ResponsesReader(StreamReader):
             if at >= 0:
                 self._input(at, value.delta, value.arguments if value.input is None else value.input, deltas)
         elif value.type == "response.output_item.added" and value.item is not None:
-            if value.item.type in _CALL_ITEMS:
-                self._begin_call(value.item, place, deltas)
+            item = self._known(value.item)
+            if item.type in _CALL_ITEMS:
+                self._begin_call(item, place, deltas)
         elif value.type == "response.output_item.done" and value.item is not None:
             self._item(value.item, place, deltas)
         elif kind == "response" and value.response is not None:
@@ -140,7 +143,7 @@ class ResponsesReader(StreamReader):
 
         Ids alone would not do: some servers give one thing another id in each event.
         """
-        known = value.item_id or (value.item.id if value.item is not None else None) or ""
+        known = value.item_id or str((value.item or {}).get("id") or "")
         if value.output_index is None:
             return self._places.setdefault(known, known) if known else 0
         if not known:
@@ -172,7 +175,12 @@ class ResponsesReader(StreamReader):
         deltas.append(ThinkingPiece(new, wire=NAME))
 
     def _begin_call(self, item: _Item, place: int | str, deltas: list[Delta]) -> int:
-        begun = self._use(item.name or "", item.call_id or item.id or "", is_text=item.type == "custom_tool_call")
+        begun = self._use(
+            item.name or "",
+            item.call_id or item.id or "",
+            is_text=item.type == "custom_tool_call",
+            namespace=item.namespace or "",
+        )
         self._uses[place] = begun.at
         if item.id:
             self._uses[item.id] = begun.at
@@ -184,7 +192,16 @@ class ResponsesReader(StreamReader):
         if at in self._open and (new := self._unsaid(("input", at, 0), piece, whole)):
             deltas.append(UsePiece(at, new))
 
-    def _item(self, item: _Item, place: int | str, deltas: list[Delta]) -> None:
+    def _known(self, given: dict[str, Any]) -> _Item:
+        """The fields of an item that mean something here; none where they are not of their kind."""
+        try:
+            return msgspec.convert(given, _Item, strict=False)
+        except msgspec.ValidationError:
+            self.skipped += 1
+            return _Item()
+
+    def _item(self, given: dict[str, Any], place: int | str, deltas: list[Delta]) -> None:
+        item = self._known(given)
         parts = item.content if isinstance(item.content, list) else ()
         if item.type in _CALL_ITEMS:
             at = self._call_ids.get(item.call_id or item.id or "")
@@ -205,6 +222,9 @@ class ResponsesReader(StreamReader):
                 self._thought = True
                 # The API wants its own id back with the seal.
                 deltas.append(ThinkingPiece("", item.id or "", item.encrypted_content or "", NAME))
+        elif item.type and ("block", place, 0) not in self._said:
+            self._said["block", place, 0] = 1
+            deltas.append(Block(NAME, given))
 
     def _answer(self, answer: _Answer, step: str, deltas: list[Delta]) -> None:
         if not self._begun:
@@ -222,7 +242,7 @@ class ResponsesReader(StreamReader):
         known = {"message"} if self._spoke else set()
         known |= {"reasoning"} if self._thought else set()
         for place, item in enumerate(answer.output or ()):
-            if item.type not in known:
+            if item.get("type") not in known:
                 self._item(item, place, deltas)
         if step == "incomplete":
             why = answer.incomplete_details or _Incomplete()

@@ -97,9 +97,10 @@ def _item_out(part: Part) -> dict[str, Any] | None:
 
 
 def call_item(use: Use) -> dict[str, Any]:
+    bundle = {"namespace": use.namespace} if use.namespace else {}
     if use.is_text:
-        return {"type": "custom_tool_call", "call_id": use.id, "name": use.name, "input": str(use.input)}
-    return {"type": "function_call", "call_id": use.id, "name": use.name, "arguments": arguments_out(use)}
+        return {"type": "custom_tool_call", "call_id": use.id, "name": use.name, **bundle, "input": str(use.input)}
+    return {"type": "function_call", "call_id": use.id, "name": use.name, **bundle, "arguments": arguments_out(use)}
 
 
 def reasoning_item(part: Thinking) -> dict[str, Any]:
@@ -206,11 +207,13 @@ def _item_in(item: dict[str, Any], where: str) -> Turn:
         values = arguments_in(text_or(item, "arguments", where))
         if isinstance(values, str):
             extra = Extra(NAME, item)  # a caller's own goes back as it came
-        use = Use(text_of(item, "call_id", where), text_of(item, "name", where), values, extra=extra)
+        id_, bundle = text_of(item, "call_id", where), text_or(item, "namespace", where)
+        use = Use(id_, text_of(item, "name", where), values, extra=extra, namespace=bundle)
         return Turn("assistant", (use,))
     if kind == "custom_tool_call":
         text, id_ = text_of(item, "input", where), text_of(item, "call_id", where)
-        return Turn("assistant", (Use(id_, text_of(item, "name", where), text, is_text=True, extra=extra),))
+        name, bundle = text_of(item, "name", where), text_or(item, "namespace", where)
+        return Turn("assistant", (Use(id_, name, text, is_text=True, extra=extra, namespace=bundle),))
     if kind in {"function_call_output", "custom_tool_call_output"}:
         return Turn("user", (_result_in(item, where, extra),))
     if kind == "reasoning":

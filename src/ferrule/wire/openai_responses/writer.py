@@ -3,7 +3,8 @@
 import time
 from typing import Any
 
-from ferrule.wire.delta import Begun, Broke, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
+from ferrule.wire.delta import Begun, Block, Broke, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
+from ferrule.wire.failure import failure_of
 from ferrule.wire.openai_responses.bodies import usage_out
 from ferrule.wire.openai_responses.turns import NAME
 from ferrule.wire.sse import Event
@@ -35,7 +36,6 @@ class ResponsesWriter(StreamWriter):
         """The name of the events that say a piece of the item, and how they begin."""
         self._thought = Thinking("")
         """What the API that thought wants to have back."""
-        self._broken: Broke | None = None
 
     def _begin(self, delta: Begun, out: list[Event]) -> None:
         self._id, self._model = delta.id or made_id("resp_"), delta.model
@@ -65,12 +65,13 @@ class ResponsesWriter(StreamWriter):
             self._stop(out)
 
     def _use(self, delta: UseBegun, out: list[Event]) -> None:
+        bundle = {"namespace": delta.namespace} if delta.namespace else {}
         if delta.is_text:
             item = {"type": "custom_tool_call", "id": f"ctc_{delta.id}", "call_id": delta.id, "name": delta.name}
-            self._start({**item, "input": ""}, "response.custom_tool_call_input.delta", {}, out)
+            self._start({**item, **bundle, "input": ""}, "response.custom_tool_call_input.delta", {}, out)
         else:
             item = {"type": "function_call", "id": f"fc_{delta.id}", "call_id": delta.id, "name": delta.name}
-            self._start({**item, "arguments": ""}, "response.function_call_arguments.delta", {}, out)
+            self._start({**item, **bundle, "arguments": ""}, "response.function_call_arguments.delta", {}, out)
 
     def _piece(self, delta: UsePiece, out: list[Event]) -> None:
         self._piece_of(delta.text, out)
@@ -78,20 +79,30 @@ class ResponsesWriter(StreamWriter):
     def _used(self, delta: UseEnded, out: list[Event]) -> None:
         self._stop(out, status="incomplete" if delta.cut else "completed")
 
+    def _block(self, delta: Block, out: list[Event]) -> None:
+        if delta.wire == NAME:
+            self._stop(out)
+            item = {"id": self._item_id("item"), **delta.block}
+            place = {"output_index": len(self._output), "item": item}
+            self._say("response.output_item.added", place, out)
+            self._say("response.output_item.done", place, out)
+            self._output.append(item)
+
     def _broke(self, delta: Broke, out: list[Event]) -> None:
-        self._broken = delta
-        self._say("error", {"code": delta.kind or None, "message": delta.message, "param": None}, out)
+        code = failure_of(delta.kind).openai
+        error = {"type": code, "code": delta.kind or code, "message": delta.message, "param": None}
+        # The API's own description has these fields beside each other, its packages look for an `error`.
+        self._say("error", {**error, "type": "error", "error": error}, out)
+        answer = self._answer("failed")
+        answer["error"] = {"code": code, "message": delta.message}
+        self._say("response.failed", {"response": answer}, out)
 
     def _end(self, delta: Ended, out: list[Event]) -> None:
         self._stop(out)
         status = "incomplete" if delta.reason in _INCOMPLETE else "completed"
-        if self._broken is not None:
-            status = "failed"
         answer = self._answer(status, delta.usage)
         if status == "incomplete":
             answer["incomplete_details"] = {"reason": _INCOMPLETE[delta.reason]}
-        if self._broken is not None:
-            answer["error"] = {"code": "server_error", "message": self._broken.message}
         self._say(f"response.{status}", {"response": answer}, out)
 
     def _start(self, item: dict[str, Any], delta: str, more: dict[str, Any], out: list[Event]) -> None:

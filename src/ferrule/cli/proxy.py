@@ -1,0 +1,267 @@
+"""`ferrule proxy`: programs that speak one model API, on models of any host."""
+
+import asyncio
+import contextlib
+import importlib.util
+import json
+import os
+import secrets
+import shutil
+import sys
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from ferrule.cli.candidates import models
+from ferrule.cli.codes import DONE
+from ferrule.cli.loop import finish
+from ferrule.core.errors import ConfigError
+from ferrule.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ferrule.proxy_settings import Routing
+    from ferrule.serve.proxy.exchange import Shop
+    from ferrule.serve.proxy.records import Record
+
+_LISTEN = "127.0.0.1:8790"
+_SECONDS = 0.5
+"""How often the table is drawn."""
+
+
+class _Options(NamedTuple):
+    """What the command line says."""
+
+    listen: str
+    token: str
+    is_given: bool
+    """Is the token the user's own? Then it is not shown."""
+    names: tuple[str, ...]
+    tape: str
+    log: str
+    as_json: bool
+    quiet: bool
+    command: tuple[str, ...]
+
+
+@click.command("proxy", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@click.argument("command_line", nargs=-1, metavar="[-- PROGRAM [ARGS]...]", type=click.UNPROCESSED)
+@click.option("--listen", metavar="HOST:PORT", help=f"Where to listen (default: {_LISTEN}, any port with PROGRAM).")
+@click.option(
+    "-m", "--model", metavar="HOST:MODEL", shell_complete=models, help="The model that answers every request."
+)
+@click.option(
+    "--map", "rules", metavar="PATTERN=MODEL[,MODEL]...", multiple=True, help="A rule; later models are fallbacks."
+)
+@click.option("--profile", metavar="NAME", help="The routing under proxy.profiles.NAME in the settings.")
+@click.option(
+    "--token", envvar="FERRULE_PROXY_TOKEN", metavar="TOKEN", help="What clients must know; a random one without it."
+)
+@click.option("--name", "names", metavar="HOST", multiple=True, help="One more name that clients reach it by.")
+@click.option(
+    "--record", "tape", metavar="FILE", default="", help="Record all answers; --model scripted:FILE plays it."
+)
+@click.option(
+    "--log", metavar="FILE", default="", help="Append a JSON line for each request; no word of what was said."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print these lines on standard output.")
+@click.option("--quiet", is_flag=True, help="Print no table and no lines.")
+def command(
+    *,
+    command_line: tuple[str, ...],
+    listen: str | None,
+    model: str | None,
+    rules: tuple[str, ...],
+    profile: str | None,
+    token: str | None,
+    names: tuple[str, ...],
+    tape: str,
+    log: str,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Let any program that speaks a model API use models of any host.
+
+    It serves the APIs of Anthropic (Messages), OpenAI (Chat Completions and Responses) and Gemini at one address, and
+    asks the model that --model, --map or the settings under [proxy] name, with the keys that Ferrule has. A program
+    behind -- is started with the address and a token in its environment, and the proxy ends with it.
+
+    \b
+    Examples:
+      ferrule proxy --model openai:gpt-6.1-sol -- claude
+      ferrule proxy --model anthropic:claude-opus-5-5 -- codex exec "add a test"
+      ferrule proxy --map 'claude-haiku-*=ollama:qwen3' --map '*=openrouter:z-ai/glm-5,openai:gpt-6-sol'
+      ferrule proxy --record talk.jsonl --log requests.jsonl
+    """
+    if importlib.util.find_spec("uvicorn") is None:
+        raise ConfigError("The proxy needs the package `uvicorn`: pip install 'ferrule[proxy]'.")
+    if as_json and command_line:
+        raise click.UsageError("--json prints on standard output, which is PROGRAM's: use --log FILE.")
+    if command_line and shutil.which(command_line[0]) is None:
+        raise click.UsageError(f"There is no program {command_line[0]!r} on PATH.")
+    from ferrule.serve.http import check_token
+    from ferrule.serve.proxy.server import complaints, routing_of
+
+    settings = load_settings()
+    routing = routing_of(settings, profile, model, dict(map(_rule, rules)))
+    wrong = complaints(settings, routing)
+    if model and any(name == model for name in wrong):
+        raise ConfigError(f"{model} cannot be asked: {wrong[model]}")
+    for name, why in wrong.items():
+        click.echo(f"warning: {name}: {why}", err=True)
+    options = _Options(
+        listen=listen or ("127.0.0.1:0" if command_line else _LISTEN),
+        token=secrets.token_urlsafe(32) if token is None else check_token(token),
+        is_given=token is not None,
+        names=names,
+        tape=tape,
+        log=log,
+        as_json=as_json,
+        quiet=quiet,
+        command=command_line,
+    )
+    os.environ.pop("FERRULE_PROXY_TOKEN", None)
+    return finish(_served(settings, routing, options))
+
+
+def _rule(text: str) -> tuple[str, tuple[str, ...]]:
+    pattern, equals, targets = text.partition("=")
+    models_ = tuple(one.strip() for one in targets.split(",") if one.strip())
+    if not equals or not pattern.strip() or not models_:
+        raise click.UsageError(f"--map {text!r} is no rule: write PATTERN=HOST:MODEL, such as 'claude-*=ollama:qwen3'.")
+    return pattern.strip(), models_
+
+
+async def _served(settings: Settings, routing: "Routing", options: _Options) -> int:
+    from ferrule.serve.http import listen
+    from ferrule.serve.proxy.server import open_shop, serve_proxy
+
+    listening, host, port = listen(options.listen)
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    with contextlib.ExitStack() as stack:
+        stack.callback(listening.close)
+        told = _told(options, stack)
+        async with open_shop(settings, routing, token=options.token, told=told, tape=options.tape) as shop:
+            started = asyncio.Event()
+            serving = asyncio.create_task(
+                serve_proxy(shop, listening, host=host, token=options.token, names=options.names, ready=started.set)
+            )
+            try:
+                await _first_of(asyncio.create_task(started.wait()), serving)
+                if options.command:
+                    code = await _run_program(options, url)
+                else:
+                    _greet(shop, options, host, url)
+                    code = await _watch(shop, options, serving)
+            finally:
+                serving.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await serving
+                _say_sum(shop, options)
+            return code
+
+
+async def _first_of(*tasks: "asyncio.Task[Any]") -> None:
+    """Wait for the first of several tasks; an error of it is raised."""
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        task.result()
+
+
+def _told(options: _Options, stack: contextlib.ExitStack) -> "list[Callable[[Record], object]]":
+    """Who is told of requests that have ended. Raises ConfigError for a log that cannot be written."""
+    from ferrule.cli.proxy_table import line
+
+    told: list[Callable[[Record], object]] = []
+    if options.log:
+        told.append(_logged(stack.enter_context(_opened(options.log))))
+    if options.as_json:
+        told.append(_logged(sys.stdout))
+    elif not options.quiet and not options.command and not sys.stderr.isatty():
+        told.append(lambda record: click.echo(line(record), err=True))
+    return told
+
+
+def _opened(path: str) -> IO[str]:
+    try:
+        descriptor = os.open(os.path.expanduser(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}.") from error
+    return os.fdopen(descriptor, "a", encoding="utf-8")
+
+
+def _logged(file: IO[str]) -> "Callable[[Record], object]":
+    import msgspec
+
+    def write(record: "Record") -> None:
+        print(json.dumps(msgspec.to_builtins(record)), file=file, flush=True)
+
+    return write
+
+
+async def _run_program(options: _Options, url: str) -> int:
+    """Run a program that asks the proxy, in this terminal. Returns its exit code."""
+    from ferrule.serve.proxy.programs import start_of
+
+    start = start_of(options.command, url, options.token)
+    process = await asyncio.create_subprocess_exec(*start.command, env=start.environment)
+    try:
+        return await process.wait()
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
+            await process.wait()
+
+
+def _greet(shop: "Shop", options: _Options, host: str, url: str) -> None:
+    """Say how clients reach the proxy."""
+    from ferrule.serve.guard import is_loopback
+
+    token = "$FERRULE_PROXY_TOKEN" if options.is_given else options.token
+    click.echo(f"Listening at {url}. Ctrl-C ends it.", err=True)
+    if not is_loopback(host):
+        click.echo(
+            f"warning: {host} can be reached from other machines, and nothing is encrypted: whoever reads the token "
+            "on the way can use your keys.",
+            err=True,
+        )
+    for name, text in (
+        ("ANTHROPIC_BASE_URL", url),
+        ("ANTHROPIC_AUTH_TOKEN", token),
+        ("OPENAI_BASE_URL", f"{url}/v1"),
+        ("OPENAI_API_KEY", token),
+        ("GOOGLE_GEMINI_BASE_URL", url),
+        ("GEMINI_API_KEY", token),
+    ):
+        click.echo(f"  export {name}={text}", err=True)
+    shown = ", ".join(shop.routes.names()) or "none: name one with --model, or set a key"
+    click.echo(f"Models: {shown}", err=True)
+
+
+async def _watch(shop: "Shop", options: _Options, serving: "asyncio.Task[None]") -> int:
+    """Show what happens until the proxy ends."""
+    is_shown = sys.stderr.isatty() and not options.quiet and not options.as_json
+    if not is_shown or importlib.util.find_spec("rich") is None:
+        await serving
+        return DONE
+    from rich.console import Console
+    from rich.live import Live
+
+    from ferrule.cli.proxy_table import table
+
+    console = Console(stderr=True)
+    with Live(table(shop.records), console=console, auto_refresh=False, transient=True) as live:
+        while not serving.done():
+            await asyncio.wait((serving,), timeout=_SECONDS)
+            live.update(table(shop.records), refresh=True)
+    serving.result()
+    return DONE
+
+
+def _say_sum(shop: "Shop", options: _Options) -> None:
+    from ferrule.cli.proxy_table import summary
+
+    if not options.quiet and not options.as_json and shop.records.count:
+        click.echo(summary(shop.records), err=True)

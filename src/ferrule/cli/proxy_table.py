@@ -1,0 +1,76 @@
+"""The requests of the proxy for people: a live table in a terminal, a line for each elsewhere."""
+
+import time
+from typing import Any
+
+from ferrule.serve.proxy.records import Record, Records
+
+_ROWS = 20
+_COLOURS = {"done": "green", "failed": "red", "cancelled": "yellow"}
+
+
+def line(record: Record) -> str:
+    """A request that has ended, in one line."""
+    words = [
+        time.strftime("%H:%M:%S", time.localtime(record.at)),
+        f"{record.status or '-'}",
+        f"{record.api} {record.requested or '?'} → {record.model or '-'}",
+        f"{record.input:,} in ({record.cache_read:,} cached), {record.output:,} out",
+    ]
+    if record.cost is not None:
+        words.append(f"${record.cost:.4f}")
+    if record.first_ms is not None:
+        words.append(f"first byte {record.first_ms:,.0f} ms")
+    if record.ms is not None:
+        words.append(f"{record.ms / 1000:,.1f} s")
+    words += [
+        f"{count} {what}" for count, what in ((record.retries, "retries"), (record.searches, "searches")) if count
+    ]
+    if record.tried:
+        words.append(f"after {', '.join(record.tried)}")
+    if record.dropped:
+        words.append(f"left out: {', '.join(record.dropped)}")
+    if record.error:
+        words.append(record.error)
+    return " · ".join(words)
+
+
+def summary(records: Records) -> str:
+    """What all requests made together."""
+    usage = records.tokens()
+    share = f", {usage.cache_read / usage.input:.0%} of them cached" if usage.input else ""
+    cost = f", ${records.cost:.4f}" if records.cost else ""
+    return f"{records.count} requests, {usage.input:,} tokens in{share}, {usage.output:,} out{cost}"
+
+
+def table(records: Records) -> Any:
+    """The newest requests as a table of rich."""
+    from rich.table import Table  # only for a terminal
+
+    made = Table(box=None, pad_edge=False, expand=True, title_justify="left", caption=summary(records))
+    made.caption_justify = "left"
+    for name in ("time", "client", "model"):
+        made.add_column(name, no_wrap=True, overflow="ellipsis", ratio=1 if name != "time" else None)
+    for name in ("status", "in", "cached", "out", "cost", "first", "total"):
+        made.add_column(name, justify="right", no_wrap=True)
+    newest = [*records.recent, *records.open.values()][-_ROWS:]
+    for record in newest:
+        made.add_row(*_cells(record), style=None if record.state != "failed" else "red")
+    return made
+
+
+def _cells(record: Record) -> list[str]:
+    colour = _COLOURS.get(record.state, "cyan")
+    status = str(record.status) if record.status else record.state
+    return [
+        time.strftime("%H:%M:%S", time.localtime(record.at)),
+        record.client.partition(" ")[0] or record.api,
+        f"{record.requested} → {record.model}" if record.model else record.requested,
+        f"[{colour}]{status}[/]",
+        f"{record.input:,}",
+        f"{record.cache_read:,}",
+        f"{record.output:,}",
+        "" if record.cost is None else f"${record.cost:.4f}",
+        "" if record.first_ms is None else f"{record.first_ms:,.0f} ms",
+        f"{record.ms / 1000:,.1f} s" if record.ms is not None else "…",
+    ]

@@ -1,0 +1,1 @@
+"""The proxy: programs that speak one model API, on models of any host."""

@@ -1,0 +1,172 @@
+"""The four APIs as servers speak them: errors, keep-alives, streams, whole answers, lists of models."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType, ModuleType
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ferrule.serve.proxy.errors import ANTHROPIC, GEMINI, OPENAI, Form, Kind, ProxyError, wording
+from ferrule.wire import anthropic, gemini, openai_chat, openai_responses
+from ferrule.wire.anthropic.writer import AnthropicWriter
+from ferrule.wire.gemini.writer import GeminiWriter
+from ferrule.wire.openai_chat.writer import ChatWriter
+from ferrule.wire.openai_responses.writer import ResponsesWriter
+from ferrule.wire.stream import StreamWriter, made_id
+from ferrule.wire.turn import Said
+
+_encode = msgspec.json.Encoder().encode
+_COMMENT = b": keep-alive\n\n"
+
+
+class Api(NamedTuple):
+    """One API on the side of the clients."""
+
+    name: str
+    wire: ModuleType
+    writer: Callable[[], StreamWriter]
+    forms: Mapping[Kind, Form]
+    error: Callable[[Form, str], dict[str, Any]]
+    """An error as a body."""
+    broken: Callable[[Form, str], bytes]
+    """An error as an event of a stream that has begun."""
+    ping: bytes
+    """What keeps a silent stream alive."""
+    said: Callable[[Said], dict[str, Any]]
+    models: Callable[[Sequence[str]], dict[str, Any]]
+    counted: Callable[[int], dict[str, Any]]
+    """A number of tokens as a body."""
+    prefix: str = ""
+    """How the ids of its answers begin."""
+
+    def status(self, error: ProxyError) -> int:
+        return self.forms[error.kind].status
+
+    def error_body(self, error: ProxyError) -> bytes:
+        return _encode(self.error(self.forms[error.kind], wording(error, self.name)))
+
+    def error_event(self, error: ProxyError) -> bytes:
+        return self.broken(self.forms[error.kind], wording(error, self.name))
+
+    def error_kind(self, error: ProxyError) -> str:
+        """What the error is called in a stream."""
+        return self.forms[error.kind].code or self.forms[error.kind].word
+
+
+def _anthropic_error(form: Form, message: str) -> dict[str, Any]:
+    return {"type": "error", "error": {"type": form.word, "message": message}}
+
+
+def _openai_error(form: Form, message: str) -> dict[str, Any]:
+    return {"error": {"message": message, "type": form.word, "param": None, "code": form.code or None}}
+
+
+def _gemini_error(form: Form, message: str) -> dict[str, Any]:
+    return {"error": {"code": form.status, "message": message, "status": form.word}}
+
+
+def _named_event(name: str, value: dict[str, Any]) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), _encode(value))
+
+
+def _data_event(value: dict[str, Any]) -> bytes:
+    return b"data: %b\n\n" % _encode(value)
+
+
+def _failed_response(form: Form, message: str) -> bytes:
+    response = {
+        "id": made_id("resp_"),
+        "object": "response",
+        "created_at": int(time.time()),
+        "status": "failed",
+        "error": {"code": form.code or form.word, "message": message},
+        "incomplete_details": None,
+        "model": "",
+        "output": [],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+    }
+    return _named_event(
+        "response.failed", {"type": "response.failed", "sequence_number": 1_000_000, "response": response}
+    )
+
+
+def _anthropic_models(names: Sequence[str]) -> dict[str, Any]:
+    rows = [{"type": "model", "id": name, "display_name": name, "created_at": "2026-01-01T00:00:00Z"} for name in names]
+    first, last = (names[0], names[-1]) if names else (None, None)
+    return {"data": rows, "has_more": False, "first_id": first, "last_id": last}
+
+
+def _openai_models(names: Sequence[str]) -> dict[str, Any]:
+    rows = [{"id": name, "object": "model", "created": 1_767_225_600, "owned_by": "ferrule"} for name in names]
+    # codex looks for `models`, and takes an empty list for "nothing beside what I know myself".
+    return {"object": "list", "data": rows, "models": []}
+
+
+def _gemini_models(names: Sequence[str]) -> dict[str, Any]:
+    methods = ["generateContent", "streamGenerateContent", "countTokens"]
+    return {
+        "models": [
+            {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods} for name in names
+        ]
+    }
+
+
+APIS: Mapping[str, Api] = MappingProxyType(
+    {
+        "anthropic": Api(
+            "anthropic",
+            anthropic,
+            AnthropicWriter,
+            ANTHROPIC,
+            _anthropic_error,
+            lambda form, message: _named_event("error", _anthropic_error(form, message)),
+            _named_event("ping", {"type": "ping"}),
+            anthropic.said_out,
+            _anthropic_models,
+            lambda count: {"input_tokens": count},
+            "msg_",
+        ),
+        "openai-chat": Api(
+            "openai-chat",
+            openai_chat,
+            ChatWriter,
+            OPENAI,
+            _openai_error,
+            lambda form, message: _data_event(_openai_error(form, message)),
+            _COMMENT,
+            lambda said: dict(openai_chat.said_out(said, created=int(time.time()))),
+            _openai_models,
+            lambda count: {"input_tokens": count},
+            "chatcmpl-",
+        ),
+        "openai-responses": Api(
+            "openai-responses",
+            openai_responses,
+            ResponsesWriter,
+            OPENAI,
+            _openai_error,
+            _failed_response,
+            _COMMENT,
+            lambda said: dict(openai_responses.said_out(said, created=int(time.time()))),
+            _openai_models,
+            lambda count: {"object": "response.input_tokens", "input_tokens": count},
+            "resp_",
+        ),
+        "gemini": Api(
+            "gemini",
+            gemini,
+            GeminiWriter,
+            GEMINI,
+            _gemini_error,
+            lambda form, message: _data_event(_gemini_error(form, message)),
+            _COMMENT,
+            gemini.said_out,
+            _gemini_models,
+            lambda count: {"totalTokens": count},
+        ),
+    }
+)
+"""The APIs by the names of their wires."""

@@ -1,0 +1,377 @@
+"""The HTTP side of the proxy: paths, bodies, tokens and connections, as an ASGI application."""
+
+import asyncio
+import zlib
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, unquote
+
+import msgspec
+
+from ferrule.serve.guard import Scope, bearer, only
+from ferrule.serve.proxy.apis import APIS, Api
+from ferrule.serve.proxy.count import Counter
+from ferrule.serve.proxy.errors import Kind, ProxyError
+from ferrule.serve.proxy.exchange import Exchange, Request, Shop, send_error
+from ferrule.wire.shape import WireError
+
+OPEN_PATHS = frozenset(("/", "/health"))
+"""What anybody on this machine may ask: whether the proxy is there."""
+_AGENT_CHARACTERS = 60
+_Send = Callable[[dict[str, Any]], Awaitable[None]]
+_Receive = Callable[[], Awaitable[dict[str, Any]]]
+_KINDS: dict[int, Kind] = {401: "token", 403: "forbidden"}
+
+
+class Target(NamedTuple):
+    """What a path means."""
+
+    api: Api
+    action: str
+    """`answer`, `count` or `models`."""
+    model: str = ""
+    """The model, for the API that has it in the path."""
+    stream: bool | None = None
+    """None if the body says it."""
+
+
+_POSTS = {
+    "/messages": ("anthropic", "answer"),
+    "/messages/count_tokens": ("anthropic", "count"),
+    "/chat/completions": ("openai-chat", "answer"),
+    "/responses": ("openai-responses", "answer"),
+    "/responses/input_tokens": ("openai-responses", "count"),
+}
+_GEMINI = {
+    "generateContent": ("answer", False),
+    "streamGenerateContent": ("answer", True),
+    "countTokens": ("count", False),
+}
+
+
+def api_of(path: str, headers: dict[str, str]) -> Api:
+    """The API whose client asks, by the path and, if that tells nothing, by the headers."""
+    tail = path.removeprefix("/v1")
+    if tail in _POSTS:
+        return APIS[_POSTS[tail][0]]
+    if path.startswith("/v1beta") or ":" in path or "x-goog-api-key" in headers:
+        return APIS["gemini"]
+    return APIS["anthropic" if "anthropic-version" in headers else "openai-chat"]
+
+
+def target_of(method: str, path: str, headers: dict[str, str]) -> Target:
+    """What a request wants. Raises ProxyError for a path that the proxy does not have."""
+    api = api_of(path, headers)
+    tail = path.removeprefix("/v1")
+    if tail in _POSTS:
+        if method != "POST":
+            raise ProxyError("missing", f"{path} takes POST, not {method}.")
+        return Target(api, _POSTS[tail][1])
+    version, _, rest = path.removeprefix("/").partition("/models")
+    if version in {"v1", "v1beta"} and (not rest or rest.startswith("/")):
+        name, _, action = rest.removeprefix("/").rpartition(":")
+        if method == "POST" and action in _GEMINI and name:
+            what, stream = _GEMINI[action]
+            return Target(APIS["gemini"], what, unquote(name), stream)
+        if method == "GET":
+            return Target(api, "models", unquote(rest.removeprefix("/")))
+    raise ProxyError(
+        "missing",
+        f"There is no {method} {path} here. The proxy has /v1/messages, /v1/messages/count_tokens, "
+        "/v1/chat/completions, /v1/responses, /v1beta/models/MODEL:generateContent, :streamGenerateContent and "
+        ":countTokens, /v1/models, /health, /metrics and /costs.",
+    )
+
+
+def credential(scope: Scope) -> str:
+    """The token of a request, wherever the client of an API puts it."""
+    for header in (b"x-api-key", b"x-goog-api-key"):
+        if found := only(scope, header):
+            return found
+    return bearer(scope) or parse_qs(scope.get("query_string", b"").decode("latin-1")).get("key", [""])[0]
+
+
+def refusal(scope: Scope, status: int, said: str) -> tuple[bytes, bytes]:
+    """A refusal in the form of the API that the client speaks."""
+    if status == 401:
+        said = "The proxy's token is missing or wrong: send the token that `ferrule proxy` has shown as the API key."
+    api = api_of(scope["path"], _headers(scope))
+    return b"application/json", api.error_body(ProxyError(_KINDS[status], said.strip()))
+
+
+class App:
+    """Answers every request of the clients, and those of whoever watches the proxy."""
+
+    def __init__(self, shop: Shop) -> None:
+        self._shop = shop
+        self._counter = Counter()
+        self._streams: set[_Out] = set()
+        self._pinger: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Scope, receive: _Receive, send: _Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            await self._serve(scope, receive, send)
+
+    async def _live(self, receive: _Receive, send: _Send) -> None:
+        await receive()
+        self._pinger = asyncio.create_task(self._ping())
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        self._pinger.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._pinger
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _ping(self) -> None:
+        """Keep silent streams alive."""
+        seconds = self._shop.settings.ping_seconds
+        while True:
+            await asyncio.sleep(seconds / 4)
+            now = asyncio.get_running_loop().time()
+            for stream in [one for one in self._streams if now - one.last >= seconds]:
+                await stream.ping()
+
+    async def _serve(self, scope: Scope, receive: _Receive, send: _Send) -> None:
+        path, method = scope["path"].rstrip("/") or "/", scope["method"]
+        if method in {"GET", "HEAD"} and (page := self._page(path)) is not None:
+            kind, data = page
+            await _plain(send, kind, b"" if method == "HEAD" else data, len(data))
+            return
+        headers = _headers(scope)
+        api = api_of(path, headers)
+        out = _Out(send)
+        try:
+            target = target_of(method, path, headers)
+            api = target.api
+            if target.action == "models":
+                await self._models(target, out)
+                return
+            raw = await self._body(receive, headers)
+            query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+            request = read_request(target, raw, headers, is_list=query.get("alt") != ["sse"])
+        except ProxyError as error:
+            await send_error(api, error, out)
+            return
+        if target.action == "count":
+            await self._count(request, out)
+            return
+        await self._answer(request, out, receive)
+
+    async def _answer(self, request: Request, out: "_Out", receive: _Receive) -> None:
+        """Answer until the end, or until the client has gone."""
+        records = self._shop.records
+        record = records.begin(request.api.name, request.headers.get("user-agent", "")[:_AGENT_CHARACTERS])
+        out.keep_alive(request.api.ping if request.stream and not request.as_list else b"", as_list=request.as_list)
+        self._streams.add(out)
+        task = asyncio.ensure_future(Exchange(self._shop, request, record, out).run())
+        gone = asyncio.ensure_future(_disconnected(receive))
+        try:
+            await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                record.state, record.status, record.error = "cancelled", 499, "cancelled"
+                task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        except Exception as error:  # noqa: BLE001 - the edge: a bug is answered too, and the proxy goes on
+            record.state, record.status, record.error = "failed", 500, "bug"
+            await out.fail(request.api, ProxyError("server", f"The proxy failed: {type(error).__name__}: {error}"))
+        finally:
+            for one in (task, gone):
+                one.cancel()
+            self._streams.discard(out)
+            if record.state not in {"done", "failed", "cancelled"}:
+                record.state, record.status, record.error = "cancelled", 499, "cancelled"
+            records.end(record)
+
+    async def _count(self, request: Request, out: "_Out") -> None:
+        shop, http = self._shop, None
+        if shop.settings.count_upstream:
+            for name in shop.routes.chain(request.asked.model):
+                if shop.upstreams.is_usable(name):
+                    http = shop.upstreams.find(name).http
+                    break
+        count = await self._counter.count(request.asked, http)
+        await out.send_json(request.api.counted(count))
+
+    async def _models(self, target: Target, out: "_Out") -> None:
+        names = self._shop.routes.names()
+        listed = target.api.models(names)
+        if not target.model:
+            await out.send_json(listed)
+            return
+        wanted = target.model.removeprefix("models/")
+        rows = target.api.models([wanted])
+        found = next(iter(rows.get("data") or rows["models"]))
+        try:
+            self._shop.routes.chain(wanted)
+        except Exception as error:  # noqa: BLE001 - whatever the reason, there is no such model
+            raise ProxyError("no-model", str(error)) from None
+        await out.send_json(found)
+
+    async def _body(self, receive: _Receive, headers: dict[str, str]) -> bytes:
+        """The whole body. Raises ProxyError for one that is too long or packed in an unknown way."""
+        most = self._shop.settings.body_mb << 20
+        packed = headers.get("content-encoding", "identity").strip().lower()
+        if packed not in {"", "identity", "gzip", "deflate"}:
+            raise ProxyError("bad", f"The body is packed with {packed[:40]!r}: send it plain, or with gzip.")
+        pieces: list[bytes] = []
+        size = 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ProxyError("bad", "The body broke off.")
+            size += len(message.get("body", b""))
+            if size > most:
+                raise ProxyError("large", f"The request is longer than {most >> 20} MB; proxy.body_mb allows more.")
+            pieces.append(message.get("body", b""))
+            if not message.get("more_body", False):
+                break
+        raw = b"".join(pieces)
+        return raw if packed in {"", "identity"} else _unpacked(raw, most)
+
+    def _page(self, path: str) -> tuple[bytes, bytes] | None:
+        """What whoever watches the proxy may ask."""
+        shop = self._shop
+        encode = msgspec.json.Encoder().encode
+        if path in OPEN_PATHS:
+            return b"application/json", encode({"status": "ok", "name": "ferrule proxy"})
+        if path == "/metrics":
+            text = shop.records.prometheus(shop.upstreams.made(), shop.upstreams.limits())
+            return b"text/plain; version=0.0.4; charset=utf-8", text.encode()
+        if path == "/costs":
+            return b"application/json", encode(shop.records.costs())
+        if path == "/requests":
+            return b"application/json", encode([*shop.records.open.values(), *reversed(shop.records.recent)])
+        if path == "/hosts":
+            rows = [
+                {"model": one.name, "resting_seconds": round(one.breaker.seconds, 1), "is_open": one.breaker.is_open}
+                for one in shop.upstreams.made()
+            ]
+            return b"application/json", encode(rows)
+        return None
+
+
+def read_request(target: Target, raw: bytes, headers: dict[str, str], *, is_list: bool) -> Request:
+    """The request that a body makes. Raises ProxyError if it is none."""
+    try:
+        body = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ProxyError("bad", f"The body is no JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise ProxyError("bad", "The body must be a JSON object.")
+    if target.action == "count" and isinstance(inner := body.get("generateContentRequest"), dict):
+        body = inner
+    given = {**body, "model": target.model} if target.model else body
+    try:
+        asked = target.api.wire.asked_in(given)
+    except (WireError, RecursionError) as error:
+        raise ProxyError("bad", str(error)) from None
+    stream = asked.stream if target.stream is None else target.stream
+    return Request(
+        api=target.api,
+        body=given,
+        asked=asked,
+        stream=stream,
+        size=len(raw),
+        headers=headers,
+        as_list=bool(target.stream) and is_list,
+    )
+
+
+class _Out:
+    """One answer on its way to a client."""
+
+    def __init__(self, send: _Send) -> None:
+        self._send = send
+        self._ping = b""
+        self._as_list = False
+        self._items = 0
+        self._is_over = False
+        self.has_begun = False
+        self.last = asyncio.get_running_loop().time()
+        """When something was sent last."""
+
+    def keep_alive(self, ping: bytes, *, as_list: bool) -> None:
+        self._ping = ping
+        self._as_list = as_list
+
+    async def begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        if self.has_begun:
+            return  # a ping has begun it
+        self.has_begun = True
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+    async def write(self, data: bytes) -> None:
+        self.last = asyncio.get_running_loop().time()
+        if self._as_list:
+            data = b"".join(self._listed(data))
+        if data:
+            await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def end(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            last = (b"]" if self._items else b"[]") if self._as_list else b""
+            await self._send({"type": "http.response.body", "body": last})
+
+    async def fail(self, api: Api, error: ProxyError) -> None:
+        """End the answer with an error, wherever it is."""
+        if self._is_over:
+            return
+        if not self.has_begun:
+            await send_error(api, error, self)
+            return
+        await self.write(api.error_event(error))
+        await self.end()
+
+    async def ping(self) -> None:
+        """Say that the connection is alive. The status is 200 from then on, and errors are told in the stream."""
+        if not self._ping or self._is_over:
+            return
+        await self.begin(200, [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")])
+        await self.write(self._ping)
+
+    async def send_json(self, value: Any) -> None:
+        data = msgspec.json.encode(value)
+        await self.begin(200, [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode())])
+        await self.write(data)
+        await self.end()
+
+    def _listed(self, data: bytes) -> Iterator[bytes]:
+        """Events as members of one JSON list."""
+        for line in data.split(b"\n"):
+            if line.startswith(b"data: "):
+                yield (b",\n" if self._items else b"[") + line.removeprefix(b"data: ")
+                self._items += 1
+
+
+async def _disconnected(receive: _Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _plain(send: _Send, kind: bytes, data: bytes, size: int) -> None:
+    headers = [(b"content-type", kind), (b"content-length", str(size).encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": data})
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def _unpacked(raw: bytes, most: int) -> bytes:
+    """A packed body, up to a size. Raises ProxyError."""
+    reader = zlib.decompressobj(wbits=47)
+    try:
+        data = reader.decompress(raw, most + 1)
+    except zlib.error as error:
+        raise ProxyError("bad", f"The body cannot be unpacked: {error}") from None
+    if len(data) > most:
+        raise ProxyError("large", f"The request unpacks to more than {most >> 20} MB; proxy.body_mb allows more.")
+    if not reader.eof:
+        raise ProxyError("bad", "The packed body breaks off.")
+    return data

@@ -1,0 +1,397 @@
+"""One request, from its body to the last byte of its answer."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from ferrule.core.errors import ConfigError
+from ferrule.models.model import Again, ModelError
+from ferrule.proxy_settings import Proxy
+from ferrule.serve.proxy.apis import Api
+from ferrule.serve.proxy.errors import ProxyError, from_model, retry_headers
+from ferrule.serve.proxy.records import Record, Records
+from ferrule.serve.proxy.relay import conversation_key, relayed, switched_on
+from ferrule.serve.proxy.routes import Routes
+from ferrule.serve.proxy.tape import TrafficTape
+from ferrule.serve.proxy.upstreams import Upstream, Upstreams
+from ferrule.support.tokens import BYTES_A_TOKEN
+from ferrule.wire.assemble import Assembler
+from ferrule.wire.delta import Begun, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UsePiece
+from ferrule.wire.shape import WireError
+from ferrule.wire.sse import Event, text
+from ferrule.wire.stream import made_id
+from ferrule.wire.turn import Asked, Usage
+
+_PATHS = {
+    "anthropic": "/v1/messages",
+    "openai-chat": "/chat/completions",
+    "openai-responses": "/responses",
+    "gemini": "/models/{model}:generateContent",
+}
+"""Where each API is asked for an answer in one piece."""
+_QUICK_SECONDS = 2.0
+"""A repetition that waits longer than this gives way to the next model of the chain."""
+
+
+class Outgoing(Protocol):
+    """The answer on its way to a client."""
+
+    @property
+    def has_begun(self) -> bool: ...
+
+    async def begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> None: ...
+
+    async def write(self, data: bytes) -> None: ...
+
+    async def end(self) -> None: ...
+
+    async def fail(self, api: Api, error: ProxyError) -> None: ...
+
+
+class Request(NamedTuple):
+    """What a client asks for."""
+
+    api: Api
+    body: dict[str, Any]
+    asked: Asked
+    stream: bool
+    size: int
+    """Bytes of the body."""
+    headers: Mapping[str, str]
+    as_list: bool = False
+    """Are the events wanted as one JSON list? Gemini's older clients do not ask for server-sent events."""
+
+
+class Shop(NamedTuple):
+    """What all exchanges share."""
+
+    settings: Proxy
+    routes: Routes
+    upstreams: Upstreams
+    records: Records
+    tape: TrafficTape | None = None
+
+
+class Exchange:
+    """Finds a model for one request, passes the answer on, and tells what happened in the client's own API."""
+
+    def __init__(self, shop: Shop, request: Request, record: Record, out: Outgoing) -> None:
+        self._shop = shop
+        self._request = request
+        self._record = record
+        self._out = out
+        self._has_said = False
+        """Has any of the answer gone to the client? Pings are none of it."""
+
+    async def run(self) -> None:
+        """Answer, in every case. Raises nothing but what the connection to the client raises."""
+        record, request = self._record, self._request
+        record.requested, record.stream = request.asked.model, request.stream
+        try:
+            await self._first_that_answers()
+        except ProxyError as error:
+            await self.refuse(error)
+        else:
+            record.status, record.state = 200, "done"
+
+    async def refuse(self, error: ProxyError) -> None:
+        """Tell the client of an error: as a status if nothing was sent yet, else as the end of the stream."""
+        record, api = self._record, self._request.api
+        record.status, record.error, record.state = api.status(error), error.kind, "failed"
+        await self._out.fail(api, error)
+
+    async def _first_that_answers(self) -> None:
+        """Go along the chain until a model answers. Raises ProxyError if none does."""
+        chain = self._chain()
+        failed: ProxyError | None = None
+        for at, name in enumerate(chain):
+            is_last = at == len(chain) - 1
+            try:
+                upstream = self._found(name)
+                self._record.model = upstream.name
+                await self._try(upstream, is_last=is_last)
+            except ProxyError as error:
+                failed = error
+                if is_last or self._has_said or error.kind == "bad":
+                    raise
+                self._record.tried = (*self._record.tried, self._record.model or name)
+            else:
+                return
+        assert failed is not None
+        raise failed
+
+    def _chain(self) -> tuple[str, ...]:
+        try:
+            return self._shop.routes.chain(self._request.asked.model)
+        except (ModelError, ConfigError) as error:
+            raise ProxyError("no-model", str(error)) from None
+
+    def _found(self, name: str) -> Upstream:
+        try:
+            return self._shop.upstreams.find(name)
+        except ModelError as error:
+            raise from_model(error) from None
+        except ConfigError as error:
+            raise ProxyError("no-model", str(error)) from None
+
+    async def _try(self, upstream: Upstream, *, is_last: bool) -> None:
+        """Ask one model. Raises ProxyError; if nothing was sent by then, another one may be asked."""
+        breaker = upstream.breaker
+        if breaker.is_open:
+            wait = breaker.seconds
+            said = f"{upstream.name} has failed too often and is left alone for {wait:.0f} more seconds."
+            raise ProxyError("overloaded", said, seconds=wait)
+        breaker.begin()
+        try:
+            async with upstream.limits.place():
+                self._record.state = "asking"
+                if self._request.stream:
+                    await self._stream(upstream, is_last=is_last)
+                else:
+                    await self._whole(upstream, is_last=is_last)
+        except ProxyError as error:
+            if error.is_passing and error.kind != "limit":
+                breaker.fail()
+            else:
+                breaker.leave()
+            raise
+        except BaseException:
+            breaker.leave()
+            raise
+        breaker.succeed()
+
+    async def _stream(self, upstream: Upstream, *, is_last: bool) -> None:
+        request, out = self._request, self._out
+        passage = Passage(request, upstream, self._record)
+        async with aclosing(self._answered(upstream, passage)) as answer:
+            async for batch in answer:
+                if isinstance(batch, Again):
+                    self._repeat(batch, passage, is_last=is_last)
+                    continue
+                if data := passage.put(batch):
+                    self._has_said = True
+                    if not self._record.first_ms:
+                        self._shop.records.first(self._record)
+                    if not out.has_begun:
+                        await out.begin(200, self._headers(upstream, request))
+                    await out.write(data)
+        if not out.has_begun:
+            await out.begin(200, self._headers(upstream, request))
+        await self._finish(upstream, passage)
+
+    async def _finish(self, upstream: Upstream, passage: "Passage") -> None:
+        if rest := passage.end():
+            await self._out.write(rest)
+        await self._out.end()
+        self._count(upstream, passage.usage)
+
+    async def _whole(self, upstream: Upstream, *, is_last: bool) -> None:
+        """Answer in one piece."""
+        request = self._request
+        if upstream.is_exact(request.api.name) and self._is_own_model(upstream):
+            data = await self._relayed_whole(upstream)
+        else:
+            data = await self._assembled(upstream, is_last=is_last)
+        self._shop.records.first(self._record)
+        headers = [(b"content-length", str(len(data)).encode()), *self._headers(upstream, request)]
+        await self._out.begin(200, headers)
+        await self._out.write(data)
+        await self._out.end()
+
+    async def _relayed_whole(self, upstream: Upstream) -> bytes:
+        request, http = self._request, upstream.http
+        assert http is not None
+        one = http.beside(switched_on=self._betas(upstream))
+        path = _PATHS[request.api.name].format(model=http.model)
+        try:
+            data = await one.whole(path, relayed(request.body, request.asked, upstream, stream=False))
+            said = request.api.wire.said_in(msgspec.json.decode(data))
+        except ModelError as error:
+            raise from_model(error) from None
+        except (WireError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise ProxyError("server", f"{upstream.name} sent what is no answer: {error}") from None
+        self._count(upstream, said.usage)
+        if self._shop.tape is not None:
+            await self._shop.tape.put_said(upstream.model, request.asked, said)
+        return data
+
+    async def _assembled(self, upstream: Upstream, *, is_last: bool) -> bytes:
+        request = self._request
+        passage = Passage(request, upstream, self._record)
+        assembler = Assembler()
+        async with aclosing(self._answered(upstream, passage)) as answer:
+            async for batch in answer:
+                if isinstance(batch, Again):
+                    self._repeat(batch, passage, is_last=is_last)
+                    assembler = Assembler()
+                    continue
+                for delta in passage.adapt(batch):
+                    assembler.put(delta)
+        said = assembler.said()
+        api = request.api
+        said = msgspec.structs.replace(
+            said, id=said.id or made_id(api.prefix), model=request.asked.model, usage=passage.usage
+        )
+        self._count(upstream, passage.usage)
+        return msgspec.json.encode(api.said(said))
+
+    async def _answered(self, upstream: Upstream, passage: "Passage") -> AsyncGenerator[list[Delta] | Again, None]:
+        """The answer of a model, on the tape too if there is one. Raises ProxyError."""
+        request = self._request
+        body = None
+        if passage.is_relay and self._is_own_model(upstream):
+            body = relayed(request.body, request.asked, upstream, stream=True)
+        answer = upstream.answer(
+            passage.asked,
+            body=body,
+            tap=passage.tap if passage.is_relay else None,
+            switched_on=self._betas(upstream),
+            conversation="" if request.asked.cache_key else conversation_key(request.asked),
+        )
+        if self._shop.tape is not None:
+            answer = self._shop.tape.recorded(upstream.model, request.asked, answer)
+        try:
+            async with aclosing(answer):
+                async for batch in answer:
+                    yield batch
+        except ModelError as error:
+            raise from_model(error) from None
+
+    def _repeat(self, again: Again, passage: "Passage", *, is_last: bool) -> None:
+        """Note a repetition. Raises ProxyError if the client has part of the answer, or another model can be asked."""
+        if passage.has_said:
+            raise ProxyError("server", f"{self._record.model} broke off in the middle of its answer: {again.why}.")
+        if not is_last and again.seconds > _QUICK_SECONDS:
+            raise ProxyError("overloaded", f"{self._record.model}: {again.why}.", seconds=again.seconds)
+        self._record.retries += 1
+        passage.reset()
+
+    def _is_own_model(self, upstream: Upstream) -> bool:
+        """Does the client ask for this very model, so that its body fits as it is?"""
+        return self._request.asked.model.removeprefix("models/").rpartition(":")[2] == upstream.model.model
+
+    def _betas(self, upstream: Upstream) -> tuple[str, ...]:
+        http = upstream.http
+        if self._request.api.name != "anthropic" or http is None or http.host.api != "anthropic":
+            return ()
+        return switched_on(self._request.headers.get("anthropic-beta", ""))
+
+    def _count(self, upstream: Upstream, usage: Usage) -> None:
+        self._record.count(usage, upstream.model.prices)
+        upstream.limits.count(usage.input + usage.output)
+
+    def _headers(self, upstream: Upstream, request: Request) -> list[tuple[bytes, bytes]]:
+        is_events = request.stream and not request.as_list
+        kind = b"text/event-stream; charset=utf-8" if is_events else b"application/json"
+        headers = [
+            (b"content-type", kind),
+            (b"cache-control", b"no-cache"),
+            (b"request-id", f"req_{self._record.number}".encode()),
+            (b"x-ferrule-model", upstream.name.encode("ascii", "replace")),
+        ]
+        if self._record.dropped:
+            headers.append((b"x-ferrule-dropped", ", ".join(self._record.dropped).encode("ascii", "replace")[:2000]))
+        return headers
+
+
+class Passage:
+    """An answer on its way from one API to another, or through the proxy as it is."""
+
+    def __init__(self, request: Request, upstream: Upstream, record: Record) -> None:
+        self._api = request.api
+        self._request = request
+        self.is_relay = upstream.is_exact(request.api.name) and request.stream
+        self._record = record
+        self._wants_usage = bool((request.body.get("stream_options") or {}).get("include_usage"))
+        self.asked = request.asked
+        self.usage = Usage()
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew: the model is asked once more."""
+        self._writer = None if self.is_relay else self._api.writer()
+        self._events: list[Event] = []
+        self._held: list[bytes] = []
+        self._characters = 0
+        self.has_said = False
+        """Has anything of the answer gone to the client?"""
+
+    def tap(self, event: Event) -> None:
+        self._events.append(event)
+
+    def adapt(self, batch: list[Delta]) -> list[Delta]:
+        """The deltas as the client is told them, with numbers of tokens that are never zero."""
+        out: list[Delta] = []
+        for delta in batch:
+            kind = type(delta)
+            if kind is TextPiece or kind is ThinkingPiece or kind is UsePiece:
+                self._characters += len(delta.text)  # type: ignore[union-attr]
+                out.append(delta)
+            elif isinstance(delta, Begun):
+                usage = delta.usage if delta.usage.input else Usage(input=estimate_request(self._request))
+                out.append(Begun(delta.id, self.asked.model, usage))
+            elif isinstance(delta, Ended):
+                self.usage = self._counted(delta.usage)
+                out.append(msgspec.structs.replace(delta, usage=self.usage))
+            else:
+                if isinstance(delta, UseBegun):
+                    self._characters += len(delta.name)
+                out.append(delta)
+        return out
+
+    def put(self, batch: list[Delta]) -> bytes:
+        """What goes to the client now. The mere beginning is held back: until then the model can be asked again."""
+        deltas = self.adapt(batch)
+        if self._writer is None:
+            events, self._events = self._events, []
+            data = [text(event) for event in events if self._is_wanted(event)]
+            begins = len(self._held) + len(data) < 3
+        else:
+            write = self._writer.write
+            data = [text(event) for delta in deltas for event in write(delta)]
+            begins = True
+        if not self.has_said:
+            if begins and all(type(delta) is Begun for delta in deltas):
+                self._held += data
+                return b""
+            self.has_said = True
+            data, self._held = [*self._held, *data], []
+        return b"".join(data)
+
+    def end(self) -> bytes:
+        """What was held back of an answer that says nothing."""
+        held, self._held = self._held, []
+        return b"".join(held)
+
+    def _is_wanted(self, event: Event) -> bool:
+        """All but the count of tokens in a Chat stream whose client has not asked for it."""
+        if self._wants_usage or self._api.name != "openai-chat" or b'"usage"' not in event.data:
+            return True
+        return b'"choices":[]' not in event.data.replace(b" ", b"")
+
+    def _counted(self, usage: Usage) -> Usage:
+        if usage.input and (usage.output or not self._characters):
+            return usage
+        self._record.is_estimate = True
+        return Usage(
+            usage.input or estimate_request(self._request),
+            usage.output or max(1, self._characters // 4),
+            usage.cache_read,
+            usage.cache_write,
+        )
+
+
+def estimate_request(request: Request) -> int:
+    """About how many tokens a body is."""
+    return max(1, request.size // BYTES_A_TOKEN)
+
+
+async def send_error(api: Api, error: ProxyError, out: Outgoing) -> None:
+    """A whole answer that is an error."""
+    data = api.error_body(error)
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode())]
+    await out.begin(api.status(error), [*headers, *retry_headers(error)])
+    await out.write(data)
+    await out.end()
