@@ -94,6 +94,7 @@ async def serve_app(
         server_header=False,
         timeout_graceful_shutdown=_LAST_SECONDS,
         lifespan="on",
+        ws="none",  # an offer of it comes to the application, which refuses it in words
     )
     server = Quiet(config)
     running = asyncio.create_task(server.serve(sockets=[listening]))

@@ -9,6 +9,8 @@ from urllib.parse import parse_qs, unquote
 
 import msgspec
 
+from ferrule.core.errors import ConfigError
+from ferrule.models.model import ModelError
 from ferrule.serve.guard import Scope, bearer, only
 from ferrule.serve.proxy.apis import APIS, Api
 from ferrule.serve.proxy.count import Counter
@@ -16,8 +18,8 @@ from ferrule.serve.proxy.errors import Kind, ProxyError
 from ferrule.serve.proxy.exchange import Exchange, Request, Shop, send_error
 from ferrule.wire.shape import WireError
 
-OPEN_PATHS = frozenset(("/", "/health"))
-"""What anybody on this machine may ask: whether the proxy is there."""
+OPEN_PATHS = frozenset(("/", "/health", "/api/hello"))
+"""What anybody on this machine may ask: whether the proxy is there. Claude Code asks so before it has a token."""
 _AGENT_CHARACTERS = 60
 _Send = Callable[[dict[str, Any]], Awaitable[None]]
 _Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -65,6 +67,9 @@ def target_of(method: str, path: str, headers: dict[str, str]) -> Target:
     api = api_of(path, headers)
     tail = path.removeprefix("/v1")
     if tail in _POSTS:
+        if headers.get("upgrade", "").lower() == "websocket":
+            # codex tries it first, and goes on at once with plain HTTP when it reads this status.
+            raise ProxyError("upgrade", f"{path} is not served over WebSocket: send it with POST.")
         if method != "POST":
             raise ProxyError("missing", f"{path} takes POST, not {method}.")
         return Target(api, _POSTS[tail][1])
@@ -156,7 +161,7 @@ class App:
             await send_error(api, error, out)
             return
         if target.action == "count":
-            await self._count(request, out)
+            await out.send_json(api.counted(await self._count(request)))
             return
         await self._answer(request, out, receive)
 
@@ -186,15 +191,14 @@ class App:
                 record.state, record.status, record.error = "cancelled", 499, "cancelled"
             records.end(record)
 
-    async def _count(self, request: Request, out: "_Out") -> None:
+    async def _count(self, request: Request) -> int:
+        """The tokens of a request. A model that cannot be asked is no reason for none: they are counted here then."""
         shop, http = self._shop, None
         if shop.settings.count_upstream:
-            for name in shop.routes.chain(request.asked.model):
-                if shop.upstreams.is_usable(name):
-                    http = shop.upstreams.find(name).http
-                    break
-        count = await self._counter.count(request.asked, http)
-        await out.send_json(request.api.counted(count))
+            with suppress(ModelError, ConfigError):
+                usable = filter(shop.upstreams.is_usable, shop.routes.chain(request.asked.model))
+                http = next((shop.upstreams.find(name).http for name in usable), None)
+        return await self._counter.count(request.asked, http)
 
     async def _models(self, target: Target, out: "_Out") -> None:
         names = self._shop.routes.names()
@@ -207,7 +211,7 @@ class App:
         found = next(iter(rows.get("data") or rows["models"]))
         try:
             self._shop.routes.chain(wanted)
-        except Exception as error:  # noqa: BLE001 - whatever the reason, there is no such model
+        except (ModelError, ConfigError) as error:
             raise ProxyError("no-model", str(error)) from None
         await out.send_json(found)
 

@@ -6,10 +6,22 @@ from typing import Literal, NamedTuple
 from ferrule.models.model import ModelError, Trouble
 
 Kind = Literal[
-    "bad", "token", "forbidden", "missing", "no-model", "large", "too-long", "limit", "overloaded", "server", "timeout"
+    "bad",
+    "token",
+    "forbidden",
+    "missing",
+    "no-model",
+    "large",
+    "upgrade",
+    "too-long",
+    "limit",
+    "overloaded",
+    "server",
+    "timeout",
 ]
-"""A body that is wrong, a missing token, a refusal, a path or a model that is not there, a body or a conversation that
-is too long, too many requests, a host that has no room, that fails, or that is silent."""
+"""A body that is wrong, a missing token, a refusal, a path or a model that is not there, a body that is too long, a
+protocol that is not spoken, a conversation that is too long, too many requests, a host that has no room, that fails, or
+that is silent."""
 
 _TROUBLES: dict[Trouble, Kind] = {
     "no-key": "forbidden",
@@ -62,6 +74,7 @@ ANTHROPIC: dict[Kind, Form] = {
     "missing": Form(404, "not_found_error"),
     "no-model": Form(404, "not_found_error"),
     "large": Form(413, "request_too_large"),
+    "upgrade": Form(426, "invalid_request_error"),
     "too-long": Form(400, "invalid_request_error"),
     "limit": Form(429, "rate_limit_error"),
     "overloaded": Form(529, "overloaded_error"),
@@ -75,6 +88,7 @@ OPENAI: dict[Kind, Form] = {
     "missing": Form(404, "invalid_request_error", "not_found"),
     "no-model": Form(404, "invalid_request_error", "model_not_found"),
     "large": Form(413, "invalid_request_error", "request_too_large"),
+    "upgrade": Form(426, "invalid_request_error", "upgrade_required"),
     "too-long": Form(400, "invalid_request_error", "context_length_exceeded"),
     "limit": Form(429, "requests", "rate_limit_exceeded"),
     "overloaded": Form(503, "server_error", "server_is_overloaded"),
@@ -88,6 +102,7 @@ GEMINI: dict[Kind, Form] = {
     "missing": Form(404, "NOT_FOUND"),
     "no-model": Form(404, "NOT_FOUND"),
     "large": Form(413, "INVALID_ARGUMENT"),
+    "upgrade": Form(426, "FAILED_PRECONDITION"),
     "too-long": Form(400, "INVALID_ARGUMENT"),
     "limit": Form(429, "RESOURCE_EXHAUSTED"),
     "overloaded": Form(503, "UNAVAILABLE"),
