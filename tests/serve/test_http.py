@@ -31,7 +31,11 @@ async def answer(guard, *headers, kind="http"):
     async def send(message):
         said.append(message)
 
-    await guard({"type": kind, "headers": [(key.encode(), value.encode()) for key, value in headers]}, None, send)
+    await guard(
+        {"type": kind, "path": "/mcp", "headers": [(key.encode(), value.encode()) for key, value in headers]},
+        None,
+        send,
+    )
     return said[0]["status"] if said else None
 
 
@@ -120,7 +124,7 @@ async def test_an_answer_that_is_ended_in_the_middle_is_ended_properly():
 
     guard = Guard(endless, token=TOKEN, host="127.0.0.1")
     headers = [(key.encode(), value.encode()) for key, value in (HERE, RIGHT)]
-    answering = asyncio.create_task(guard({"type": "http", "headers": headers}, None, send))
+    answering = asyncio.create_task(guard({"type": "http", "path": "/mcp", "headers": headers}, None, send))
     await asyncio.wait_for(begun.wait(), LIMIT_SECONDS)
     guard.close()
     await asyncio.wait_for(answering, LIMIT_SECONDS)
