@@ -13,6 +13,8 @@ from tests.workspace.kept import LIMITS, MB, Kept
 from ferrule.core.errors import ToolFailure
 from ferrule.workspace.blobs import StoreError
 from ferrule.workspace.checkpoint_store import Limits
+from ferrule.workspace.journal import FileChange
+from ferrule.workspace.ledger import fingerprint
 from ferrule.workspace.remade import left_out_words
 from ferrule.workspace.restore import Move, Plan
 
@@ -95,6 +97,27 @@ def test_what_a_killed_command_did_not_touch_is_not_its_doing(tmp_path, name):
     assert [one.path for one in kept.journal.entries()[0].nodes] == [str(kept.root / "a")]
     assert (kept.root / "a").read_text() == "a\n"
     assert path.exists()
+    later.checkpoints.close()
+
+
+def test_a_write_that_is_under_way_is_not_the_doing_of_a_killed_command(tmp_path):
+    kept = Kept(tmp_path)
+    (kept.root / "a").write_text("a\n")
+    kept.checkpoints.begin()
+    kept.checkpoints.begin(about="echo > pid", call_id="1")
+    (kept.root / "pid").write_text("1\n")
+    kept.die()
+    later = Kept(tmp_path)
+    path = str(kept.root / "a")
+    change = FileChange(
+        path=path, temp="", before=fingerprint(b"a\n"), after=fingerprint(b"b\n"), start=0, old=2, new=2
+    )
+    write = later.journal.announce("edit", [change], b"a\nb\n")
+    (kept.root / "a").write_text("b\n")
+    later.checkpoints.begin()
+    later.journal.commit(write)
+
+    assert [entry.paths for entry in later.journal.entries()] == [(str(kept.root / "pid"),), (path,)]
     later.checkpoints.close()
 
 

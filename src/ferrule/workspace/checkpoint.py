@@ -251,9 +251,13 @@ class Checkpoints:
         return found[1].decode() if found else ""
 
     def _not_ours(self, changes: list[Change]) -> list[Change]:
-        """Without what was written by this engine since the last look, which is in the journal already."""
+        """Without what the writer has written since the last look: it is in the journal, or announced there.
+
+        A look may see a file that is in place while its write is not an entry yet.
+        """
         written: dict[str, str | None] = {}
-        for entry in self._journal.entries():
+        announced = self._journal.announced()  # before the entries: a write leaves one for the other
+        for entry in (*self._journal.entries(), *announced):
             if entry.time >= self._looked_at:
                 written.update({file.path: file.after for file in entry.files})
                 if entry.kind != "command":

@@ -309,6 +309,14 @@ class Journal:
             out.append(entry)
         return out
 
+    def announced(self) -> list[Entry]:
+        """The writes that are under way, of every session: their files may have changed already."""
+        found = []
+        for name in _listed(self._pending):
+            with contextlib.suppress(DamagedError, OSError):
+                found.append(read_head(os.path.join(self._pending, name), Entry))
+        return found
+
     def damaged_since(self, entry: Entry) -> int:
         """How many later entries cannot be read. One that a process died on before it was written is empty."""
         names = self._names()

@@ -174,7 +174,7 @@ async def test_after_kill_9_all_of_it_is_still_there(tmp_path, unconfined):
     front = await talk(folder, scripted, "/diff", "edit a", "/undo a", "/rewind 1", resume="last", answers=["b"])
 
     assert "+one" in front.after("/diff")
-    assert "Undone: edit of a." in front.shown
+    assert "Undone: edit of a." in front.after("/undo a")
     assert not (folder / "a").exists()
 
 
