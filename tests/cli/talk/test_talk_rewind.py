@@ -12,6 +12,7 @@ from tests.cli.test_chat_tmux import EDIT, READ, READY, project, script, submit,
 
 from ferrule.models.cues import calls, said
 from ferrule.models.scripted import Scripted
+from ferrule.workspace.thread_store import ThreadStore
 
 
 def write(name, content):
@@ -166,7 +167,9 @@ async def test_after_kill_9_all_of_it_is_still_there(tmp_path, unconfined):
     one = {"use": "Write", "input": {"file_path": "${workspace}/a", "content": "one\n"}}
     path = recording(tmp_path / "r.jsonl", {"parts": [one]}, {"parts": [wait]})
     process = start(["run", "write a", "--replay", path, "--yes"], folder)
-    until(lambda: written(folder / "pid"), process)
+    store = ThreadStore(os.path.join(os.environ["FERRULE_STATE"], "threads"))
+    until(lambda: written(folder / "pid") and store.list(), process)  # a conversation is written behind the calls
+    store.close()
     process.kill()
     process.communicate()
     os.kill(int((folder / "pid").read_text()), signal.SIGKILL)
