@@ -228,13 +228,13 @@ def test_configuration_files_at_every_level_are_not_all_parsed():
     assert choose("/p/d/a.py", "/p", files.get) is not None
 
 
-def test_a_stream_that_ends_in_an_endless_event_still_ends_legally():
+def test_a_stream_that_ends_in_an_endless_event_ends_with_an_error_and_no_whole_message():
     translator = Translator(ChatReader(), AnthropicWriter())
     begun = translator.feed(b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\ndata: ' + b"z" * LIMIT_BYTES)
     ended = translator.end()
 
-    assert b"message_stop" not in begun
-    assert ended.count(b"event: message_stop") == 1
+    assert b"message_stop" not in begun + ended
+    assert ended.count(b"event: error") == 1
     assert b"longer than" in ended
 
 

@@ -1,6 +1,8 @@
 """A command line taken apart: every command is found, and what bash may read in another way is a doubt."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -381,6 +383,29 @@ def test_what_is_without_a_doubt_is_read_as_bash_reads_it(
         again = taken(reading) if reading is not None else None
         if again is not None and not again.doubts:
             assert meaning(line) == meaning(again), (command, reading)
+
+
+_PARSES = """
+import sys
+from ferrule.permissions.shell.parse import parse
+for line in sys.stdin.read().split("\\0"):
+    print(parse(line, cwd="/workspace", roots=["/workspace"]).commands[0].words[1].text)
+"""
+
+
+def test_no_character_behind_a_brace_ends_the_process() -> None:
+    characters = [chr(code) for code in range(0x370, 0x10FFFF, 0x777) if chr(code).isprintable()]
+    shapes = ("{%s", "{%s}", "{12%s}", "{1..%s}", "a{%s,b", "{%s..3")
+    words = [shape % character for character in characters for shape in shapes]
+    told = subprocess.run(
+        [sys.executable, "-X", "utf8", "-c", _PARSES],
+        input="\0".join(f"echo {word}" for word in words),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (told.returncode, told.stdout.splitlines()) == (0, words)
 
 
 @settings(deadline=None)

@@ -1,5 +1,6 @@
 """The grammar's own names for what a command line is made of, and its one tree."""
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,9 @@ RESERVED = frozenset(
         *(b"case", b"esac", b"function", b"{", b"}", b"!", b"[[", b"]]", b"time", b"coproc"),
     }
 )
+# The grammar's scanner asks the C library whether what follows `{` is a digit, which for a character above U+00FF
+# reads memory that is not its own: most often it is told nonsense, and sometimes the process dies.
+_WIDE_IN_BRACE = re.compile(rb"(\{[0-9]*(?:\.\.[0-9]*)?)([\xc4-\xf4][\x80-\xbf]+)")
 
 
 @cache
@@ -74,7 +78,13 @@ def _language() -> "Language":
 
 
 def tree(source: bytes) -> "Node":
-    """The root of the line's tree."""
+    """Return the root of the line's tree; its offsets are those of `source`, which is UTF-8."""
     import tree_sitter
 
-    return tree_sitter.Parser(_language()).parse(source).root_node
+    return tree_sitter.Parser(_language()).parse(_WIDE_IN_BRACE.sub(_narrow, source)).root_node
+
+
+def _narrow(found: re.Match[bytes]) -> bytes:
+    """Return what was found with a Latin character of the same kind and length for the wide one."""
+    letter = "\u00e9" if found[2].decode().isalpha() else "\u00d7"
+    return found[1] + letter.encode().ljust(len(found[2]), b"x")
