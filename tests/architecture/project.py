@@ -5,9 +5,9 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "ferrule"
@@ -25,9 +25,50 @@ def modules() -> tuple[Path, ...]:
     return tuple(sorted(path for path in PACKAGE.rglob("*.py") if DEMO not in path.parents))
 
 
-@cache
+class Facts(NamedTuple):
+    """What the rules want to know of one file."""
+
+    docstrings: tuple[str, ...]
+    """Of the module first; empty where there is none."""
+    imported: tuple[str, ...]
+    """Every module that the file names in an import, wherever in the file that stands."""
+    relative: tuple[int, ...]
+    """The lines of relative imports."""
+    texts: tuple[str, ...]
+    """Every text and byte string that looks like a regular expression with a group that has a meaning of its own."""
+    compared: frozenset[object]
+    """Every constant in a comparison or a pattern of `match`."""
+
+
 def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+@cache
+def facts(path: Path) -> Facts:
+    """Read a file once for all rules. Its tree is not kept: a million nodes would slow every test that follows."""
+    docstrings: list[str] = []
+    names: list[str] = []
+    relative: list[int] = []
+    texts: list[str] = []
+    compared: set[object] = set()
+    for node in ast.walk(tree(path)):
+        match node:
+            case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                docstrings.append(ast.get_docstring(node) or "")
+            case ast.Import():
+                names += [alias.name for alias in node.names]
+            case ast.ImportFrom():
+                if node.level:
+                    relative.append(node.lineno)
+                if node.module is not None:
+                    names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            case ast.Compare() | ast.MatchValue():
+                compared.update(one.value for one in ast.walk(node) if isinstance(one, ast.Constant))
+            case ast.Constant(value=str() | bytes() as value):
+                text = value.decode("latin-1") if isinstance(value, bytes) else value
+                texts += [text] if "(?" in text else []
+    return Facts(tuple(docstrings), tuple(names), tuple(relative), tuple(texts), frozenset(compared))
 
 
 def shown(path: Path) -> str:
@@ -39,16 +80,6 @@ def dotted(path: Path) -> str:
     """The name under which a file of the package is imported."""
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def imported(path: Path) -> Iterator[str]:
-    """Every module that a file names in an import, wherever in the file that stands."""
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def pages(*folders: str) -> list[Path]:

@@ -34,6 +34,7 @@ def rows() -> dict[str, str]:
     }
 
 
+@cache
 def marked() -> dict[str, list[str]]:
     """Every id that a test names, with the files that name it."""
     found: dict[str, list[str]] = {}
@@ -44,7 +45,8 @@ def marked() -> dict[str, list[str]]:
 
 
 def marks(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    text = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)) if "mark.contract(" in text else ():
         if not isinstance(node, ast.Call) or ast.unparse(node.func) not in {"pytest.mark.contract", "mark.contract"}:
             continue
         assert node.args, f"{shown(path)}:{node.lineno} names no row."

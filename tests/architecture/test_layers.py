@@ -1,6 +1,5 @@
 """Who may import whom: the contracts of pyproject.toml hold, and nothing stands outside of them."""
 
-import ast
 import subprocess
 import sys
 import tomllib
@@ -8,7 +7,7 @@ from typing import Any
 
 from ferrule.tools import BUILTIN
 
-from .project import LIMIT_SECONDS, ROOT, dotted, imported, modules, shown, tree
+from .project import LIMIT_SECONDS, ROOT, dotted, facts, modules, shown
 
 DOORS = {"ferrule.__main__"}
 """They may import anything, and nothing imports them."""
@@ -47,31 +46,22 @@ def test_every_part_of_the_package_has_a_layer():
 
 def test_no_tool_imports_another_tool():
     tools = {f"ferrule.tools.{module}" for module, _ in BUILTIN.values()}
-    entangled = {shown(path): sorted(tools.intersection(imported(path))) for path in modules() if dotted(path) in tools}
+    entangled = {
+        shown(path): sorted(tools.intersection(facts(path).imported)) for path in modules() if dotted(path) in tools
+    }
 
     assert {path: others for path, others in entangled.items() if others} == {}
 
 
 def test_families_differ_in_rows_and_not_in_branches():
     compared = {
-        shown(path): constant.value
+        shown(path): sorted(found)
         for path in modules()
-        if "dialects" not in path.parts
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.Compare | ast.MatchValue)
-        for constant in ast.walk(node)
-        if isinstance(constant, ast.Constant) and constant.value in FAMILIES
+        if "dialects" not in path.parts and (found := FAMILIES & facts(path).compared)
     }
 
     assert compared == {}
 
 
 def test_imports_are_absolute():
-    relative = {
-        shown(path): node.lineno
-        for path in modules()
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.ImportFrom) and node.level
-    }
-
-    assert relative == {}
+    assert {shown(path): lines for path in modules() if (lines := facts(path).relative)} == {}
