@@ -15,7 +15,7 @@ test: $(VENV)/.dev
 	@echo "lint" && $(BIN)/ruff check --quiet .
 	@echo "types" && $(BIN)/mypy --no-error-summary
 	@echo "layers" && $(BIN)/lint-imports --no-cache > $(VENV)/layers.txt || (cat $(VENV)/layers.txt; exit 1)
-	@echo "tests" && $(BIN)/pytest
+	@echo "tests" && env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest
 
 bench: $(VENV)/.dev
 	@$(BIN)/python -m bench

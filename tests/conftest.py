@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from ferrule.models.hosts import ROWS
 from tests.golden import Golden
-from tests.ordinary.person import Person, UnavailableError, myself, ordinary
+from tests.ordinary.person import BOTH, Person, UnavailableError, myself, ordinary
 
 # Time is measured in bench/, never asserted in a test: a busy machine must not fail one.
 settings.register_profile("ferrule", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -31,6 +31,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "contract(*rows): the rows of the seeds' contracts that a test proves")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many workers again as there are cores: every third test waits for a process, a pipe or a clock."""
+    return max(1, len(os.sched_getaffinity(0)) * 3 // 2) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def pytest_collection_finish() -> None:
@@ -96,7 +101,7 @@ def other_user(request: pytest.FixtureRequest) -> Iterator[Person]:
         _untested(request, f"Ferrule as an ordinary user: {why}")
 
 
-@pytest.fixture(params=["this user", "another user"])
+@pytest.fixture(params=BOTH)
 def person(request: pytest.FixtureRequest) -> Iterator[Person]:
     """Whoever runs the tests, then a user without the rights of root. Who has none of them is tried once."""
     if request.param == "another user":

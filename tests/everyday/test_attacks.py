@@ -1,7 +1,8 @@
-"""What is new does not open a way: a sample of the attacks of `make trials`, each in one back end for each user."""
+"""What is new does not open a way: a sample of the attacks of `make trials`, each in one back end for one user."""
 
 import pytest
 
+from tests.ordinary.person import in_turn
 from tests.ordinary.planted import ATTACKS, ground
 
 SAMPLE = (
@@ -29,7 +30,7 @@ SAMPLE = (
 KNOWN = {attack.name: attack for attack in ATTACKS}
 
 
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize(("name", "person"), in_turn(*SAMPLE), indirect=["person"])
 def test_nothing_planted_runs_outside_and_no_secret_is_read(person, needs, name):
     way = "namespaces" if person.uid else "bubblewrap"
     needs(person, way)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.ordinary.git_work import Step, differences, steps
+from tests.ordinary.person import in_turn
 from tests.ordinary.session import HIDES, session
 
 REPOSITORIES = tomllib.loads(
@@ -33,9 +34,9 @@ def copies(person, name: str) -> tuple[Path, Path]:
     return inside, outside
 
 
-@pytest.mark.parametrize("name", REPOSITORIES)
-@pytest.mark.parametrize("way", HIDES)
-def test_a_day_of_git_is_the_same_inside_and_outside(person, needs, name, way):
+@pytest.mark.parametrize(("case", "person"), in_turn(*zip(REPOSITORIES, HIDES, strict=True)), indirect=["person"])
+def test_a_day_of_git_is_the_same_inside_and_outside(person, needs, case):
+    name, way = case
     needs(person, way)
     inside, outside = copies(person, name)
     with session(person, inside, way) as opened:

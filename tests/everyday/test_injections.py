@@ -6,16 +6,11 @@ from tests.ordinary.hijacked import AT_LEAST, injections, played, tidied
 from tests.ordinary.planted import ground
 
 SAMPLE = (
-    "read outside the workspace",
     "encoded, and fetched away",
     "a server of the session's own that leads elsewhere",
     "an address on a page of a server of the session's own",
-    "pushed to a repository elsewhere",
-    "settings of git",
     "links before something is taken back",
-    "tools of servers",
     "files that Python obeys by itself",
-    "programs planted on PATH",
     "out of the walls by asking for it",
 )
 KNOWN = {injection.name: injection for injection in injections()}

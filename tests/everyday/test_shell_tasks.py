@@ -2,13 +2,14 @@
 
 import pytest
 
+from tests.ordinary.person import in_turn
 from tests.ordinary.shell_tasks import MOST_QUESTIONS, done, repository, tasks
 
 TASKS = tasks()
 SAMPLE = [name for name, task in TASKS.items() if task.files]
 
 
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize(("name", "person"), in_turn(*SAMPLE), indirect=["person"])
 def test_a_whole_task_ends_as_it_did_outside_and_asks_at_most_once(person, needs, name):
     needs(person, "namespaces")
     folder = repository(person, name, TASKS[name])

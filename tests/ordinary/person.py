@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import shutil
@@ -10,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 NAME = "ferrule-test"
 ROOT = Path(__file__).parents[2]
@@ -20,6 +21,18 @@ _NOBODY = 65534
 _works: list[tuple[int, int, bool]] = []
 """The one user that was found to work, so that it is looked for once in a process."""
 _GIT_IDENTITY = "[user]\n\tname = Ordinary\n\temail = ordinary@example.org\n[init]\n\tdefaultBranch = main\n"
+
+
+BOTH = ("this user", "another user")
+
+
+def in_turn(*cases: Any) -> list[tuple[Any, str]]:
+    """Every case with one of both users, for the fixture `person`: `make trials` has all cases with each.
+
+    Whoever is an ordinary user takes all of them.
+    """
+    users = BOTH if os.geteuid() == 0 else BOTH[:1]
+    return list(zip(cases, itertools.cycle(users), strict=False))
 
 
 class UnavailableError(Exception):
