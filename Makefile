@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
+# The byte code of the tests is written once, and not by each worker and each program that a test starts.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test bench trials lock format clean
 
 demo: $(VENV)/.run
@@ -15,7 +18,7 @@ test: $(VENV)/.dev
 	@echo "lint" && $(BIN)/ruff check --quiet .
 	@echo "types" && $(BIN)/mypy --no-error-summary
 	@echo "layers" && $(BIN)/lint-imports --no-cache > $(VENV)/layers.txt || (cat $(VENV)/layers.txt; exit 1)
-	@echo "tests" && env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest
+	@echo "tests" && $(BIN)/pytest
 
 bench: $(VENV)/.dev
 	@$(BIN)/python -m bench
