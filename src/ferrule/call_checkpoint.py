@@ -1,7 +1,8 @@
 """Checkpoints around calls: which calls need one, and what each has changed."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any
 
 from ferrule.context import CallContext
 from ferrule.core.access import MODE, UNKNOWN, Access
@@ -25,7 +26,8 @@ class CallCheckpoints:
         """Commands that may have changed something since the last look."""
         self._timer: asyncio.TimerHandle | None = None
         self._pulse: asyncio.TimerHandle | None = None
-        self._preparing: asyncio.Task[None] | None = None
+        self._looks: set[asyncio.Task[None]] = set()
+        """Those that go on: a call that is cancelled does not wait for its look."""
         self.tell: Callable[[Mapping[str, str]], None] | None = None
         """Told once what checkpoints leave out, as paths, each with the reason."""
 
@@ -40,12 +42,15 @@ class CallCheckpoints:
     async def begin(self, ctx: CallContext) -> bool:
         """Keep the state of the workspace; no where that could not be done, and will not be tried again."""
         background = self._take_background()
-        look = asyncio.ensure_future(self._run(ctx, background))
+        look = self._begun(self._run(ctx, background))
         try:
             done, _ = await asyncio.wait((look,), timeout=_PATIENCE_SECONDS)
             if not done:
                 ctx.progress("Keeping the state of the workspace, so that it can be brought back.")
-            await look
+            await asyncio.shield(look)
+        except asyncio.CancelledError:
+            self._begun(self._abandon(look, ctx))
+            raise
         except OSError as error:
             why = error.strerror or str(error)
             self._services.give_up_checkpoints(why)
@@ -55,6 +60,24 @@ class CallCheckpoints:
             self._beat()
             self._tell_left_out()
         return ctx.checkpointed
+
+    def _begun(self, look: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Begin a look. Nobody needs to wait for it: its error is taken note of."""
+        task = asyncio.get_running_loop().create_task(look)
+        self._looks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, look: "asyncio.Task[None]") -> None:
+        self._looks.discard(look)
+        if not look.cancelled():
+            look.exception()
+
+    async def _abandon(self, look: "asyncio.Task[None]", ctx: CallContext) -> None:
+        """Take back that a command runs: the call was cancelled before it did."""
+        await asyncio.wait((look,))
+        if not look.cancelled() and look.exception() is None:
+            await self.end(ctx)
 
     async def end(self, ctx: CallContext) -> Changes | None:
         """What the call has changed, now in the journal."""
@@ -96,7 +119,7 @@ class CallCheckpoints:
             self._timer = asyncio.get_running_loop().call_later(_LATER_SECONDS, self._begin_to_prepare)
 
     def _begin_to_prepare(self) -> None:
-        self._preparing = asyncio.get_running_loop().create_task(self._prepare())
+        self._begun(self._prepare())
 
     async def _prepare(self) -> None:
         try:
@@ -107,13 +130,13 @@ class CallCheckpoints:
             self._tell_left_out()
 
     async def close(self) -> None:
-        """Stop what was begun in advance."""
+        """Stop what was begun, and wait for that."""
         for timer in (self._timer, self._pulse):
             if timer is not None:
                 timer.cancel()
-        if self._preparing is not None and not self._preparing.done():
+        while self._looks:
             self._services.checkpoints().stop()
-            await asyncio.wait((self._preparing,))
+            await asyncio.wait(tuple(self._looks))
 
     async def settle(self, *, is_looked: bool = False) -> None:
         """Write down what commands have changed since the last look, in the background or when a process died.

@@ -103,6 +103,10 @@ def hooks(folder):
     return Scripted(calls(READ, WRITE), said("done"), workspace=str(folder)), {"hooks": told}
 
 
+def command(folder):
+    return Scripted(calls(("Bash", {"command": "true"})), said("done"), workspace=str(folder)), {}
+
+
 SCENES = [parallel, subagents, question, compaction, hooks]
 
 
@@ -110,6 +114,7 @@ SCENES = [parallel, subagents, question, compaction, hooks]
 @pytest.mark.parametrize("way", ["interrupt", "cancel"])
 def test_a_run_that_is_stopped_at_any_step_leaves_a_valid_conversation_and_nothing_else(tmp_path, scene, way):
     (tmp_path / "a.py").write_text("x = 1\n")
+    played(tmp_path, command, way, 1 << 30)  # the spawner of commands stays
     steps = played(tmp_path, scene, way, 1 << 30)
     assert steps > 30
     for at in range(1 + len(way), steps, 11):

@@ -116,13 +116,14 @@ class Shell(Tool[ShellArgs, Ran | Left]):
         begun_at = time.perf_counter()
         try:
             why = await begun.running.wait(args.delay_seconds) if args.delay_seconds > 0 else "time"
+            if why != "ended":
+                await told_ports(begun, ctx)
         except BaseException:
             await begun.abandon()
             raise
         if why == "ended":
             begun.close()
             return _ran(begun, args, ctx, took=time.perf_counter() - begun_at)
-        await told_ports(begun, ctx)
         task = leave(begun, ctx, args.description)
         return Left(seen(task, begun.running.news() if args.delay_seconds else ""))
 
