@@ -173,6 +173,7 @@ def test_what_could_turn_out_to_be_refused_asks_though_it_runs_confined(
         ("declare 'a[$(rm x)]=1'", "rm:*", "ask"),
         ("git commit -m 'no rm x'", "rm:*", "allow"),
         ("hyperfine 'ls -l'", "rm:*", "allow"),
+        ("pandoc curl.md -o x", "curl:*", "allow"),
         ("make rm", "rm:*", "allow"),
         ("git rm --cached x", "rm:*", "allow"),
     ],

@@ -238,5 +238,5 @@ def _mentions(pattern: str, part: Part, command: str) -> bool:
 def _says(pattern: str, texts: Sequence[str]) -> bool:
     """Do the words of the pattern stand in one of the texts, with nothing but blanks, quotes and the like between?"""
     wanted = _wanted(pattern)
-    sought = rf"(?<![\w.-]){_OPERATORS.join(map(re.escape, wanted))}(?![\w-])"
+    sought = rf"(?<![\w.-]){_OPERATORS.join(map(re.escape, wanted))}(?![\w-]|\.\w)"
     return bool(wanted) and any(re.search(sought, text) for text in texts)
