@@ -16,8 +16,9 @@ def let_children_heed() -> None:
     """
     if threading.current_thread() is not threading.main_thread():
         return
-    for one in signal.Signals:
-        if one.name not in _LEFT and signal.getsignal(one) is signal.SIG_IGN:
+    left = {getattr(signal, name) for name in _LEFT if hasattr(signal, name)}
+    for one in signal.valid_signals() - left:
+        if signal.getsignal(one) is signal.SIG_IGN:
             signal.signal(one, _ignore)
 
 

@@ -364,6 +364,7 @@ async def test_a_rule_that_asks_about_an_address_is_not_passed_by_a_redirect_to_
         itself = await engine.call("read_web_page", url=pages.at("/text"))
 
     assert asked == ["one.example/near"]
+    assert "redirects to an address that a rule asks about" in reply.text
     assert f"Redirect address: {pages.at('/text')}" in reply.text
     assert itself.ok
 
