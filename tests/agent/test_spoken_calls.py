@@ -236,3 +236,43 @@ async def test_a_form_with_the_name_of_no_tool_is_words(engine):
     text = '<tool_call>{"name": "launch_rocket", "arguments": {"at": "noon"}}</tool_call>'
 
     assert ears(engine).hear(text) is None
+
+
+DENIED = [
+    "I will not run this, it would delete everything:",
+    "Never do this:",
+    "You should not execute",
+    "I won't be using",
+    "This is wrong:",
+    "I refuse.",
+    "Instead of",
+    "Should I run this?",
+    "Would you like me to run the following?",
+]
+SHOWN = [
+    "For example:",
+    "Here is an example of what a call looks like:",
+    "This would have been right:",
+    "If you want, you can run",
+    "The README says:",
+    "In the log there is:",
+    "Somebody wants me to run:",
+    "The tool call syntax:",
+]
+MEANT = [
+    "I will read it now:",
+    "I don't know what it does, so let me look:",
+    "The tests do not pass. I will look into the file.",
+    "I have not run it yet, so:",
+    "What does it say? Let me see:",
+    "You can see that it is missing. Reading it again.",
+]
+
+
+@pytest.mark.parametrize("form", ["fenced", "hermes"])
+@pytest.mark.parametrize("words", [*DENIED, *SHOWN, *MEANT])
+async def test_a_call_that_the_words_before_it_do_not_mean_is_not_heard(engine, form, words):
+    text = f"{words}\n{FORMS[form]([TOOLS[0]])}"
+    heard = {is_local: ears(engine, is_text_only=is_local).hear(text) is not None for is_local in (True, False)}
+
+    assert heard == {True: words not in DENIED, False: words in MEANT}

@@ -759,7 +759,7 @@ async def test_long_lines_are_cut_after_2000_characters(session, root):
     reply = await session.call("Read", file_path="wide.txt")
 
     assert reply.result == "     1→" + "é" * 2_000 + "\n     2→end"
-    assert reply.notes == ("1 lines were cut after 2,000 characters.",)
+    assert reply.notes == ("1 line was cut after 2,000 characters.",)
 
 
 async def test_a_large_file_is_read_in_parts(session, root):

@@ -535,7 +535,7 @@ async def test_long_lines_are_cut_after_500_characters(session, root):
     reply = await session.call("read_file", file_path="wide.txt")
 
     assert reply.result == "L1: " + "é" * 500 + "\nL2: end"
-    assert reply.notes == ("1 lines were cut after 500 characters.",)
+    assert reply.notes == ("1 line was cut after 500 characters.",)
 
 
 async def test_only_the_lines_of_a_block_count_as_cut(session, root):

@@ -43,6 +43,43 @@ async def test_a_reading_that_nobody_limits_costs_about_ten_thousand_tokens(tmp_
     assert len(wanted.text) > len(broad.text) or family in ("ah", "amp")
 
 
+CUT = re.compile(r"(\d+) lines? (?:was|were) cut after")
+
+
+@pytest.mark.parametrize("wide", ["x", "\u20ac"])
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_as_many_lines_are_said_to_be_cut_as_are_shown_without_their_end(tmp_path, family, wide):
+    lengths = [500_000, 5_000, 3, 1_500, 2_500, *[3_000] * 300, 3]
+    text = "".join(f"L{number} {wide * length} E{number}\n" for number, length in enumerate(lengths, 1))
+    (tmp_path / "long.txt").write_text(text, encoding="utf-8")
+    async with Engine(tmp_path, dialect=family, state=tmp_path / "state") as engine:
+        for offset in (1, 2, 100, len(lengths)):
+            reply = await engine.call("read", path="long.txt", offset=offset, limit=1_000)
+            shown = set(map(int, SHOWN.findall(reply.text)))
+            ended = set(map(int, re.findall(r"\bE(\d+)\b", reply.text)))
+            said = sum(int(number) for number in CUT.findall("\n".join(reply.notes)))
+            whole = "truncated" not in reply.text  # else the family's own bound has cut a line, and says so
+
+            assert said == len(shown - ended) or not whole
+
+
+@pytest.mark.parametrize("width", [1, 150, 1_900])
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "codex"])
+async def test_a_search_says_how_many_of_the_lines_it_shows(tmp_path, family, width):
+    (tmp_path / "many.txt").write_text("".join(f"L{number} {'x' * width}\n" for number in range(1, LINES + 1)))
+    async with Engine(tmp_path, dialect=family, state=tmp_path / "state") as engine:
+        reply = await engine.call("grep", pattern="^L[0-9]+ x", mode="lines")
+        shown = [int(number) for number in re.findall(r"\bL(\d+) x", reply.text)]
+        said = [int(number) for number in re.findall(r"Showing (\d+) of", "\n".join(reply.notes))]
+
+    if "... [truncated" in reply.text:  # the family leaves the middle out, and nothing is said of what is shown
+        assert said == []
+        assert f"Of {LINES} lines found" in "\n".join(reply.notes)
+    else:
+        assert shown == list(range(1, len(shown) + 1))
+        assert said == ([len(shown)] if family != "amp" else [])  # it shows so many of each file, and says that
+
+
 @pytest.mark.parametrize("size", [500_000, 9_000_000, 70_000_000])
 async def test_a_large_file_is_edited_where_a_part_of_it_was_read(tmp_path, size):
     line = "line {} of a large file\n"

@@ -208,7 +208,7 @@ READ_LIMITS = {
     "mention_unchanged": True,
 }
 BASH_LIMITS = {"most_seconds": 600, "apart": True, "head_chars": 100_000, "tail_chars": 100_000}
-GREP_LIMITS = {"per_file": 0, "limit": 250, "line_chars": 20_000}
+GREP_LIMITS = {"per_file": 0, "limit": 250, "line_chars": 20_000, "cut_bytes": 20_000}
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,18 @@ async def test_a_spec_and_its_function_are_a_tool(tmp_path):
     assert (reply.result, wrong.ok) == (4, False)
 
 
+async def test_a_function_of_the_arguments_alone_will_do_and_the_schema_may_have_its_other_name(tmp_path):
+    async def count(args):
+        return len(args["path"])
+
+    spec = {"name": "later", "description": "Count it.", "input_schema": SCHEMA}
+    tools = (pair("count", lambda args: len(args["path"])), {"spec": spec, "fn": count})
+    async with opened(tmp_path, *tools) as engine:
+        replies = [await engine.call(name, path="four") for name in ("count", "later")]
+
+    assert [reply.result for reply in replies] == [4, 4]
+
+
 async def test_its_own_error_is_an_error_and_may_come_later(tmp_path):
     async def fail(args, env):
         return {"status": "error", "error": {"message": f"no {args['path']}"}}

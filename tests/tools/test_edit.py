@@ -185,7 +185,10 @@ async def test_a_binary_file_is_called_binary_and_nobody_is_sent_to_read_it(tmp_
     assert reply.error.error_code == "binary"
 
 
-@pytest.mark.parametrize(("path", "code"), [("folder", "is-folder"), ("file/below", "not-a-folder")])
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [("folder", "is-folder"), ("folder/", "is-folder"), ("new/", "is-folder"), ("file/below", "not-a-folder")],
+)
 async def test_what_cannot_be_a_file_has_a_code(engine, root, path, code):
     (root / "folder").mkdir()
     (root / "file").write_text("x")

@@ -168,7 +168,7 @@ async def test_a_file_is_cut_after_so_many_lines_and_bytes(direct, root):
     assert many.files == (FileText(f"{os.path.realpath(root)}/long.txt", 1, ("x" * 10, "y", "y"), 51),)
     assert [note.partition(": ")[2] for note in direct.notes] == [
         "these are the first 3 lines of 51.",
-        "1 lines were cut after 10 bytes.",
+        "1 line was cut after 10 bytes.",
     ]
 
 

@@ -186,3 +186,14 @@ async def test_in_other_families_no_folder_carries_over(tmp_path, family):
 )
 def test_what_may_go_on_when_its_time_is_up(command, may):
     assert may_go_on(command) is may
+
+
+async def test_the_folder_before_is_that_of_the_session_and_not_of_whoever_started_it(claude, root, monkeypatch):
+    monkeypatch.setenv("OLDPWD", "/")
+    first = await claude.call("Bash", command="cd -")
+    there = await claude.run([Call("Bash", {"command": command}) for command in ("cd sub/deep", "cd -", "pwd")])
+    back = await claude.run([Call("Bash", {"command": command}) for command in ("cd -", "pwd")])
+
+    assert (first.ok, first.notes) == (False, ())
+    assert [reply.text for reply in there[1:]] == [root, root]
+    assert [reply.text for reply in back] == [f"{root}/sub/deep"] * 2

@@ -332,6 +332,8 @@ def test_what_no_single_shift_explains_is_a_miss(text: str, old: str):
     ("text", "old", "new", "expected"),
     [
         pytest.param("a\r\nb\r\n", "a\r\nb", "a\nb", "a\nb\r\n", id="spelled-out-ends-are-literal"),
+        pytest.param("a\nb\nc\n", "a\nb\n", "a\r\nb\r\n", "a\r\nb\r\nc\n", id="and-the-other-way-round"),
+        pytest.param("a\nb\nc\n", "a\nb\n", "a\r\nB\r\n", "a\nB\nc\n", id="but-not-with-another-change"),
         pytest.param("a\r\nb\r\n", "\r\nb", "\nb", "a\nb\r\n", id="so-a-file-can-be-converted"),
         pytest.param("a\rb\r\nc", "a\rb", "a\nb", "a\r\nb\r\nc", id="a-cr-that-ends-no-line-says-nothing-of-ends"),
         pytest.param("a\n", "a", "a\r\nb", "a\nb\n", id="crlf-in-the-new-text-of-an-lf-file"),

@@ -23,6 +23,19 @@ _MOST_CHARS = 1 << 20
 """No model writes a longer call as text."""
 _NUDGE_HEAD = "[Your call was not made:"
 _NUDGE = _NUDGE_HEAD + " {why} Make it again, as the last thing in your answer and exactly in this form:]\n{form}"
+_DENIED = re.compile(
+    r"(?i)(?:\bnot|\bnever|n['\u2019]t|\bavoid|\bagainst)\s+(?:(?:ever|going\s+to|want\s+to|be)\s+)*"
+    r"(?:run|do|doing|call|make|execut\w+|us(?:e|ing)|try|send|recommend)\b(?!.*\byet\b)"
+    r"|\b(?:refuse|malicious|harmful|instead\s+of)\b|\b(?:wrong|bad|dangerous|forbidden)\s*:\s*\Z|\?\s*\Z"
+)
+"""Words before a call that say that it is not to be made, or ask whether it is."""
+_SHOWN = re.compile(
+    r"(?i)\b(?:for\s+(?:example|instance)|examples?|looks?\s+like|would\s+(?:be|look|have)|syntax|format|explain\w*)\b"
+    r"|\be\.g\.|\bif\s+you\s+(?:want|like|wish|prefer)\b|\byou\s+(?:can|could|may|might)\b|\bwants?\s+(?:me|you)\s+to\b"
+    r"|\b(?:says?|shows?|contains?|reads|there\s+(?:is|was)|ran)\s*:?\s*\Z"
+)
+"""Words before what is only shown."""
+_LEAD_CHARS = 300
 _OPEN_THOUGHT = re.compile(r"<think(?:ing)?>(?!.*</think(?:ing)?>)", re.DOTALL)
 
 
@@ -73,7 +86,7 @@ class SpokenCalls:
         if not blocks or _OPEN_THOUGHT.search(text[: blocks[-1].start]):
             return None
         run = trailing(text, blocks) or (leading(text, blocks) if self._is_text_only else [])
-        if not run or self._is_quoted(run):
+        if not run or self._is_quoted(run) or self._is_only_told(text[: run[0].start]):
             return None
         calls: list[Named] = []
         for block in run:
@@ -115,6 +128,12 @@ class SpokenCalls:
         schema: Mapping[str, Any] = {} if definition is None else definition.schema
         wanted = schema.get("required") or list(schema.get("properties", ()))[:2]
         return dict.fromkeys(wanted, "…")
+
+    def _is_only_told(self, before: str) -> bool:
+        """Do the words before it say that it is not to be made? A model that can call shows what is not meant, too."""
+        lines = before[-_LEAD_CHARS:].strip().splitlines()
+        lead = re.split(r"(?<=[.!])\s+", lines[-1].strip())[-1] if lines else ""
+        return _DENIED.search(lead) is not None or (not self._is_text_only and _SHOWN.search(lead) is not None)
 
     def _is_quoted(self, run: Sequence[Block]) -> bool:
         """Does it stand in what somebody else has written?"""

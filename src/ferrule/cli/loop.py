@@ -6,6 +6,8 @@ import signal
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from ferrule.support.signals import is_ignored
+
 T = TypeVar("T")
 
 _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -33,7 +35,8 @@ async def _until_signal(main: Coroutine[Any, Any, T]) -> T:
         caught.append(number)
         task.cancel()
 
-    for number in _SIGNALS:
+    heeded = [number for number in _SIGNALS if not is_ignored(number)]  # `nohup` means the program to go on
+    for number in heeded:
         with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # Windows; not the main thread
             loop.add_signal_handler(number, stop, number)
     try:
@@ -43,6 +46,6 @@ async def _until_signal(main: Coroutine[Any, Any, T]) -> T:
             raise StoppedError(caught[0]) from None
         raise
     finally:
-        for number in _SIGNALS:
+        for number in heeded:
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.remove_signal_handler(number)

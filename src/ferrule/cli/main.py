@@ -12,6 +12,7 @@ from ferrule.cli.codes import BUG, DONE, FAILED, INTERRUPTED, USAGE
 from ferrule.cli.loop import StoppedError
 from ferrule.core.errors import FerruleError
 from ferrule.support import owned
+from ferrule.support.signals import hold_none_back
 
 COMMANDS = {
     "chat": "Talk to an agent at the terminal; so does `ferrule` alone.",
@@ -142,6 +143,7 @@ def _chat() -> click.Command:
 def main(args: Sequence[str] | None = None) -> None:
     """The entry point. No traceback ever reaches a user."""
     owned.take()
+    hold_none_back()
     sys.exit(run(args))
 
 

@@ -13,6 +13,8 @@ class Word(NamedTuple):
     verdict: Verdict = "allow"
     why: str = ""
     """A whole sentence."""
+    rule: str = ""
+    """The rule that says it, as it was written."""
 
 
 class HostsAllowed:

@@ -1,5 +1,6 @@
 """How fetched pages read: the answer of whoever read them, or the pages themselves, with what there is to know."""
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from ferrule.dialects.says import Said, parts
@@ -59,10 +60,15 @@ def _pieces(page: Any, again: str, *, is_headed: bool) -> "list[str | Picture]":
 
 
 def _moved(page: Any, again: str) -> str:
+    where = "another host" if _host(page.url) != _host(page.to) else "an address that a rule asks about"
     return (
-        f"{page.url} redirects to another host (status {page.status}). That was not followed.\n\n"
+        f"{page.url} redirects to {where} (status {page.status}). That was not followed.\n\n"
         f"Redirect address: {page.to}\n\n{again}"
     )
+
+
+def _host(address: str) -> str:
+    return re.sub(r"(?i)^\s*https?://([^/?#]*).*", r"\1", address).lower()
 
 
 def _source(page: Any) -> str:

@@ -14,4 +14,4 @@ class RuledHosts(HostsAllowed):
 
     def word(self, tool: str, host: str, url: str) -> Word:
         decision = self._policy.decide(Case("", tool, tool, (Access.host(host),), input={"url": url}))
-        return Word(decision.verdict, decision.why)
+        return Word(decision.verdict, decision.why, decision.rule)

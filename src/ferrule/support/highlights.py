@@ -26,6 +26,8 @@ _SIGNS = (
     *_COMMON,
     *("pass", "killed", "not ok", "caused by", "no such file", "not found", "denied", "undefined", "fault", "memory"),
     *("dumped", "deprecat", "problem", "ran ", "test", "total", "build", "compilation", "exit", "***", "\nok", "\ne  "),
+    *("critical", "severe", "sanitizer", "timed out", "refused", "no space", "in use", "unable to", "cannot ", "\ne: "),
+    "rspec ./",
 )
 """What a line that matters has in it, in lower case; text without any of these is not taken apart into lines."""
 _PICTURED = "✕✗✘●❌"
@@ -36,6 +38,9 @@ _ERROR = rf"""
     | ^E\s{{2,}}\S | ^\s*[{_PICTURED}]\s | ^\s*not\ ok\b | ^npm\ (?:ERR!|error)
     | ^(?:g?make|ninja)\S*:\ \*\*\* | (?i:segmentation\ fault|core\ dumped|out\ of\ memory|undefined\ reference)
     | (?i:command\ not\ found|no\ such\ file\ or\ directory|permission\ denied) | ^Killed\b | ^Caused\ by:
+    | \b(?:CRITICAL|SEVERE)\b | \w+Sanitizer: | ^E:\ \S | ^rspec\ \./
+    | (?i:\btimed\ out\b | connection\ (?:refused|reset) | no\ space\ left\ on | address\ already\ in\ use)
+    | ^(?:\S+:\ )*(?:Cannot|cannot|Unable\ to|unable\ to)\ \w
     | \bexit(?:ed)?\ (?:with\ )?(?:code|status)[:\ ]+[1-9]
     """
 _SUMMARY = r"""

@@ -85,6 +85,8 @@ class Tasks:
         self.most = most
         self.folder: str | None = None
         """Where the last command ended whose folder carries over."""
+        self.folder_before: str | None = None
+        """Where that command began: what `cd -` goes back to."""
         self.walking: list[Walker] = []
         """Commands that run now and whose folder would."""
         self.waited: list[Running] = []

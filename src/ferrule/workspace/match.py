@@ -94,10 +94,12 @@ def _exact(page: Page, old: str, new: str, *, everywhere: bool) -> Found | Ambig
     refusal = _refusal("exact", text, page.mark, hits, everywhere=everywhere)
     if refusal is not None:
         return refusal
-    spelled = "\r\n" in old or (page.mark == "\r" and "\r" in old)
-    unix = new if spelled else flat(new, page.mark)
-    if spelled and flat(old, page.mark) != (flattened := flat(new, page.mark)):
-        # Line ends are meant literally only where nothing else changes: new lines get the file's own.
+    flattened = flat(new, page.mark)
+    # Line ends are meant literally only where nothing else changes: new lines get the file's own.
+    differs = flat(old, page.mark) != flattened
+    spelled = "\r\n" in old or (page.mark == "\r" and "\r" in old) or not differs
+    unix = new if spelled else flattened
+    if spelled and differs:
         news = flattened.split("\n")
         plan = _plan(flat(old, page.mark).split("\n"), news)
         return _found(page, "exact", (_rewritten(page, at, at + size, plan, news) for at in hits.positions))

@@ -25,8 +25,8 @@ class Window(NamedTuple):
     lines: list[str]
     total: int | None
     """How many lines the file has; None where the end was not reached."""
-    clipped: int
-    """How many lines were cut because they are too long."""
+    clipped: tuple[int, ...]
+    """The numbers of the lines that were cut because they are too long."""
 
 
 def window_of(raw: bytes, first: int, last: int, *, line_bytes: int) -> Window:
@@ -73,9 +73,9 @@ def _lines(descriptor: int, line_bytes: int, over: Callable[[], bool]) -> Iterat
 
 
 def _clip(first: int, some: list[str], total: int | None, line_bytes: int) -> Window:
-    clipped = 0
+    clipped: list[int] = []
     for at, line in enumerate(some):
         if len(line) * 4 > line_bytes and len(raw := line.encode(errors="replace")) > line_bytes:
             some[at] = raw[:line_bytes].decode(errors="ignore")
-            clipped += 1
-    return Window(first, some, total, clipped)
+            clipped.append(first + at)
+    return Window(first, some, total, tuple(clipped))

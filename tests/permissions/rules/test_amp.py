@@ -202,11 +202,38 @@ def test_a_path_is_also_where_it_really_leads(pattern, subject, denied, allowed)
         pytest.param("https://evil.example/*", "https://evil.example:443/x", True, True, id="the-usual-port"),
         pytest.param("https://evil.example/*", "http://evil.example/x", True, False, id="over-a-safer-connection"),
         pytest.param(
-            "https://b\u00fccher.example/*", "https://xn--bcher-kva.example/", False, False, id="rules-are-ascii"
+            "https://b\u00fccher.example/*", "https://xn--bcher-kva.example/", True, True, id="idna-in-the-rule"
         ),
+        pytest.param("*b\u00fccher*", "https://xn--bcher-kva.example/", True, False, id="idna-in-a-part"),
+        pytest.param("https://fa\u00df.example/*", "https://xn--fa-hia.example/", True, False, id="the-newer-standard"),
+        pytest.param("https://fa\u00df.example/*", "https://fass.example/", True, False, id="the-older-standard"),
+        pytest.param("https://EVIL.example/*", "https://evil.example/x", True, True, id="case-in-the-rule"),
+        pytest.param("*Evil.Example*", "https://evil.example/x", True, False, id="case-in-a-part"),
+        pytest.param("/^https:\\/\\/EVIL/", "https://evil.example/", True, False, id="case-in-an-expression"),
+        pytest.param("https://evil.example:443/*", "https://evil.example/x", True, True, id="the-port-in-the-rule"),
+        pytest.param("https://evil.example", "https://evil.example/", True, True, id="without-a-path"),
+        pytest.param("http://evil.example/*", "https://evil.example/x", True, False, id="the-other-scheme"),
+        pytest.param("evil.example/*", "https://evil.example/x", True, False, id="without-a-scheme"),
+        pytest.param("https://evil.example/*", "https://a:b@evil.example/x", True, False, id="a-user"),
+        pytest.param("https://evil.example/*", "https:\\\\evil.example/x", True, False, id="backslashes"),
+        pytest.param("https://evil.example/*", "https:evil.example/x", True, False, id="no-slashes"),
+        pytest.param("https://evil.example/*", "ht\ntps://evil.example/x", True, False, id="a-new-line"),
+        pytest.param("https://evil.example/*", "https://evil%2eexample/x", True, False, id="a-coded-host"),
+        pytest.param("https://127.0.0.1/*", "https://0x7f.1/x", True, False, id="a-number"),
+        pytest.param("https://127.0.0.1/*", "https://[::ffff:7f00:1]/x", True, False, id="a-mapped-number"),
+        pytest.param("wss://evil.example/*", "WSS://EVIL.example:443/x", True, False, id="another-protocol"),
+        pytest.param("*/admin*", "https://ok.example/%61dmin", True, False, id="a-coded-path"),
+        pytest.param("*/admin*", "https://ok.example/x/../admin", True, True, id="dots-in-the-path"),
+        pytest.param(
+            "https://good.example*", "https://good.example@evil.example/", True, False, id="a-host-for-a-user"
+        ),
+        pytest.param("https://evil.example/*", "https://evil.example:8443/x", False, False, id="another-port"),
+        pytest.param("https://evil.example/*", "https://notevil.example/x", False, False, id="a-longer-name"),
         pytest.param("https://xn--bcher-kva.example/*", "https://B\u00dcCHER.example/", True, True, id="idna"),
         pytest.param("https://docs.example/*", "https://docs.example.evil/", False, False, id="another-host"),
-        pytest.param("*good.example*", "https://good.example@evil.example/", True, True, id="no-address-is-as-written"),
+        pytest.param(
+            "*good.example*", "https://good.example@evil.example/", True, False, id="no-address-is-as-written"
+        ),
     ],
 )
 def test_an_address_is_what_is_connected_to(pattern, url, denied, allowed):

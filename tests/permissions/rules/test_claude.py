@@ -149,6 +149,26 @@ def test_a_rule_about_another_tool_covers_this(text, case, allowed, denied):
         ("Task(model:opus*)", subject("delegate", values={"model": "opus-4"}), True),
         ("mcp__git__push(branch:main)", subject("mcp__git__push", values={"branch": "main"}), True),
         ("mcp__git__push(branch:main)", subject("mcp__git__pull", values={"branch": "main"}), False),
+        *(
+            ("mcp__b__go(url:https://evil.example/*)", subject("mcp__b__go", values={"url": url}), True)
+            for url in (
+                "https://EVIL.example/x",
+                "https://evil.example:443/x",
+                "https://a@evil.example/x",
+                "https://\uff45vil.example/x",
+                "https:\\\\evil.example/x",
+            )
+        ),
+        (
+            "mcp__b__go(url:https://EVIL.example/*)",
+            subject("mcp__b__go", values={"url": "https://evil.example/x"}),
+            True,
+        ),
+        (
+            "mcp__b__go(url:https://evil.example/*)",
+            subject("mcp__b__go", values={"url": "https://ok.example/x"}),
+            False,
+        ),
         ("mcp__x__y(tags:b)", subject("mcp__x__y", values={"tags": ["a", "b"]}), True),
         ("WebSearch(query:*secret*)", subject("web_search", values={"query": "my secret"}), True),
         ("Read(limit:5)", subject("read", values={"limit": 5}), True),

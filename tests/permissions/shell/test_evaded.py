@@ -117,6 +117,73 @@ def test_what_could_turn_out_to_be_refused_asks_though_it_runs_confined(
     assert verdict(tmp_path, command, deny=("Bash(git push:*)",)) == expected
 
 
+@pytest.mark.parametrize(
+    ("command", "rule", "expected"),
+    [
+        # The program by another name or path.
+        ("/usr/lib/git-core/git-push origin", "git push:*", "ask"),
+        ("git-push origin", "git push:*", "ask"),
+        ("pip3 install x", "pip install:*", "ask"),
+        ("pip3.11 install x", "pip install:*", "ask"),
+        (".venv/bin/python -m pip install x", "pip install:*", "ask"),
+        ("python3 -I -m pip -q install x", "pip install:*", "ask"),
+        ("uv pip install x", "pip install:*", "ask"),
+        ("pip install x", "pip3 install:*", "ask"),
+        ("python -m pip list", "pip install:*", "allow"),
+        ("pip3 list", "pip install:*", "allow"),
+        # Another word for the sub-command, or half of it.
+        ("npm i x", "npm install:*", "ask"),
+        ("npm --silent add x", "npm install:*", "ask"),
+        ("npm install x", "npm i:*", "ask"),
+        ("npm publ", "npm publish:*", "ask"),
+        ("npm run publish", "npm publish:*", "allow"),
+        ("npm ci", "npm install:*", "allow"),
+        ("cargo +nightly publish", "cargo publish:*", "ask"),
+        ("cargo r", "cargo run:*", "ask"),
+        ("docker image push x", "docker push:*", "ask"),
+        ("docker image rm x", "docker rmi:*", "ask"),
+        ("docker container rm x", "docker rm:*", "ask"),
+        ("git stage .", "git add:*", "ask"),
+        ("git pull", "git push:*", "allow"),
+        # The same flags in another order or spelling.
+        ("rm -fr build", "rm -rf:*", "ask"),
+        ("rm -r -f build", "rm -rf:*", "ask"),
+        ("rm build -Rf", "rm -rf:*", "ask"),
+        ("rm --recursive --force build", "rm -rf *", "ask"),
+        ("rm -v -rf build", "rm -rf:*", "ask"),
+        ("rm -r build", "rm -rf:*", "allow"),
+        ("rm -f build", "rm -rf:*", "allow"),
+        ("git push -f", "git push --force:*", "ask"),
+        ("git push origin main --force", "git push --force:*", "ask"),
+        ("git -C . push --forc", "git push --force:*", "ask"),
+        ("git push origin main", "git push --force:*", "allow"),
+        ("git reset -q --hard", "git reset --hard:*", "ask"),
+        ("git reset HEAD~1 --har", "git reset --hard:*", "ask"),
+        ("git reset --soft HEAD~1", "git reset --hard:*", "allow"),
+        ("terraform apply -no-color -auto-approve", "terraform apply -auto-approve:*", "ask"),
+        # Written out in a text that may be run.
+        ("hyperfine 'rm x'", "rm:*", "ask"),
+        ("unbuffer git push", "git push:*", "ask"),
+        ("socat - EXEC:'git push'", "git push:*", "ask"),
+        ("make GIT='git push'", "git push:*", "ask"),
+        ("mapfile -C 'rm x' -c 1 a < b", "rm:*", "ask"),
+        ("complete -C 'rm x' a", "rm:*", "ask"),
+        ("let 'a[$(rm x)]=1'", "rm:*", "ask"),
+        ("test -v 'a[$(rm x)]'", "rm:*", "ask"),
+        ("declare 'a[$(rm x)]=1'", "rm:*", "ask"),
+        ("git commit -m 'no rm x'", "rm:*", "allow"),
+        ("hyperfine 'ls -l'", "rm:*", "allow"),
+        ("pandoc curl.md -o x", "curl:*", "allow"),
+        ("make rm", "rm:*", "allow"),
+        ("git rm --cached x", "rm:*", "allow"),
+    ],
+)
+def test_another_spelling_of_what_is_refused_asks_though_it_runs_confined(
+    tmp_path: Path, command: str, rule: str, expected: str
+) -> None:
+    assert verdict(tmp_path, command, deny=(f"Bash({rule})",)) == expected
+
+
 def test_an_alias_of_the_repository_is_what_it_stands_for(tmp_path: Path) -> None:
     for words in (["init", "-q"], ["config", "alias.p", "push"], ["config", "alias.s", "!git push"]):
         subprocess.run(["git", *words], cwd=tmp_path, check=True)

@@ -43,6 +43,8 @@ KNOWN_HARM = (
     "sed --in-pl=x p a.txt",
     "git branch --list -d main",
     "git tag --sort=x new",
+    "git stash -- list",
+    "git stash -q -- show",
     "strings @a.txt",
     "LESSOPEN='|./a.txt' cat a.txt",
 )

@@ -261,3 +261,25 @@ def test_a_file_that_says_what_not_to_ignore_shows_hidden_files_to_a_search(tmp_
     (tmp_path / ".gitignore").write_text("*.log\n!.env\n", encoding="utf-8")
 
     assert bench.judge("rg KEY").decision.verdict == "ask"
+
+
+@pytest.mark.parametrize(
+    ("command", "verdict"),
+    [
+        ('echo "$API_KEY"', "ask"),
+        ('cat <<< "$API_KEY"', "ask"),
+        ("tr a b <<< $API_KEY", "ask"),
+        ("cat <<E\n$API_KEY\nE", "ask"),
+        ("sort <<E\n${API_KEY}\nE", "ask"),
+        ("cat <<E\n${API_KEY:-x}\nE", "ask"),
+        ("x=$API_KEY; cat <<E\n$x\nE", "ask"),
+        ("cat <<'E'\n$API_KEY\nE", "allow"),
+        ("cat <<E\n$HOME ${PATH} \\$API_KEY\nE", "allow"),
+        ("x=$(cat a.txt); cat <<E\n$x\nE", "allow"),
+        ('cat <<< "$(cat a.txt)"', "allow"),
+        ('cat <<< "$HOME"', "allow"),
+        ("bc <<< 1+2", "allow"),
+    ],
+)
+def test_text_that_is_handed_over_tells_no_more_than_echo_may(bench, command, verdict):
+    assert bench.judge(command).decision.verdict == verdict

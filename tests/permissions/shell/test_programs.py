@@ -88,6 +88,7 @@ DOUBTED = (
     "pip install -r https://x/r.txt", "kubectl apply -f https://x/y.yaml", "gh repo clone a/b -- -cx=y",
     "curl -F 'a=b;headers=\"@c\"' https://a.example", "sqlite3 a.db 'with x as (select 1) replace into t select 1'",
     "go install a.example/x@latest", "zip -rT x.zip a", "diff --from-file=a b", "diff -l a b",
+    "git stash -- list", "git stash -q -- show", "git notes -- list", "git -- status", "pip -- list",
 )  # fmt: skip
 """Commands that no pattern covers."""
 

@@ -74,3 +74,55 @@ def test_what_is_no_secret_is_covered(bench, command, tmp_path):
     judged = bench.judge(command.replace("HOME", str(tmp_path / "home")), allow=RULES)
 
     assert judged.decision.verdict == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git show HEAD -- '.e*'",
+        "git diff '.e??'",
+        "git log -p -- '.en?'",
+        "git grep x -- '.e*'",
+        "git diff -- ':(icase).ENV'",
+        "git diff -- ':(glob)**/.e*'",
+        "git stash show -p -- '*env'",
+        "git status -v .env",
+        "git ls-files -s .env",
+        "docker compose -f .env up",
+    ],
+)
+def test_a_pattern_or_a_flag_before_the_sub_command_names_a_secret_too(bench, command):
+    judged = bench.judge(command, allow=["Bash(git:*)", "Bash(docker compose:*)"])
+
+    assert (judged.decision.verdict, judged.decision.fixed) == ("ask", True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git ls-files .env",
+        "git ls-files '.e*'",
+        "git status .env",
+        "git check-ignore -v .env",
+        "git branch --list 'x*'",
+        "git tag -l 's*'",
+        "git diff -- '*.py' ':!.env'",
+        "git diff -- . ':(exclude).env'",
+        "realpath .env",
+        "readlink -f .env",
+        "[[ -f .env ]]",
+        "! [[ -f .env ]]",
+        "[[ a -nt .env ]] || [[ -s .env ]]",
+    ],
+)
+def test_what_tells_no_content_of_a_secret_needs_no_rule(bench, command):
+    judged = bench.judge(command)
+
+    assert judged.decision.verdict == "allow"
+
+
+def test_a_file_before_the_sub_command_is_looked_at_like_one_behind_it(bench):
+    outside = bench.judge("docker compose -f /srv/x.yml up", allow=["Bash(docker compose:*)"])
+    inside = bench.judge("docker compose -f sub/x.yml up", allow=["Bash(docker compose:*)"])
+
+    assert [outside.decision.verdict, inside.decision.verdict] == ["ask", "allow"]

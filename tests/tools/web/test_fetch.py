@@ -335,7 +335,9 @@ async def test_a_redirect_to_a_host_that_a_rule_denies_is_not_followed(tmp_path)
     assert "three.example" in reply.error.message
 
 
-@pytest.mark.parametrize(("start", "denied"), [("/further", "*three.example*"), ("/www", "*://www.*/text*")])
+@pytest.mark.parametrize(
+    ("start", "denied"), [("/further", "*three.example*"), ("/www", "*://www.*/text*"), ("/near", "*/text*")]
+)
 async def test_a_rule_about_addresses_holds_for_redirects_too(tmp_path, start, denied):
     written = [
         {"tool": "read_web_page", "matches": {"url": denied}, "action": "reject"},
@@ -347,7 +349,32 @@ async def test_a_rule_about_addresses_holds_for_redirects_too(tmp_path, start, d
 
         assert reply.error is not None
         assert reply.error.error_code == "denied-by-rule"
-        assert pages.asked[-1] == ("two.example/away" if start == "/further" else "one.example/www")
+        assert pages.asked[-1] == ("two.example/away" if start == "/further" else f"one.example{start}")
+
+
+async def test_a_rule_that_asks_about_an_address_is_not_passed_by_a_redirect_to_it_on_the_same_host(tmp_path):
+    written = [
+        {"tool": "read_web_page", "matches": {"url": "*/text*"}, "action": "ask"},
+        {"tool": "read_web_page", "action": "allow"},
+    ]
+    (tmp_path / "rules.json").write_text(json.dumps({"amp.permissions": written}))
+    async with opened(tmp_path, site, rules=tmp_path / "rules.json") as (engine, pages):
+        reply = await engine.call("read_web_page", url=pages.at("/near"))
+        asked = list(pages.asked)
+        itself = await engine.call("read_web_page", url=pages.at("/text"))
+
+    assert asked == ["one.example/near"]
+    assert "redirects to an address that a rule asks about" in reply.text
+    assert f"Redirect address: {pages.at('/text')}" in reply.text
+    assert itself.ok
+
+
+@pytest.mark.parametrize("start", ["/near", "/www"])
+async def test_who_was_asked_about_a_host_is_not_asked_again_on_its_way(tmp_path, start):
+    async with opened(tmp_path, site, settings=rules(ask=("WebFetch",))) as (engine, pages):
+        reply = await engine.call("read_web_page", url=pages.at(start))
+
+        assert (reply.ok, len(pages.asked)) == (True, 2)
 
 
 @pytest.mark.parametrize("path", ["/www", "/through"])

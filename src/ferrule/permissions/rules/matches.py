@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ferrule.core.access import within
+from ferrule.permissions.rules.addresses import goes_to, is_address, meant, plainly, spelled, widely
 from ferrule.permissions.rules.pattern import Pattern
 from ferrule.permissions.rules.rule import Subject, Touched
 
@@ -121,26 +122,25 @@ def _passes_one(test: Pattern | Literal | Nested, value: Any, subject: Subject, 
             return all(_passes(inner, found(value, key), subject, strictly=strictly) for key, inner in test.tests)
     if not isinstance(value, str):
         return False
-    if value.lstrip()[:4].lower() == "http" and (addresses := _addresses(value)):
-        # Who may go there is decided by where that is; who may not is not let through by another spelling either.
-        forms = addresses[:1] if strictly else [value, *addresses]
-        return _fits(test, forms, strictly=strictly)
+    if is_address(value):
+        return _admits(test, value) if strictly else _concerns(test, value)
     written, real = _forms(value, subject, negates=test.negates)
     if strictly:
         return _fits(test, written, strictly=True) and all(_fits(test, forms, strictly=True) for forms in real)
     return any(_fits(test, forms, strictly=False) for forms in (written, *real))
 
 
-def _addresses(value: str) -> list[str]:
-    """An address as it is connected to, and as it may be over a safer connection; nothing where it is none."""
-    from ferrule.support.web.address import parsed, upgraded  # for rules about the web
-    from ferrule.support.web.errors import WebError
+def _admits(test: Pattern, value: str) -> bool:
+    """Who may go to an address is decided by where that is, to every reader of it."""
+    if address := meant(value):
+        return _fits(plainly(test), [address], strictly=True)
+    return all(_fits(plainly(test), [form], strictly=True) for form in (value, *goes_to(value)[:1]))
 
-    try:
-        url = parsed(value.strip())
-    except WebError:
-        return []
-    return list(dict.fromkeys((str(url), str(upgraded(url)))))
+
+def _concerns(test: Pattern, value: str) -> bool:
+    """Who may not go there is not let through by another spelling either."""
+    forms = spelled(value)
+    return _fits(test, [value], strictly=False) or any(_fits(one, forms, strictly=False) for one in widely(test))
 
 
 def _fits(test: Pattern, forms: Iterable[str], *, strictly: bool) -> bool:

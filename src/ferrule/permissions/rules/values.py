@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from ferrule.permissions.rules.addresses import is_address, smaller, spelled
 from ferrule.permissions.rules.rule import Binds, Condition, Subject
 from ferrule.permissions.rules.wildcard import Wildcard
 
@@ -33,8 +34,20 @@ class Value(NamedTuple):
     def holds(self, subject: Subject, *, strictly: bool) -> bool:
         if self.name not in subject.values:
             return False
-        told = [self.pattern.matches(text) for text in _texts(subject.values[self.name])]
+        told = [
+            self.pattern.matches(text) or (not strictly and self._names(text))
+            for text in _texts(subject.values[self.name])
+        ]
         return bool(told) and (all(told) if strictly else any(told))
+
+    def _names(self, text: str) -> bool:
+        """Is it about the address that the text is a spelling of?"""
+        return is_address(text) and any(one.matches(form) for form in spelled(text) for one in self._small)
+
+    @property
+    def _small(self) -> list[Wildcard]:
+        texts = ["*".join(runs) for runs in self.pattern.readings]
+        return [Wildcard((tuple(one.split("*")),)) for text in texts for one in smaller(text)]
 
 
 class Agents(NamedTuple):

@@ -168,6 +168,8 @@ class Reader:
                 ended = ends and bool(self.operands)
             elif word.text == "--" and not self.form.whole:
                 ended = True
+                # What follows is no sub-command then: `git stash -- list` stashes a file called list.
+                self.doubt = f"{self.name} takes no word behind -- for a sub-command" if self.form.subs else ""
             elif word.text == "-" or not word.text.startswith("-"):
                 self.operands.append(word)
                 ended = ends

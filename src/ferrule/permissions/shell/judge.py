@@ -5,6 +5,7 @@ Every simple command at every depth has to be covered; whatever is not certain a
 
 import functools
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -21,6 +22,8 @@ from ferrule.permissions.shell.parse import parse
 from ferrule.permissions.shell.part import Part, is_reading_git, looser, parts, reads_only
 from ferrule.permissions.shell.scene import Scene
 from ferrule.workspace.paths import Jail
+
+_TESTS = "It runs no command: it only tests."
 
 
 class Judged(NamedTuple):
@@ -107,8 +110,14 @@ def judge(
         whole = weigh(subject._replace(commands=(command,))) if ruled else ()
         allowing = [rule for rule in whole if rule.action == "allow"]
         decisions.append(_weighed(line, every, covers, exact(allowing, (command,), known=_known(line)), scene))
+    if not every and not line.doubts and re.match(r"[\s!]*\[\[\s", command):
+        # What `[[ ]]` would run or calculate is told as a command or a doubt.
+        decisions[:] = [one for one in decisions if one.verdict == "deny"] or [Decision("allow", _TESTS)]
     decision = strictest(decisions)
-    if decision.verdict == "ask" and refused and (rule := could_be(every, refused, command, scene.roots)):
+    doubtful = bool(line.doubts)
+    if decision.verdict == "ask" and (
+        rule := refused and could_be(every, refused, command, scene.roots, doubtful=doubtful)
+    ):
         decision = decision._replace(why=f"{decision.why} It could be what {rule} is about.", fixed=True)
     edits = decision.verdict == "ask" and not line.doubts
     edits = edits and all(

@@ -8,6 +8,7 @@ from ferrule.permissions.repository import known_repository
 from ferrule.permissions.rules.rule import Touched
 from ferrule.permissions.shell.effects import may_be_set
 from ferrule.permissions.shell.finding import Finding
+from ferrule.permissions.shell.form import says_numbers
 from ferrule.permissions.shell.handed import hands_files
 from ferrule.permissions.shell.line import Simple, Word
 from ferrule.permissions.shell.programs import examine, table
@@ -160,7 +161,14 @@ def _is_calm(simple: Simple) -> bool:
             return False
         if redirect.writes and not harmless_redirect(redirect):
             return False
+        if redirect.operator.startswith("<<") and not _may_be_told(redirect.target):
+            return False
     return all(harmless_assignment(name, value) for name, value in simple.assigns)
+
+
+def _may_be_told(text: Word) -> bool:
+    """Does the text that it hands over tell no more than `echo` might?"""
+    return text.known or text.told or says_numbers(text)
 
 
 def _may_be_read(path: Touched, part: Part, scene: Scene) -> bool:

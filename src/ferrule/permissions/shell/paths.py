@@ -23,11 +23,18 @@ def named(kind: str, text: str) -> tuple[str, ...]:
         return ()
     if kind != "rev":
         return (text,)
+    if re.match(r":(?:[!^]|\([^)]*\bexclude\b)", text):
+        return ()  # what git leaves out
     # git takes `rev`, `rev:path`, `:path`, `from..to`, `:(magic)path` and plain paths; each part may be a file.
     bare = re.sub(r"^:(?:\([^)]*\)|[!^/]+)", "", text)
     parts = [bare, *re.split(r"\.\.\.?", bare)] if not bare.startswith(("..", "./", "/")) else [bare]
     parts += [part.partition(":")[2] for part in parts]
     return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def patterns(text: str) -> tuple[str, ...]:
+    """The patterns of paths that such an operand of git's may be."""
+    return tuple(part for part in named("rev", text) if re.search(r"[*?\[]", part) and ".." not in part)
 
 
 def odd_address(text: str) -> str:

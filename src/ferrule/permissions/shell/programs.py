@@ -13,7 +13,8 @@ from functools import cache
 from ferrule.permissions.shell.finding import Finding
 from ferrule.permissions.shell.form import Form, Given, Judged, Reader, is_glob, is_single, what
 from ferrule.permissions.shell.line import Word
-from ferrule.permissions.shell.paths import below, named, odd_address, program
+from ferrule.permissions.shell.paths import below, named, odd_address, patterns, program
+from ferrule.permissions.shell.scripts import secrets_named
 from ferrule.permissions.shell.unwrap import GIVEN
 
 _PYTHONS = ("python", "python3")
@@ -110,7 +111,13 @@ def _known(name: str, words: Sequence[Word], cwd: str | None, folder: str = "") 
         return found._replace(unlisted=key if plain else "")
     found = _known(key, given.operands[1:], cwd, folder)
     # What stands before the sub-command counts as well.
-    return found._replace(harmless=found.harmless and not given.mild, folder=found.folder or folder)
+    before = [(kind, value.text) for kind, value in given.touched if kind != "folder"]
+    return found._replace(
+        harmless=found.harmless and not given.mild,
+        reads=(*(text for kind, text in before if kind == "read"), *found.reads),
+        writes=(*found.writes, *(text for kind, text in before if kind == "write")),
+        folder=found.folder or folder,
+    )
 
 
 def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> Finding:
@@ -126,6 +133,9 @@ def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> 
     # Bash hands a glob over as it is where it finds nothing.
     globs = [word.text for _, word, _ in placed or () if is_glob(word)]
     reads += globs
+    if form.deep:
+        # A pattern of git's for paths names what it fits.
+        reads += secrets_named(one for kind, word, _ in placed or () if kind == "rev" for one in patterns(word.text))
     handed = GIVEN in given.operands and not form.prints
     judged = form.check(given) if form.check and not doubt else Judged(harmless=not doubt)
     doubt = doubt or judged.doubt

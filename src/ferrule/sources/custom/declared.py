@@ -52,12 +52,14 @@ def tool_of(raw: object, origin: str) -> "DeclaredTool":
 
 def _as_record(spec: object, function: object, preprocess: object) -> dict[str, Any]:
     """What `spec` and `fn` say, as a record says it. What touches nothing that it names runs alone."""
+    call = cast("Execute", function)
+    takes_two = callable(function) and _takes_two(call)
     profile = _member(spec, "executionProfile") or {}
     keys = _member(profile, "resourceKeys")
 
     def execute(given: dict[str, Any], ctx: Context) -> Any:
         ready = preprocess(given, ctx) if callable(preprocess) else given
-        return cast("Execute", function)(ready, ctx)
+        return call(ready, ctx) if takes_two else call(ready)
 
     async def run(given: dict[str, Any], ctx: Context) -> Any:
         answer = execute(given, ctx)
@@ -66,7 +68,7 @@ def _as_record(spec: object, function: object, preprocess: object) -> dict[str, 
     return {
         "name": _member(spec, "name"),
         "description": _member(spec, "description"),
-        "input_schema": _member(spec, "inputSchema"),
+        "input_schema": _member(spec, "inputSchema") or _member(spec, "input_schema"),
         "execute": run if callable(function) else None,
         "touches": None if _member(profile, "serial") or not callable(keys) else lambda given: _accesses(keys(given)),
     }

@@ -13,10 +13,6 @@ from typing import NamedTuple, NoReturn
 from ferrule.support.sandbox import packets
 from ferrule.support.sandbox.kernel import Kernel
 
-_IGNORED = ("SIGPIPE", "SIGXFSZ", "SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP")
-"""What Python or the spawner ignores, and a command must not."""
-
-
 _STANDARD = 2
 """The last of the descriptors that every program has."""
 
@@ -48,6 +44,14 @@ class Command(NamedTuple):
         return cls(is_certain == b"1", cwd, targets, tuple(triples), rest[:count], rest[count:])
 
 
+def _heed_all() -> None:
+    """Undo what Python, the spawner or whoever started them ignores or blocks: a command begins with none of it."""
+    for one in signal.valid_signals():
+        if signal.getsignal(one) is signal.SIG_IGN:
+            signal.signal(one, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
 def become(
     report: "_socket.socket", attendant: "_socket.socket", kernel: Kernel, program: bytes, *, has_view: bool
 ) -> NoReturn:
@@ -58,8 +62,7 @@ def become(
     place, is_certain = b"", False
     try:
         os.setsid()
-        for name in _IGNORED:
-            signal.signal(getattr(signal, name), signal.SIG_DFL)
+        _heed_all()
         if program:
             kernel.forbid_privileges()
             kernel.judge_calls(program)  # already now: it takes its time, and nothing that follows needs more

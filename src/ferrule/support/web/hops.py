@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ferrule.support.hosts import Address, Target
-from ferrule.support.web.address import Url, joined, same_host
+from ferrule.support.web.address import Url, joined
 from ferrule.support.web.body import ENCODINGS, Body, Tell
 from ferrule.support.web.errors import WebError
 from ferrule.support.web.reach import Reach, Way
@@ -45,7 +45,7 @@ class Terms(NamedTuple):
     hops: int
     most_bytes: int
     across: bool = True
-    """Are redirects to other hosts followed?"""
+    """Are redirects followed? Otherwise they are what comes back, so that somebody may judge where they lead."""
     own: Target | None = None
     """The one host and port that may be private beside those that the user has named. It is asked as it is written:
     without an upgrade, and not from any other one."""
@@ -141,7 +141,7 @@ class Journey:
     def _may_follow(self, first: Url, to: Url) -> bool:
         if self._terms.own is not None:
             return first.origin == to.origin and self._terms.method in {"GET", "HEAD"}
-        return self._terms.across or same_host(first, to)
+        return self._terms.across
 
     async def _stop(self, url: Url) -> tuple[Way, Turned | None]:
         if self._terms.has_place:

@@ -73,7 +73,7 @@ class Web:
     ) -> Got | Redirected:
         """The page at an address, whatever its status. Raises WebError.
 
-        With `across`, redirects to other hosts are followed; else they are what comes back. With `fresh`, it is fetched
+        With `across`, redirects are followed; else they are what comes back. With `fresh`, it is fetched
         even where it is remembered. `limit_said` names the limit where `seconds` are not those of the settings.
         """
         reach = self._roads().reach

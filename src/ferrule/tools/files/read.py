@@ -245,9 +245,9 @@ def _wrong(wanted: Block, anchor: int, total: int) -> str:
 
 def _bounded(path: str, window: Window, args: ReadArgs, ctx: Context, *, final_newline: bool) -> FileText:
     """As many whole lines as fit, and a note about what was left out."""
-    lines, clipped = window.lines, window.clipped
+    lines, clipped = window.lines, set(window.clipped)
     if args.line_chars is not None:
-        clipped += sum(len(line) > args.line_chars for line in lines)
+        clipped |= {number for number, line in enumerate(lines, window.first) if len(line) > args.line_chars}
         lines = [line[: args.line_chars] for line in lines]
     is_ranged = args.ranged_bytes is not None and (args.offset is not None or args.limit is not None)
     kept, room = 0, args.ranged_bytes if is_ranged and args.ranged_bytes else args.most_bytes
@@ -270,9 +270,9 @@ def _bounded(path: str, window: Window, args: ReadArgs, ctx: Context, *, final_n
         ctx.note(f"The file has {window.total} lines; line {window.first} is past its end.")
     elif args.note_range and (window.total is None or last < window.total or window.first > 1):
         ctx.note(f"These are lines {window.first} to {last}{of}. Give {_range_words(ctx)} for others.")
-    if clipped:
+    if cut_lines := sum(number <= last for number in clipped):
         cut = f"{args.line_bytes:,} bytes" if args.line_chars is None else f"{args.line_chars:,} characters"
-        ctx.note(f"{clipped} lines were cut after {cut}.")
+        ctx.note(f"{cut_lines} {'lines were' if cut_lines > 1 else 'line was'} cut after {cut}.")
     ends = last == window.total and final_newline
     limited = args.limit is not None and kept >= args.limit
     return FileText(path, window.first, tuple(lines[:kept]), window.total, ends, limited)

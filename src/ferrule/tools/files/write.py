@@ -48,7 +48,9 @@ class Write(Tool[WriteArgs, Created]):
 def _text(args: WriteArgs, ctx: Context) -> str:
     if args.path.endswith(("/", os.sep)):
         raise ToolFailure(
-            f"{args.path} names a folder, not a file. Give the file's name too.", path=ctx.path(args.path)
+            f"{args.path} names a folder, not a file. Give the file's name too.",
+            code="is-folder",
+            path=ctx.path(args.path),
         )
     text = args.content
     return f"{text}\n" if args.final_newline and text and not text.endswith("\n") else text

@@ -1,5 +1,6 @@
 """Making sure of what a search has found, while commands run that could swap a folder for a link under it."""
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -39,6 +40,18 @@ def confirmed(found: Iterable[L], root: str, ctx: Context, *, parts: bool = Fals
     """The lines, or the `parts` of them, that are really there, read once more without following any link."""
     lines_of = _reader(root, ctx)
     return [hit for hit in found if _stands(hit, lines_of(hit.path), parts=parts)]
+
+
+def there(names: Iterable[str], root: str, ctx: Context) -> list[str]:
+    """Those of the names that are really there, looked up once more without following any link."""
+    jail, kept = ctx.need(Jail), []
+    for name in names:
+        with contextlib.suppress(OSError, FerruleError):
+            place = jail.place(os.path.normpath(os.path.join(root, name)))
+            with place.folder() as folder:
+                folder.status(place.name)
+                kept.append(name)
+    return kept
 
 
 def _stands(hit: Line, lines: list[str], *, parts: bool) -> bool:

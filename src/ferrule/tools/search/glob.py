@@ -8,6 +8,7 @@ from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.outcomes import Found
 from ferrule.core.tool import Context, Tool
 from ferrule.support.threads import Threads
+from ferrule.tools.search.confirm import is_shaky, there
 from ferrule.tools.search.patterns import Start, found, start
 from ferrule.workspace.guarded import Guard
 from ferrule.workspace.paths import Jail
@@ -45,6 +46,8 @@ class Glob(Tool[GlobArgs, Found]):
         folder = ctx.need(Jail).folder if args.path is None else _folder(args.path, ctx)
         begin = _start(args, ctx)
         root, names = await found(begin, ctx, case_sensitive=args.case_sensitive, ignored=args.ignored)
+        if is_shaky(ctx):
+            names = await ctx.need(Threads).run(there, names, root, ctx)
         if args.by_time:
             from ferrule.support.newest import newest_first  # only this order needs it
 

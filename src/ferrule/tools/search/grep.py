@@ -16,7 +16,7 @@ from ferrule.support import contents
 from ferrule.support.beneath import describe
 from ferrule.support.globs import BadGlob
 from ferrule.support.threads import Threads
-from ferrule.tools.search.confirm import confirmed, is_shaky
+from ferrule.tools.search.confirm import confirmed, is_shaky, there
 from ferrule.tools.search.program import rg
 from ferrule.workspace.guarded import READABLE, Guard
 from ferrule.workspace.paths import Jail
@@ -64,6 +64,8 @@ class GrepArgs(Args, frozen=True, kw_only=True):
     numbers: bool = True
     """Are the numbers of the lines wanted?"""
     line_chars: int = 200
+    cut_bytes: int = _WANTED_BYTES
+    """Of a larger result the family leaves the middle out: nobody can say then how many lines are shown."""
     ignored: bool = False
     """Search also what `.gitignore` hides?"""
     by_time: bool = False
@@ -149,7 +151,8 @@ async def _lines(args: GrepArgs, ctx: Context, root: str, query: contents.Query)
     )
     lines = _within(lines, args, lambda hit: _size(hit.path) + _size(hit.text))
     things = "matches" if args.only_matching else "lines"
-    _tell(args, ctx, sum(not hit.context for hit in lines), found.total, things)
+    is_cut = sum(_size(hit.path) + _size(hit.text) + _LEAD_BYTES for hit in lines) > args.cut_bytes
+    _tell(args, ctx, sum(not hit.context for hit in lines), found.total, things, is_cut=is_cut)
     if found.capped:
         what = "matches" if args.only_matching else "matching lines"
         ctx.note(f"{found.capped} files have more than {args.per_file} {what}; only those are shown of each.")
@@ -158,6 +161,8 @@ async def _lines(args: GrepArgs, ctx: Context, root: str, query: contents.Query)
 
 async def _files(args: GrepArgs, ctx: Context, root: str, query: contents.Query) -> Matching:
     found = await contents.matching(rg(ctx), root, query, counted=args.mode == "count")
+    if is_shaky(ctx):
+        found = {name: found[name] for name in await ctx.need(Threads).run(there, found, root, ctx)}
     if args.by_time:
         from ferrule.support.newest import newest_first  # only this order needs it
 
@@ -197,10 +202,14 @@ def _newest_first(root: str) -> Callable[[str], int]:
     return lambda name: age(os.path.join(root, name))
 
 
-def _tell(args: GrepArgs, ctx: Context, shown: int, total: int, things: str) -> None:
+def _tell(args: GrepArgs, ctx: Context, shown: int, total: int, things: str, *, is_cut: bool = False) -> None:
     """Say which part of what was found this is."""
     if total and args.offset >= total:
         ctx.note(f"{ctx.param('offset')}: {args.offset} lies past the end; there are {total} {things}.")
+    elif is_cut:
+        # Its note on the cut tells where all of them are.
+        which = f"{args.offset + 1} to {args.offset + shown}" if args.offset else f"the first {shown}"
+        ctx.note(f"Of {total} {things} found this is of {which}, without the middle. Narrow the pattern or the search.")
     elif args.offset and shown:
         ctx.note(f"Showing {args.offset + 1} to {args.offset + shown} of {total} {things} found.")
     elif total > shown:

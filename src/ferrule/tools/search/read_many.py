@@ -285,7 +285,7 @@ def _text(path: str, descriptor: int, room: _Room, args: ReadManyArgs, ctx: Cont
         ctx.note(f"{path}: these are the first {kept} lines{of}.")
     elif not window.clipped:
         ctx.need(Ledger).saw(path, raw)
-    if window.clipped:
-        ctx.note(f"{path}: {window.clipped} lines were cut after {args.line_bytes:,} bytes.")
+    if cut := sum(number <= kept for number in window.clipped):
+        ctx.note(f"{path}: {cut} {'lines were' if cut > 1 else 'line was'} cut after {args.line_bytes:,} bytes.")
     ends = window.total == kept and raw.endswith((b"\n", b"\r"))
     return FileText(path, 1, tuple(window.lines[:kept]), window.total, ends)

@@ -52,7 +52,7 @@ class Carrier:
         if ended_in is None or ended_in == cwd or not self._alone:
             return
         if jail.holds(ended_in) and os.path.realpath(ended_in) == ended_in and os.path.isdir(ended_in):
-            ctx.need(Tasks).folder = ended_in
+            ctx.need(Tasks).folder, ctx.need(Tasks).folder_before = ended_in, cwd
             return
         ctx.need(Tasks).folder = None
         ctx.note(f"Shell cwd was reset to {jail.folder}")

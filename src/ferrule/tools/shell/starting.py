@@ -87,6 +87,10 @@ async def begin(
     added = ctx.need(Variables)
     variables = {**quiet_environment(os.environ, keep=settings.keep_env), **env, **added}
     variables |= {} if outside else added.confined
+    # Whoever started this program may have come from elsewhere: that is no folder of the session's.
+    variables.pop("OLDPWD", None)
+    if carry and (before := ctx.need(Tasks).folder_before) is not None:
+        variables["OLDPWD"] = before
     if "GIT_CONFIG_COUNT" not in env:  # who gives it has seen to it
         variables |= await reading_git(command, cwd, ctx, variables)
     limits = Limits(settings.memory_mb, settings.processes, settings.open_files, settings.file_mb)

@@ -137,7 +137,7 @@ def _shown(url: str, got: Got, content: Content, seconds: float) -> Page | Shown
 
 
 async def _reached(url: str, args: WebFetchArgs, ctx: Context) -> Got | Redirected:
-    """The page, after redirects; each that leads to another host is judged like an address that was asked for."""
+    """The page, after redirects, each of which is judged like an address that was asked for."""
     web, settings = ctx.need(Web), ctx.need(Settings).web
     limit_seconds = min(args.seconds or settings.seconds, max(MOST_SECONDS, settings.seconds))
     limit_said = _limit_said(args, limit_seconds, ctx)
@@ -159,10 +159,11 @@ async def _reached(url: str, args: WebFetchArgs, ctx: Context) -> Got | Redirect
         if isinstance(got, Got):
             return got._replace(is_private=got.is_private or is_private)
         is_private = is_private or got.is_private
-        # With `www.` or without is one site to whoever was asked; a rule may still deny one of its names.
-        if same_site(_parsed(here), _parsed(got.to)):
-            _verdict(got.to, url, ctx)
-        elif not args.across or _verdict(got.to, url, ctx, is_asked_for=not got.is_private) != "allow":
+        # With `www.` or without is one site to whoever was asked; a rule may still be about one of its names or pages.
+        is_site = same_site(_parsed(here), _parsed(got.to))
+        if not is_site and not args.across:
+            return got._replace(url=url)
+        if _verdict(got.to, url, ctx, is_asked_for=is_site or not got.is_private) != "allow":
             return got._replace(url=url)
         if got.to in seen or len(seen) > settings.hops:
             raise WebError(f"{url} redirects in a circle, or more than {settings.hops} times.", "too-many-redirects")
@@ -181,20 +182,26 @@ def _limit_said(args: WebFetchArgs, limit_seconds: float, ctx: Context) -> str:
 def _verdict(address: str, url: str, ctx: Context, *, is_asked_for: bool = True) -> Verdict:
     """What holds for where a fetch of `url` has come to. Raises `ToolFailure` where a rule denies that.
 
-    A host that the call names was judged with it, but a rule may be about other addresses there. Not `is_asked_for` is
-    where a program of this machine sends it, which may be a command of the session: it could put into the address what
-    it has read.
+    A site that the call names was judged with it: what was said then holds, but a rule may be about other addresses
+    there. Not `is_asked_for` is where a program of this machine sends it, which may be a command of the session: it
+    could put into the address what it has read.
     """
     there = _parsed(address)
     host = there.target.host
-    word = hosts_allowed(ctx).word("web_fetch", host, str(there))
+    words = hosts_allowed(ctx)
+    word = words.word("web_fetch", host, str(there))
     if word.verdict == "deny":
         raise ToolFailure(
             f"{url} redirects to {host}, which is not fetched from: {word.why or 'a rule denies it.'}",
             code="denied-by-rule",
         )
-    is_named = any(access.kind == "host" and access.key == host for access in ctx.touches)
-    return "allow" if is_asked_for and is_named else word.verdict
+    asked = _parsed(url)
+    is_named = same_site(asked, there) or any(access.kind == "host" and access.key == host for access in ctx.touches)
+    if word.verdict == "allow" or not (is_asked_for and is_named):
+        return word.verdict
+    # The question that this rule asks has been answered for the call, unless it is about this address and not that one.
+    first = words.word("web_fetch", asked.target.host, str(asked))
+    return "allow" if (first.verdict, first.rule) == (word.verdict, word.rule) else word.verdict
 
 
 def _complaint(url: str, got: Got) -> str:

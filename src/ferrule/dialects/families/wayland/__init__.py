@@ -113,7 +113,7 @@ def dialect() -> Dialect:
             lower=arrange.no_case,
             said_as={"case_sensitive": "case_insensitive"},
             usual={"case_sensitive": True},
-            fill={"per_file": 0, "limit": 250, "line_chars": _GREP_CHARS},
+            fill={"per_file": 0, "limit": 250, "line_chars": _GREP_CHARS, "cut_bytes": _GREP_CHARS},
             says=functools.partial(hits, none="No matches found"),
             errors={
                 **_refused("search"),

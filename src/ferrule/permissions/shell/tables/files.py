@@ -126,9 +126,11 @@ ROWS: Mapping[str, Form] = {
     "realpath": Form(
         "-emsqLPz --canonicalize-existing --canonicalize-missing --strip --no-symlinks --logical --physical --quiet"
         " --zero --relative-to:r --relative-base:r",
-        "read*", harmless=True,
+        "read*", harmless=True, names_only=True,
     ),
-    "readlink": Form("-femnqsvz --canonicalize --no-newline --verbose --zero", "read*", harmless=True),
+    "readlink": Form(
+        "-femnqsvz --canonicalize --no-newline --verbose --zero", "read*", harmless=True, names_only=True,
+    ),
     "stat": Form(
         "-LftxlnqFsr -c:x --dereference --format:x --printf:x --terse --file-system", "read*", harmless=True,
         globs=True, tame=True, names_only=True,

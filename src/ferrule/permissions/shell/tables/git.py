@@ -5,7 +5,7 @@ That git runs what the repository's settings choose is not told by arguments: wh
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ferrule.permissions.shell.form import Form, Given, Judged
 
@@ -57,6 +57,15 @@ def _format(given: Given) -> Judged:
     return Judged(reads=files)
 
 
+def _more(*flags: str) -> Callable[[Given], Judged]:
+    """With one of these flags it tells more than names: what is in the files, or hashes of it."""
+
+    def check(given: Given) -> Judged:
+        return Judged(deep=given.has(*flags))
+
+    return check
+
+
 def _branch(given: Given) -> Judged:
     """It lists only where nothing is named, or where a flag says so."""
     lists = given.has("--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at")
@@ -103,7 +112,7 @@ ROWS: Mapping[str, Form] = {
         "-sbvz -u? --short --branch --show-stash --porcelain? --long --verbose --untracked-files? --ignored?"
         " --ignore-submodules? --column? --no-column --ahead-behind --no-ahead-behind --renames --no-renames"
         " --find-renames?",
-        "rev*", harmless=True, dangers=DANGERS,
+        "rev*", harmless=True, names_only=True, check=_more("-v", "--verbose"), dangers=DANGERS,
     ),
     "git log, git whatchanged": Form(LOG, "rev*", harmless=True, deep=True, check=_format, dangers=DANGERS),
     "git show": Form(LOG, "rev*", harmless=True, deep=True, check=_format, dangers=DANGERS),
@@ -173,7 +182,7 @@ ROWS: Mapping[str, Form] = {
         "-cdmorstuvzkif -x:x --cached --deleted --modified --others --ignored --stage --unmerged --killed"
         " --directory --no-empty-directory --eol --deduplicate --exclude:x --exclude-standard --error-unmatch"
         " --full-name --recurse-submodules --abbrev? --debug --format:x --sparse",
-        "rev*", harmless=True,
+        "rev*", harmless=True, names_only=True, check=_more("-s", "--stage", "--format", "--debug"),
         dangers="-X --exclude-from --exclude-per-directory= loads a file; --with-tree= takes another tree",
     ),
     "git ls-tree": Form(
@@ -225,7 +234,9 @@ ROWS: Mapping[str, Form] = {
         "-ar --all --remotes --current --topo-order --list --no-name --sha1-name --more:n", "rev*", harmless=True,
     ),
     "git symbolic-ref": Form("-q --short --quiet --no-recurse", "text text?", harmless=True, check=_symbolic),
-    "git check-ignore": Form("-qvnz --quiet --verbose --non-matching --no-index", "read*", harmless=True),
+    "git check-ignore": Form(
+        "-qvnz --quiet --verbose --non-matching --no-index", "read*", harmless=True, names_only=True,
+    ),
     "git check-attr": Form("-az --all --cached", "text*", harmless=True),
     "git check-ref-format": Form("--branch --normalize --allow-onelevel", "text*", harmless=True),
     "git cherry": Form("-v --abbrev?", "rev*", harmless=True),
