@@ -8,6 +8,7 @@ from ferrule.cli.talk import line as module
 from ferrule.cli.talk.line import (
     BLANK,
     Spaced,
+    Whole,
     cut,
     diff_lines,
     fitted,
@@ -50,6 +51,13 @@ def test_what_is_wrapped_fits_and_loses_nothing_but_blanks(text, width):
 )
 def test_a_line_is_fitted(parts, width, shown):
     assert plain(fitted(line(*parts), width)) == shown
+
+
+def test_a_whole_line_breaks_at_blanks_that_leave_no_gap_in_its_next_row():
+    whole = Whole(line("one two three", ("dim", "  four")))
+    rows = [plain(row) for row in laid([whole], 13)]
+
+    assert rows == ["one two three", "      four"]
 
 
 @given(TEXTS, st.integers(14, 40))

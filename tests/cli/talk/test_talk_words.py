@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.cli.talk.words import left_running, noticed, outcome
+from ferrule.cli.talk.words import about, left_running, noticed, outcome
 from ferrule.core.reply import Failure, Reply
 
 
@@ -69,3 +69,8 @@ def test_why_a_call_was_refused_is_told_to_a_user_who_was_not_asked(code, words)
     why = Failure("`rm x` is denied by Bash(rm:*).", code)
 
     assert outcome(Reply(id="1", name="Bash", status="rejected-by-user", error=why)) == (False, words)
+
+
+def test_a_plan_that_was_shown_is_not_shown_again_as_a_row():
+    assert about({"plan": "# The plan\n\n1. Read"}, "/w") == ""
+    assert about({"words": "one\ntwo"}, "/w") == "one two"

@@ -165,8 +165,11 @@ def _flowed(one: Whole, width: int) -> Iterator[Line]:
             blank = end if cells[end - 1][1] == " " else blank
         if end == len(cells) or number + 1 == _MOST_WHOLE_ROWS:
             break
+        blank = end if cells[end][1] == " " else blank
         end = blank if blank > start + (end - start) // 2 else max(end, start + 1)
         yield _row(cells[start:end], number)
+        while end < len(cells) and cells[end][1] == " ":
+            end += 1
         start, room = end, max(_LEAST_GIVEN, width - len(_WHOLE_INDENT))
     yield fitted(_row(cells[start:], number), width)
 

@@ -93,9 +93,9 @@ def _row(name: str, settings: "Models", now: "Model") -> Row:
     short = ", ".join(one for one, meant in {**SHORT, **settings.roles}.items() if meant == name)
     host = name.partition(":")[0]
     if prices is not None:
-        price = f"${prices.input:g} in, ${prices.output:g} out"
-        cached = f", ${prices.cache_read:g} from the cache" if prices.cache_read < prices.input else ""
-        detail = f"Dollars for a million tokens: {prices.input:g} in, {prices.output:g} out{cached.replace('$', '')}."
+        price = f"${prices.input:g} / ${prices.output:g}"
+        cached = f", ${prices.cache_read:g} cached" if prices.cache_read < prices.input else ""
+        detail = f"${prices.input:g} in, ${prices.output:g} out{cached}, for a million tokens."
     else:
         price = "on this machine" if host in _LOCAL else "no prices known"
         detail = f"Its prices are not known. Its window is taken to be {tokens(found.window)} tokens."
@@ -104,7 +104,7 @@ def _row(name: str, settings: "Models", now: "Model") -> Row:
     gap = " " * max(2, _COLUMN - len(shown) - len(mark))
     window = f"{tokens(found.window):>7}  "
     return Row(
-        name, line(shown, ("cyan", mark), gap, ("dim", window), ("dim give", price)), f"{shown} {short} {price}", detail
+        name, line(shown, gap, ("cyan", mark), ("dim", window), ("dim give", price)), f"{shown} {short} {price}", detail
     )
 
 

@@ -18,6 +18,8 @@ _ABOUT = (
 
 What the model says of a call comes after what the call does: a description may be wrong, or a lie.
 """
+_SHOWN_WHOLE = frozenset({"plan"})
+"""Arguments that the user has read as the question; their beginning, as a row, would say nothing."""
 _STOPPED = {"cancelled": "interrupted", "rejected-by-user": "not allowed"}
 _REFUSED_UNASKED = frozenset({"denied-by-rule", "not-in-mode", "ask-failed"})
 """Nobody was asked, or not only: the user has not seen yet why it was not allowed."""
@@ -42,7 +44,8 @@ def about(values: Mapping[str, Any], cwd: str) -> str:
         return _short(f'"{values["pattern"]}"{inside}')
     chosen = next((values[name] for name in _ABOUT if values.get(name)), None)
     if chosen is None:
-        chosen = next((value for value in values.values() if isinstance(value, str) and value), "")
+        texts = (value for name, value in values.items() if name not in _SHOWN_WHOLE)
+        chosen = next((value for value in texts if isinstance(value, str) and value), "")
     if isinstance(chosen, list | tuple):
         return _short(", ".join(_near(str(one), cwd) for one in chosen[:3]) + (", …" if len(chosen) > 3 else ""))
     return _short(_near(str(chosen), cwd))
