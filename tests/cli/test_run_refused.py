@@ -86,7 +86,9 @@ def test_a_plan_that_the_model_begins_by_itself_and_nobody_approves_is_told(plac
     path = recording(place.parent / "c.jsonl", *cues, said("Planned."))
 
     assert run(["run", "Work.", "--replay", path, *options]) == code
-    told = "ExitPlanMode: nobody could approve the plan, so nothing of it was done. --yes approves a plan that the model "
+    told = (
+        "ExitPlanMode: nobody could approve the plan, so nothing of it was done. --yes approves a plan that the model "
+    )
     told += "begins by itself, and `ferrule --continue` asks you."
     assert capsys.readouterr() == ("Planned.\n", f"refused: {told}\n" if code else "")
 

@@ -312,12 +312,18 @@ def _lead(row: str) -> int:
 
 
 def whole_rows(rows: Iterable[str], indent: str, width: int) -> list[Line]:
-    """The rows of a diff in their colours, none of them cut at the edge of the screen."""
-    return [
-        line(indent, (diff_style(row), part))
-        for row in rows
-        for part in wrapped(row.replace("\t", _TAB), width - len(indent) - 1)
-    ]
+    """The rows of a diff in their colours, none of them cut at the edge of the screen.
+
+    What is left of one stands below its text, not below its number: it does not look like another line.
+    """
+    return [line(indent, (diff_style(row), part)) for row in rows for part in _hung(row, width - len(indent) - 1)]
+
+
+def _hung(row: str, width: int) -> Iterator[str]:
+    lead = _lead(row)
+    first, *rest = wrapped(row[lead:].replace("\t", _TAB), max(_LEAST_GIVEN, width - lead))
+    yield row[:lead] + first
+    yield from (" " * lead + part for part in rest)
 
 
 def diff_style(row: str) -> str:

@@ -110,12 +110,16 @@ def left_running(reply: Reply) -> str:
     """That a command goes on in the background, where it does: it is not done, however well the call went."""
     text = reply.result if reply.ok and isinstance(reply.result, str) else ""
     found = _left().search(text)
-    return f"in the background, as {found[1]}" if found else ""
+    return f"in the background, as {next(filter(None, found.groups()))}" if found else ""
 
 
 @cache
 def _left() -> re.Pattern[str]:
-    return re.compile(r"(?:running in|moved to the|goes on in the) background[^.]*(?: ID:|, as task) ([\w-]+)")
+    return re.compile(
+        r"(?:running in|moved to the|goes on in the) background[^.]*(?: ID:|, as task) ([\w-]+)"
+        r"|^Background PIDs: .*\bwith the task_id ([\w-]+)|^Process running with (session ID \d+)$",
+        re.MULTILINE,
+    )
 
 
 def checked(reply: Reply) -> Outcome | None:
