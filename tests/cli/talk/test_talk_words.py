@@ -50,7 +50,7 @@ def test_the_lines_of_a_command_are_those_that_it_printed(text, lines, words):
         "Command running in background with ID: b12abc. Use TaskOutput to read its output.",
         "Command did not complete within its 3s timeout and was moved to the background with ID: b12abc. Use it.",
         "some output\n\nThe command goes on in the background after 3 seconds, as task b12abc (process 12).",
-        "Output: hi\n\nBackground PIDs: 12 (read_it reads what it prints, and TaskStop with the task_id b12abc stops it)",
+        "Output: hi\n\nBackground PIDs: 12 (read_it reads what it prints, and Stop with the task_id b12abc stops it)",
     ],
 )
 def test_a_command_that_goes_on_is_not_told_as_one_that_is_done(text):

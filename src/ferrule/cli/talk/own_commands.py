@@ -49,7 +49,7 @@ def untrusted(chat: "Chat", name: str) -> str:
         inside = os.path.join(engine.jail.folder, folder)
         for file in markdown_files(inside):
             if command_name(file, inside) == name and file not in engine.sources.trusted:
-                return engine.jail.shown(file)
+                return str(engine.jail.shown(file))
     return ""
 
 
