@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ferrule.models.model import Model
 
 _LIST_SECONDS = 10.0
-_COLUMN = 38
+_COLUMN = 35
 NO_MODELS = (
     "No host has a key, and no model server answers on this machine. Set a key such as ANTHROPIC_API_KEY, keep one "
     "with `ferrule login HOST`, or start ollama; /model NAME takes any name."
@@ -101,7 +101,7 @@ def _row(name: str, settings: "Models", now: "Model") -> Row:
         detail = f"Its prices are not known. Its window is taken to be {tokens(found.window)} tokens."
     shown = visible(name)
     mark = "  now" if name == now.name else f"  {short}" if short else ""
-    gap = " " * max(2, _COLUMN - len(shown) - len(mark))
+    gap = " " * max(0 if mark else 2, _COLUMN - len(shown) - len(mark))
     window = f"{tokens(found.window):>7}  "
     return Row(
         name, line(shown, gap, ("cyan", mark), ("dim", window), ("dim give", price)), f"{shown} {short} {price}", detail
