@@ -189,7 +189,7 @@ class Companions:
             await self.gathering.load()
         for name in self._given.mode.include_tools or ():
             if not self._given.registry.knows(name):
-                raise ConfigError(f"The mode includes {name!r}, but there is no such tool.")
+                raise ConfigError(f"There is no tool {name!r} to include; `ferrule tools` lists them.")
 
     def _may_have_hooks(self) -> bool:
         """Mostly there are none, and then nothing is loaded for them."""

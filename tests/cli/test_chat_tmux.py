@@ -131,7 +131,7 @@ def test_a_no_with_words_reaches_the_model_and_typed_ahead_keys_do_not_answer(tm
     one.type("use a plus sign")
     one.press("Enter")
     shown = one.wait("I see.")
-    assert "→ The user did not allow this and says: use a plus sign" in shown
+    assert "→ no: use a plus sign" in shown
     assert "✗ Edit app.py" in shown
     one.press("C-d")
     assert one.ended() == 0

@@ -32,6 +32,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
         pytest.param("ferrule run --permission-mode", "acc", ["acceptEdits"], id="modes"),
         pytest.param("ferrule call --dialect claude", "NotebookE", ["NotebookEdit"], id="tools"),
         pytest.param("ferrule tools show", "undo_", ["undo_edit"], id="tools of the settings' dialect"),
+        pytest.param("ferrule config get", "chat.th", ["chat.theme"], id="settings"),
         pytest.param("ferrule login", "anth", ["anthropic"], id="hosts"),
         pytest.param("ferrule completion", "", ["bash", "zsh", "fish"], id="shells"),
     ],

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from click.testing import CliRunner
+from tests.cli.talk.terminals import Pty
 from tests.models.server import Exchange, Server, serving
 from tests.models.spoken import ANTHROPIC, events
 
@@ -232,3 +233,20 @@ def test_that_a_host_is_asked_again_is_seen_in_a_pipe(output, monkeypatch, capfd
         return
     again = [line for line in map(json.loads, out.splitlines()) if line.get("subtype") == "api_retry"]
     assert [(line["attempt"], line["error"]) for line in again] == [(1, "the host is overloaded (HTTP 529)")]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_on_a_narrow_terminal_no_cell_of_a_table_is_broken(tmp_path, monkeypatch, columns):
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    one = Pty(columns, 200)
+    try:
+        one.start(["models"], tmp_path, COLUMNS=str(columns))
+        assert one.ended() == 0
+        rows = one.screen().split("\n")
+    finally:
+        one.close()
+    keys = [row for row in rows if "MISTRAL_API_KEY is not set" in row]
+
+    assert len(keys) == 1
+    assert keys[0].startswith("mistral") == (columns == 120)
+    assert [row for row in rows if len(row.rstrip()) > columns and ("_KEY" in row or "http" in row)] == []

@@ -80,6 +80,19 @@ def test_every_refused_call_is_told_once_with_what_allows_it(place, capsys, made
     assert capsys.readouterr() == ("Done.\n", "".join(f"refused: {line}\n" for line in told))
 
 
+@pytest.mark.parametrize(("options", "code"), [([], 3), (["--permission-mode", "plan"], 0), (["--yes"], 0)])
+def test_a_plan_that_the_model_begins_by_itself_and_nobody_approves_is_told(place, capsys, options, code):
+    cues = [calls(("EnterPlanMode", {})), calls(("ExitPlanMode", {"plan": "# Plan\n\n1. Write a.py.\n"}))]
+    path = recording(place.parent / "c.jsonl", *cues, said("Planned."))
+
+    assert run(["run", "Work.", "--replay", path, *options]) == code
+    told = (
+        "ExitPlanMode: nobody could approve the plan, so nothing of it was done. --yes approves a plan that the model "
+    )
+    told += "begins by itself, and `ferrule --continue` asks you."
+    assert capsys.readouterr() == ("Planned.\n", f"refused: {told}\n" if code else "")
+
+
 @pytest.mark.parametrize(
     "given",
     [

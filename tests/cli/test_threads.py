@@ -13,7 +13,8 @@ import time
 
 import pytest
 from tests.cli.recordings import FERRULE
-from tests.kept_threads import TALK, turn
+from tests.cli.talk.terminals import Pty
+from tests.kept_threads import TALK, result, turn, use
 from tests.kept_threads import text as said
 
 from ferrule.agent.claim import Claim
@@ -65,6 +66,42 @@ def test_threads_of_this_folder_are_listed(store, capsys):
         "id          when              prompts  answers  model        title\n"
         "T-5928a90d  2026-11-16 07:44        2        3  anthropic:x  Mend the parser\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("columns", "head"),
+    [
+        pytest.param(60, "id          when              prompts  title", id="60"),
+        pytest.param(70, "id          when              prompts  answers  title", id="70"),
+        pytest.param(90, "id          when              prompts  answers  model        title", id="90"),
+    ],
+)
+def test_on_a_narrow_terminal_no_row_of_the_list_is_broken(store, work, columns, head):
+    store.rename(ID, "A title that is long enough to be cut off at the edge of any of these terminals")
+    one = Pty(columns, 24)
+    try:
+        one.start(["threads"], work, COLUMNS=str(columns))
+        assert one.ended() == 0
+        rows = one.screen().split("\n")
+    finally:
+        one.close()
+
+    assert rows[0].rstrip() == head
+    assert re.search(r"  A title that is.*…$", rows[1].rstrip())
+    assert max(map(len, rows)) <= columns
+
+
+def test_of_a_result_that_was_shortened_no_lines_are_counted(store, work, capsys):
+    store.append(
+        ID,
+        [
+            turn("assistant", use(9, "Bash", cmd="seq 9")),
+            turn("user", result(9, "1\n\n... [truncated 9 chars] ...\n\n9")),
+        ],
+    )
+
+    assert run(["threads", "show", ID]) == 0
+    assert '- Bash {"cmd":"seq 9"} → 1 (and more, shortened)\n' in capsys.readouterr().out
 
 
 def test_all_threads_are_listed_with_their_folders(store, work, capsys):

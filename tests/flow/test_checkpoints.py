@@ -1,6 +1,7 @@
 """Checkpoints around calls: commands, tools from elsewhere and hooks are taken back; what only reads costs nothing."""
 
 import asyncio
+import math
 import os
 import sys
 from pathlib import Path
@@ -115,6 +116,25 @@ async def test_what_a_background_command_changed_is_one_step(tmp_path):
         left = sorted(one.name for one in (tmp_path / "work").iterdir())
 
     assert done.entry.about.startswith("in the background: until")
+    assert left == ["early"]
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["at-once", "after-a-while"])
+async def test_what_is_written_while_a_command_runs_in_the_background_is_no_change_of_the_command(tmp_path, is_late):
+    work = tmp_path / "work"
+    async with opened(tmp_path) as engine:
+        await bash(engine, "echo x > early")
+        await bash(engine, "until [ -e go ]; do sleep 0.01; done; echo y > late", run_in_background=True)
+        await engine.call("Write", file_path=str(work / "new/sub/a.txt"), content="a\n")
+        await engine.call("Write", file_path=str(work / "b.txt"), content="b\n")
+        if is_late:  # as if everything was looked at long ago
+            engine._services.checkpoints()._sure_at = -math.inf
+        done = [await engine.undo(), await engine.undo()]
+        left = sorted(one.name for one in work.iterdir())
+        again = await engine.redo()
+        (work / "go").touch()
+
+    assert [one.entry.kind for one in (*done, again)] == ["write"] * 3
     assert left == ["early"]
 
 

@@ -63,5 +63,16 @@ def thread_ids(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
         store.close()
 
 
+def setting_keys(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """The names of the settings."""
+    from ferrule.cli.config import known_keys  # as above
+    from ferrule.core.errors import ConfigError
+
+    try:
+        return _beginning(known_keys(), begun)
+    except ConfigError:
+        return []
+
+
 def _beginning(names: Iterable[str], begun: str) -> list[str]:
     return [name for name in dict.fromkeys(names) if name.startswith(begun)]

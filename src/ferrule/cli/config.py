@@ -9,6 +9,7 @@ from typing import Any
 import click
 import msgspec
 
+from ferrule.cli.candidates import setting_keys
 from ferrule.cli.codes import DONE
 from ferrule.cli.show import Listed, paint
 
@@ -40,7 +41,7 @@ def command() -> None:
 
 
 @command.command("show")
-@click.argument("prefix", metavar="[KEY]", default="")
+@click.argument("prefix", metavar="[KEY]", default="", shell_complete=setting_keys)
 @click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
 @click.option("--changed", is_flag=True, help="Only what is not at its default.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
@@ -74,7 +75,7 @@ def show(prefix: str, *, workspace: str, changed: bool, as_json: bool) -> int:
 
 
 @command.command("get")
-@click.argument("key")
+@click.argument("key", shell_complete=setting_keys)
 @click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
 def get(key: str, *, workspace: str) -> int:
     """Print the value of one setting, or those of a table."""
@@ -98,7 +99,7 @@ def get(key: str, *, workspace: str) -> int:
 
 
 @command.command("set")
-@click.argument("key")
+@click.argument("key", shell_complete=setting_keys)
 @click.argument("value")
 @click.option("--project", is_flag=True, help="Change the project's file, not yours.")
 @click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
@@ -156,6 +157,14 @@ def path(*, workspace: str) -> int:
     ):
         click.echo(f"{layer:<8} {file}{'' if os.path.exists(file) else '  (not there)'}")
     return DONE
+
+
+def known_keys() -> list[str]:
+    """Every setting by its whole name. Raises ConfigError where the settings cannot be read."""
+    from ferrule.given import layers_of
+    from ferrule.settings import state_folder
+
+    return [row["key"] for row in _rows(layers_of(".", state_folder()), ".")]
 
 
 def _unknown(key: str, known: list[str]) -> str:

@@ -1,6 +1,7 @@
 """`ferrule models`: which models can be asked, where they are, and whether they answer."""
 
 import os
+import sys
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import msgspec
 from ferrule.agent_settings import Models
 from ferrule.cli.codes import DONE, FAILED, USAGE
 from ferrule.cli.loop import finish
-from ferrule.cli.show import indented, paint
+from ferrule.cli.show import columns, indented, paint
 from ferrule.core.errors import ConfigError
 from ferrule.models.catalog import CATALOG, SHORT, About
 from ferrule.models.hosts import find_host, host_names
@@ -156,12 +157,18 @@ def _known_line(one: About) -> tuple[str, ...]:
     return (f"{one.begins}…", f"{one.window:,}", f"{one.most_output:,}", prices)
 
 
-def _table(head: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> None:
-    rows = [head, *lines]
+def _table(head: tuple[str, ...], cells: Iterable[tuple[str, ...]]) -> None:
+    rows = [head, *cells]
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    room = columns() if sys.stdout.isatty() else sum(widths) + 2 * len(widths)
     for number, row in enumerate(rows):
-        line = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-        click.echo(paint(line, "bold") if number == 0 else line)
+        lines = [""]
+        for cell, width in zip(row, widths, strict=True):
+            if lines[-1].strip() and len(lines[-1]) + len(click.unstyle(cell)) > room:
+                lines.append("    ")  # a narrow terminal would break it anywhere
+            lines[-1] += f"{cell:<{width}}  "
+        text = "\n".join(line.rstrip() for line in lines)
+        click.echo(paint(text, "bold") if number == 0 else text)
 
 
 def _listing(name: str, settings: Models) -> "HttpModel":

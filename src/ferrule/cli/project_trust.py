@@ -128,7 +128,6 @@ async def _answer(front: "Front", folder: str, found: Sequence[Brought], *, has_
         sentence(
             ("dim", "  "), ("dim", "MCP servers are still approved one by one. Later: `ferrule permissions trust`.")
         ),
-        BLANK,
     )
     keys = [("y", "es, as it is now"), ("n", "o, and do not ask again")]
     keys += [("s", "how all")] if more > 0 else []

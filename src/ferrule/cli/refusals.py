@@ -15,7 +15,10 @@ from ferrule.output.clean import clean
 from ferrule.wire.turn import Use
 
 _RULED = "denied-by-rule"
-_ASKED = frozenset({"not-allowed", "outside-workspace", "ask-failed", "writing-protected-file", "reading-secret-file"})
+_PLAN = "plan-not-approved"
+_ASKED = frozenset(
+    {"not-allowed", "outside-workspace", "ask-failed", "writing-protected-file", "reading-secret-file", _PLAN}
+)
 """Codes of refusals that somebody could have answered otherwise."""
 _ABOUT = ("command", "cmd", "path", "file_path", "url")
 """The arguments that say what a call is about, in the words of the tool or of a family."""
@@ -158,6 +161,7 @@ def _why(code: str) -> str:
         "outside-workspace": "it is outside the workspace, and nobody could be asked.",
         "writing-protected-file": "the file is protected, and nobody could be asked.",
         "reading-secret-file": "the file is secret, and nobody could be asked.",
+        _PLAN: "nobody could approve the plan, so nothing of it was done.",
     }.get(code, "nobody could be asked.")
 
 
@@ -169,6 +173,8 @@ def _advice(reply: Reply, tool: str, about: str) -> str:
         return "--add-dir DIR opens a folder."
     if code in {"writing-protected-file", "reading-secret-file"}:
         return "Only a person may allow it: use `ferrule chat`."
+    if code == _PLAN:
+        return "--yes approves a plan that the model begins by itself, and `ferrule --continue` asks you."
     if tool in _EDITS:
         return "--permission-mode acceptEdits allows edits, and --yes all that would ask."
     rule = f"{reply.name}({about})" if about and tool == "shell" and "\n" not in about else reply.name

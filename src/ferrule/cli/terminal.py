@@ -250,7 +250,7 @@ def _show(lines: list[str], total: int) -> None:
     for line in lines:
         _say(f"  {line}")
     if total > len(lines):
-        _say(f"  … {total - len(lines)} more lines")
+        _say(f"  … {total - len(lines)} more line{'s' * (total - len(lines) > 1)}")
 
 
 def _say(text: str) -> None:

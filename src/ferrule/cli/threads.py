@@ -275,14 +275,20 @@ def _table(threads: tuple[About, ...], *, every: bool) -> None:
     ids = [short if shorts.count(short) == 1 else about.id for short, about in zip(shorts, threads, strict=True)]
     models = [_cut(clean(about.model), _MODEL_CHARS) or "-" for about in threads]
     width, model_width = max(map(len, ids)), max(map(len, models))
-    room = max(_LEAST_TITLE_CHARS, columns() - width - model_width - 40)
-    heads = f"{'prompts':>7}  {'answers':>7}"
-    click.echo(paint(f"{'id':<{width}}  {'when':<16}  {heads}  {'model':<{model_width}}  title", "bold"))
+    # What a narrow terminal has no room for beside the title is left out, the model first.
+    free = columns() - width - 29
+    has_answers = free - 9 >= _LEAST_TITLE_CHARS
+    has_model = free - 11 - model_width >= _LEAST_TITLE_CHARS
+    room = max(_LEAST_TITLE_CHARS, free - 9 * has_answers - (model_width + 2) * has_model)
+    heads = f"{'prompts':>7}  " + f"{'answers':>7}  " * has_answers + f"{'model':<{model_width}}  " * has_model
+    click.echo(paint(f"{'id':<{width}}  {'when':<16}  {heads}title", "bold"))
     for about, short, model in zip(threads, ids, models, strict=True):
         title = _cut(clean(about.title), room)
         where = paint(f"  {clean(about.workspace)}", "dim") if every else ""
-        counts = f"{about.prompts:>7}  {about.answers:>7}"
-        click.echo(f"{short:<{width}}  {when(about.updated)}  {counts}  {model:<{model_width}}  {title}{where}")
+        facts = (
+            f"{about.prompts:>7}  " + f"{about.answers:>7}  " * has_answers + f"{model:<{model_width}}  " * has_model
+        )
+        click.echo(f"{short:<{width}}  {when(about.updated)}  {facts}{title}{where}")
 
 
 def _block(finding: Finding, *, every: bool) -> str:

@@ -30,7 +30,7 @@ def rows(preview: Preview, shown: Callable[[str], str], *, most: int = MOST_ROWS
         room = max(0, most - len(found))
         found += (row() for row in told[:room])
         left += max(0, len(told) - room)
-    return (*found, f"{_APART} {left:,} more lines") if left else tuple(found)
+    return (*found, f"{_APART} {left:,} more line{'s' * (left > 1)}") if left else tuple(found)
 
 
 class Unshown(Exception):  # noqa: N818 - it says what it is

@@ -237,7 +237,7 @@ def _first(shown: list[str]) -> list[str]:
     for at, row in enumerate(shown):
         left -= len(row) + 1
         if left < 0 and at:
-            return [*shown[:at], f"… {len(shown) - at:,} more lines"]
+            return [*shown[:at], f"… {len(shown) - at:,} more line{'s' * (len(shown) - at > 1)}"]
     return list(map(_bounded, shown))
 
 

@@ -44,6 +44,8 @@ _COUNTED_FILES = 200
 _TIDY_SECONDS = 86_400.0
 _DEATH_SECONDS = 2.5
 """So long after it was last heard of may a command have lived on."""
+_FOLDER_CONTENT = ""
+"""What a folder has in the place of bytes."""
 _SURE_SECONDS = 60.0
 """So long it is enough to look at what was heard of."""
 _WHOLE_CHANGES = 2000
@@ -95,8 +97,8 @@ class Checkpoints:
         """Commands that run, by call: who dies with one leaves its file in the journal."""
         self._late: list[_Late] = []
         """What commands have changed, and could not be written down."""
-        self._looked_at = self._look_began = 0.0
-        """When the look before the last began, and the last."""
+        self._look_began = 0.0
+        """When the last look began."""
         self._sure_at = -math.inf
         """When everything was looked at last, and not only what was heard of."""
         self._last: Entry | None = None
@@ -128,17 +130,18 @@ class Checkpoints:
                 self._load()
             died = self._journal.interrupted()
             background = self._record_late() or background
+            since = self._look_began
             changes = self._look(hidden)
             is_known = self._was_saved or not is_first
             self._is_ready = True
             if time.monotonic() > self._sure_at + _SURE_SECONDS:
-                self._make_sure(hidden)
+                self._make_sure(hidden, since)
             if died and is_known:
                 last = died[-1]
-                changes_then = [_as_left(one, last.alive_at) for one in self._not_ours(changes)]
+                changes_then = [_as_left(one, last.alive_at) for one in self._not_ours(changes, since)]
                 self._record(changes_then, last.entry.about, last.entry.call_id, _origin(last.entry))
             elif background and is_known:
-                self._record(self._not_ours(changes), background, "")
+                self._record(self._not_ours(changes, since), background, "")
             for one in died:
                 with contextlib.suppress(OSError):
                     os.unlink(one.path)
@@ -195,26 +198,27 @@ class Checkpoints:
                 return
             about = self._record_late()
             if about or not self._tree.is_sure:
+                since = self._look_began
                 changes = self._look(hidden)
                 if about:
-                    self._record(self._not_ours(changes), about, "")
+                    self._record(self._not_ours(changes, since), about, "")
                 self._write_down(changes)
-                self._make_sure(hidden)
+                self._make_sure(hidden, since)
 
-    def _make_sure(self, hidden: frozenset[str]) -> None:
+    def _make_sure(self, hidden: frozenset[str], since: float) -> None:
         """Write down as the last command's what nothing was heard of: whoever else writes is heard."""
         if self._tree.is_sure:
             return
         changes = self._look(hidden, whole=True)
         if self._last is not None:
-            self._record(self._not_ours(changes), self._last.about, self._last.call_id, _origin(self._last))
+            self._record(self._not_ours(changes, since), self._last.about, self._last.call_id, _origin(self._last))
         self._write_down(changes)
 
     def _look(self, hidden: frozenset[str], *, whole: bool = False, is_after: bool = False) -> list[Change]:
         self._pin()
         repositories = set(self._tree.repositories)
         self.store.begin_look()
-        self._looked_at, began = self._look_began, time.time()
+        began = time.time()
         changes = self._tree.look(hidden, whole=whole, is_after=is_after)
         self._look_began = began
         if self._tree.is_sure:
@@ -250,16 +254,19 @@ class Checkpoints:
         found = re.search(rb"^parent ([0-9a-f]+)$", raw.partition(b"\n\n")[0], re.MULTILINE)
         return found[1].decode() if found else ""
 
-    def _not_ours(self, changes: list[Change]) -> list[Change]:
-        """Without what the writer has written since the last look: it is in the journal, or announced there.
+    def _not_ours(self, changes: list[Change], since: float) -> list[Change]:
+        """Without what the writer has written since a look began: it is in the journal, or announced there.
 
         A look may see a file that is in place while its write is not an entry yet.
         """
         written: dict[str, str | None] = {}
         announced = self._journal.announced()  # before the entries: a write leaves one for the other
         for entry in (*self._journal.entries(), *announced):
-            if entry.time >= self._looked_at:
+            if entry.time >= since:
                 written.update({file.path: file.after for file in entry.files})
+                for file in entry.files:  # a folder comes and goes with what was written in it
+                    is_there = file.after is not None
+                    written.update(dict.fromkeys(file.made, _FOLDER_CONTENT if is_there else None))
                 if entry.kind != "command":
                     written.update({one.path: one.after.content if one.after else None for one in entry.nodes})
         return [one for one in changes if one.path not in written or not _explains(written[one.path], one)]

@@ -86,8 +86,13 @@ def markdown_files(folder: str, depth: int = _MOST_DEPTH) -> Iterator[str]:
             yield entry.path
 
 
+def command_name(file: str, folder: str) -> str:
+    """What is typed behind the slash for a file below a folder of commands."""
+    return os.path.relpath(file, folder).removesuffix(".md").replace(os.sep, ":")
+
+
 def _take(found: dict[str, CommandFile], raw: bytes, folder: str, layer: Literal["user", "project"], file: str) -> None:
-    name = os.path.relpath(file, folder).removesuffix(".md").replace(os.sep, ":")
+    name = command_name(file, folder)
     if name.isprintable() and not any(char.isspace() for char in name):
         found[name] = read_command(raw.decode("utf-8", "replace"), name, layer, file)
 

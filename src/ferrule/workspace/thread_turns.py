@@ -29,6 +29,8 @@ _BESIDE = "give show read bring get me the and please of this thread from left o
 _MOST_NAMED = 10_000
 _REWINDS = frozenset({"rewound", "unrewound"})
 
+_SHORTENED = re.compile(r"\[(?:Tool result truncated:|output truncated:|truncated) \d+")
+"""What stands where a result was shortened: its lines are not those that there were."""
 _FILES = {"image": "a picture", "document": "a document"}
 
 
@@ -158,7 +160,9 @@ def _line(call: Called) -> str:
     else:
         lines = call.result.strip().split("\n")
         outcome = _short(lines[0]) or "nothing"
-        if len(lines) > 1:
+        if _SHORTENED.search(call.result):
+            outcome += " (and more, shortened)"
+        elif len(lines) > 1:
             outcome += f" (and {len(lines) - 1:,} more line{'s' if len(lines) > 2 else ''})"
     return f"- {_short(f'{call.name} {call.given}')} → {'failed: ' if call.failed else ''}{outcome}"
 

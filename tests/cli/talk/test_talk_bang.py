@@ -1,6 +1,7 @@
 """`!command` and `@file`: what the user runs and puts in, what the model hears of it, and what may not."""
 
 import asyncio
+import re
 
 import pytest
 from tests.cli.talk.typing_front import talk
@@ -86,6 +87,22 @@ async def test_files_folders_and_lines_are_put_in_and_secrets_are_not(tmp_path):
     assert "a.py" in prompts[2].replace("folder @sub", "")
     assert "hidden" not in prompts[3]
     assert "@.env is only named to the model" in front.after("secret @.env")
+
+
+@pytest.mark.parametrize("dialect", ["claude", "codex", "amp", "gemini"])
+async def test_of_a_command_in_the_background_the_user_reads_what_they_can_type(tmp_path, dialect):
+    async with Engine(tmp_path, dialect=dialect, ask=Everybody()) as engine:
+        face = engine.registry.face_of("shell")
+        assert face is not None
+        call = Call(face.name, {face.shown_param("command"): "sleep 60"}, "one")
+        running = asyncio.ensure_future(engine.run([call], approved=["one"]))
+        while not engine.background():
+            assert not running.done(), running.result()
+            await asyncio.sleep(0.01)
+        rows = bang.shown((await running)[0])
+
+    (row,) = ["".join(text for _, text in row).strip() for row in rows]
+    assert re.fullmatch(r"In the background, as (?:(\w+): /tasks \1|session ID 1: /tasks) shows what it prints\.", row)
 
 
 @pytest.mark.parametrize("dialect", ["claude", "codex", "amp", "gemini"])

@@ -88,7 +88,7 @@ async def test_another_conversation_is_chosen_and_goes_on(work, line, answers, t
     [
         pytest.param("/resume 2", [], "There is no conversation with the id 2:", id="a-number"),
         pytest.param("/resume T-99999999", [], "There is no conversation with the id T-99999999:", id="no-such-id"),
-        pytest.param("/resume xyzzy", [], "No conversation of any folder has “xyzzy”", id="no-such-words"),
+        pytest.param("/resume xyzzy", [], "No other conversation of any folder has “xyzzy”", id="no-such-words"),
         pytest.param("/resume", ["7", ""], "There is no number 7: they go from 1 to 2.", id="no-such-number"),
         pytest.param("/resume", [""], "", id="back"),
     ],

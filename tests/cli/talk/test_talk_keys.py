@@ -15,6 +15,9 @@ from ferrule.agent_settings import Terminal
 from ferrule.cli.talk import screen as screens
 from ferrule.cli.talk.keyboard import Keyboard
 from ferrule.cli.talk.keys import pasted
+from ferrule.cli.talk.line import BLANK, line
+from ferrule.cli.talk.lines import Lines
+from ferrule.cli.talk.live import Live
 
 ESC, CUT = "\x1b", "\x1b["
 
@@ -225,3 +228,26 @@ async def test_words_that_are_typed_to_an_open_question_are_no_answer(monkeypatc
             return 0
 
         await board.during(talk)
+
+
+async def test_a_question_has_one_blank_row_above_it_and_nothing_that_seems_to_work(monkeypatch):
+    board, _ = await pressed(monkeypatch)
+    clock = iter(range(10))
+    live = Live(Lines(lambda: 0.0), lambda *_: [], lambda: next(clock), colour=False)
+    live.is_asked = lambda: board.asks
+    board.live = live.rows
+
+    def rows():
+        return "".join(text for _, text, *_ in board._live_text()).split("\n")
+
+    with live.doing("starting x"):
+        working = rows()
+        board.offer = (line("  Start it?"),)
+        board.print_lines(line("Shown."))
+        asked = rows()
+        board.print_lines(BLANK)
+        asked_behind_a_blank_row = rows()
+
+    assert [row[2:] for row in working if row] == ["starting x · 1.0s"]
+    assert asked == ["", "  Start it?", ""]
+    assert asked_behind_a_blank_row == ["  Start it?", ""]

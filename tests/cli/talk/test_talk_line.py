@@ -8,6 +8,7 @@ from ferrule.cli.talk import line as module
 from ferrule.cli.talk.line import (
     BLANK,
     Spaced,
+    Whole,
     cut,
     diff_lines,
     fitted,
@@ -18,6 +19,7 @@ from ferrule.cli.talk.line import (
     plain,
     rows_of,
     sentence,
+    whole_rows,
     wide,
     wrapped,
 )
@@ -50,6 +52,26 @@ def test_what_is_wrapped_fits_and_loses_nothing_but_blanks(text, width):
 )
 def test_a_line_is_fitted(parts, width, shown):
     assert plain(fitted(line(*parts), width)) == shown
+
+
+@pytest.mark.parametrize(
+    ("row", "rows"),
+    [
+        pytest.param("47 + one two 48 - three", ["47 + one two 48", "     - three"], id="below-its-text"),
+        pytest.param("+one two three four", ["+one two three", " four"], id="without-a-number"),
+        pytest.param("one two three four", ["one two three", "four"], id="no-diff"),
+        pytest.param("12 + " + "x" * 13, ["12 + " + "x" * 10, "     xxx"], id="a-long-word"),
+    ],
+)
+def test_the_rest_of_a_long_row_of_a_diff_does_not_look_like_another_row(row, rows):
+    assert [plain(one) for one in whole_rows([row], "  ", 18)] == [f"  {one}" for one in rows]
+
+
+def test_a_whole_line_breaks_at_blanks_that_leave_no_gap_in_its_next_row():
+    whole = Whole(line("one two three", ("dim", "  four")))
+    rows = [plain(row) for row in laid([whole], 13)]
+
+    assert rows == ["one two three", "      four"]
 
 
 @given(TEXTS, st.integers(14, 40))

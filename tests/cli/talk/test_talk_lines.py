@@ -337,6 +337,22 @@ def test_advice_is_never_cut_off(width):
     assert all(len(row) <= width for row in rows)
 
 
+@pytest.mark.parametrize(("failed", "rows"), [(9, "… 1 more line"), (10, "… 2 more lines")])
+def test_advice_that_is_too_long_says_how_many_lines_are_missing(failed, rows):
+    message = "\n".join(f"reason {number}" for number in range(failed))
+    stage = Stage().play(began(), prepared("a", "Edit", path="a.py"))
+
+    shown = plain(stage.lines.feed(done("a", "Edit", status="error", error=Failure(message)))[-1])
+    assert shown.strip() == rows
+
+
+def test_of_a_reply_to_a_call_about_nothing_no_lines_are_counted():
+    stage = Stage().play(began(), prepared("a", "EnterPlanMode"), prepared("b", "Read", path="a.py"))
+    stage.play(done("a", "EnterPlanMode", result="one\ntwo"), done("b", "Read", result="one\ntwo"))
+
+    assert "  ✓ EnterPlanMode\n  ✓ Read a.py  2 lines" in stage.screen
+
+
 def test_what_was_typed_meanwhile_is_queued_until_the_model_hears_it():
     stage = Stage().play(began(), prepared("a", "Bash", command="make"))
     stage.lines.queued.append("also this")

@@ -67,9 +67,9 @@ async def test_a_model_is_chosen_by_search_with_its_window_and_prices(tmp_path, 
     front = await talk(tmp_path, Scripted(), "/model", "/model", answers=["haiku 5-5", "1", ""])
 
     first, second = (part.split("\n> ", 1)[0] for part in front.shown.split("\n> /model\n")[1:])
-    assert "anthropic:claude-haiku-5-5  haiku        1.0M  $0.1 in, $0.5 out" in first
+    assert "anthropic:claude-haiku-5-5    haiku   1.0M  $0.1 / $0.5" in first
     assert "The model is anthropic:claude-haiku-5-5 from now on." in first
-    assert "anthropic:claude-haiku-5-5  now" in second
+    assert "anthropic:claude-haiku-5-5      now" in second
     assert "The model is anthropic:claude-haiku-5-5." in second
 
 

@@ -6,9 +6,11 @@ import types
 from typing import Any
 
 import pytest
+from tests.cli.talk.typing_front import talk
 
 from ferrule.cli.talk.own_commands import expanded
 from ferrule.engine import Engine
+from ferrule.models.scripted import Scripted
 from ferrule.workspace.command_files import read_command
 
 
@@ -42,3 +44,16 @@ def test_a_line_runs_as_the_rules_say(tmp_path, action):
     rules.write_text(json.dumps({"permissions": {action: ["Bash(touch *)"]}}))
     sent(work, tmp_path, "!`touch $1`", "made", rules=str(rules))
     assert (work / "made").exists() == (action == "allow")
+
+
+async def test_a_command_that_is_not_trusted_is_told_apart_from_one_that_there_is_not(tmp_path):
+    folder = tmp_path / ".claude" / "commands" / "sub"
+    folder.mkdir(parents=True)
+    (folder / "fix.md").write_text("Fix it.\n")
+    scripted = Scripted()
+    front = await talk(tmp_path, scripted, "/sub:fix 3", "/fix 3")
+
+    assert "/sub:fix is in .claude/commands/sub/fix.md, which is not trusted" in front.after("/sub:fix 3")
+    assert "There is no command /fix." in front.after("/fix 3")
+    assert scripted.asked == []
+    assert scripted.asked == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.cli.talk.line import plain
+from ferrule.cli.talk.line import laid, plain
 from ferrule.cli.talk.printed import printed_rows
 
 NUMBERS = "".join(f"{number}\n" for number in range(30))
@@ -35,6 +35,17 @@ def shown(output, **more):
 )
 def test_the_last_lines_are_shown_and_of_a_failure_its_errors(output, failed, lines, rows):
     assert shown(output, failed=failed, lines=lines) == rows
+
+
+def test_the_end_of_a_long_error_is_not_cut_off():
+    output = "error: " + "far " * 30 + "end\n" + "fine " * 30 + "\n"
+    shown = [plain(row) for row in laid(printed_rows(output + NUMBERS, failed=True), 60)]
+    below = [plain(row) for row in laid(printed_rows(output, failed=True), 60)]
+
+    assert " ".join(shown).split()[:32] == ["error:", *["far"] * 30, "end"]
+    assert shown[-1].strip() == "29"
+    assert below[-1].endswith("fine …")
+    assert max(map(len, shown + below)) <= 60
 
 
 def test_errors_are_red_wherever_they_stand():

@@ -200,6 +200,7 @@ async def test_a_mode_that_is_switched_off_is_not_changed_to(tmp_path):
 
     assert "switched off in the settings" in front.after("/permissions bypassPermissions")
     assert "The permission mode is default." in front.after("/permissions")
+    assert "Commands in the sandbox run without a question." in front.after("/permissions")
 
 
 def test_on_the_screen_the_prompt_is_in_the_input_again(tmp_path, project, terminal):  # noqa: F811 - fixtures

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.cli.talk.words import left_running, noticed, outcome
+from ferrule.cli.talk.words import about, left_running, noticed, outcome
 from ferrule.core.reply import Failure, Reply
 
 
@@ -50,6 +50,7 @@ def test_the_lines_of_a_command_are_those_that_it_printed(text, lines, words):
         "Command running in background with ID: b12abc. Use TaskOutput to read its output.",
         "Command did not complete within its 3s timeout and was moved to the background with ID: b12abc. Use it.",
         "some output\n\nThe command goes on in the background after 3 seconds, as task b12abc (process 12).",
+        "Output: hi\n\nBackground PIDs: 12 (read_it reads what it prints, and Stop with the task_id b12abc stops it)",
     ],
 )
 def test_a_command_that_goes_on_is_not_told_as_one_that_is_done(text):
@@ -69,3 +70,8 @@ def test_why_a_call_was_refused_is_told_to_a_user_who_was_not_asked(code, words)
     why = Failure("`rm x` is denied by Bash(rm:*).", code)
 
     assert outcome(Reply(id="1", name="Bash", status="rejected-by-user", error=why)) == (False, words)
+
+
+def test_a_plan_that_was_shown_is_not_shown_again_as_a_row():
+    assert about({"plan": "# The plan\n\n1. Read"}, "/w") == ""
+    assert about({"words": "one\ntwo"}, "/w") == "one two"

@@ -24,6 +24,7 @@ class Typing:
     composes = True
     subject = ""
     width = 200
+    asks = False
 
     def __init__(self, *lines, answers=()):
         self._lines = list(lines)

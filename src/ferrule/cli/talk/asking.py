@@ -9,7 +9,7 @@ import msgspec
 from ferrule.cli.editor import Draft, approved, draft
 from ferrule.cli.filling import fill
 from ferrule.cli.talk.choosing import choose
-from ferrule.cli.talk.line import BLANK, Line, line, visible_rows, whole_rows, wide, wrapped
+from ferrule.cli.talk.line import BLANK, Line, line, sentence, visible_rows, whole_rows, wide, wrapped
 from ferrule.cli.talk.whole import is_whole
 from ferrule.cli.terminal import bounded, covers, offered, touches
 from ferrule.permissions.asker import NO, YES, Answer, Question, visible
@@ -22,6 +22,7 @@ _INDENT = "    "
 _KEY_COLUMNS = 16
 """What is around the words of a key in a row of its own."""
 _EDIT_COMMAND = "Edit the command. Enter runs it, ctrl-G opens your editor, ctrl-C goes back:"
+_REASON = "The user did not allow this and says: "
 _AS_EDITED = ", as you have edited it"
 _SAID = {
     "y": "yes",
@@ -155,7 +156,8 @@ class InPerson:
                 if (changed := await self._edited_command(question, made)) is not None:
                     return changed
             elif (answer := await self._told() if key == "t" else _answer(key, question)) is not None:
-                self.say(line(("dim", f"  → {answer.message or _said(key, question)}")), BLANK)
+                said = f"no: {answer.message.removeprefix(_REASON)}" if answer.message else _said(key, question)
+                self.say(sentence(("dim", "  → "), ("dim", said)), BLANK)
                 return _with_plan(answer, question, plan)
 
     def _keys(self, question: Question, made: Draft | None) -> list[tuple[str, str]]:
@@ -223,7 +225,7 @@ class InPerson:
         said = await self.words("What should the model know? (Enter sends, ctrl-C goes back)")
         if not said:
             return None
-        return Answer(allow=False, message=f"The user did not allow this and says: {visible_rows(said)}")
+        return Answer(allow=False, message=f"{_REASON}{visible_rows(said)}")
 
     async def _filled(self, question: Question) -> Answer:
         """The values that a server asks for; nothing that is typed already counts."""

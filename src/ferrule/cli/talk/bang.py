@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.agent.events import AgentEvent, Called
 from ferrule.cli.talk.line import Line, line, sentence
+from ferrule.cli.talk.words import left_running
 from ferrule.core.call import Call
 from ferrule.core.events import Done
 
@@ -64,6 +65,9 @@ def shown(reply: "Reply") -> list[Line]:
     rows = reply.text.rstrip("\n").split("\n") if reply.text.strip() else []
     more = len(rows) - _MOST_ROWS
     head = [line(("dim", f"  … {more:,} earlier lines"))] if more > 0 else []
+    if where := left_running(reply):  # what the model is told of it are names of tools
+        name = "" if " ID " in where else f" {where.rpartition(' ')[2]}"
+        return [sentence(("dim", f"  {where[0].upper()}{where[1:]}: /tasks{name} shows what it prints."))]
     body = [sentence("  ", (("" if reply.ok else "red"), row)) for row in rows[-_MOST_ROWS:]]
     changed = [line(("dim", f"  {reply.changes}; /undo takes it back"))] if reply.changes is not None else []
     return [*head, *(body or [line(("dim", "  (no output)"))]), *changed]

@@ -102,6 +102,7 @@ class Chat:
         self._is_open = self._is_paging = False
         self._live = Live(self.lines, self._tail, time.monotonic, colour=front.colour)
         front.live = self._live.rows
+        self._live.is_asked = lambda: front.asks
         front.status = self._status
         front.working = self._is_working
         front.on_line = self._composed
@@ -355,6 +356,8 @@ class Chat:
             self._put_back()
         elif any(one == name for one, _ in self.skills()):
             self.heard(f"Use the skill {name}{': ' if rest else '.'}{rest}")
+        elif file := own_commands.untrusted(self, name):
+            self.note(f"/{name} is in {file}, which is not trusted: look at it, then `ferrule permissions trust`.")
         else:
             self.note(commands.unknown(name))
 

@@ -47,7 +47,7 @@ async def resume(chat: "Chat", rest: str) -> Next:
     if rest and not any(row.has(rest.casefold().split()) for row in here):
         here = [row for row in await other.rows() if row.has(rest.casefold().split())]
         if not here:
-            chat.note(f"No conversation of any folder has “{rest}” in its title, folder, branch or last words.")
+            chat.note(f"No other conversation of any folder has “{rest}” in its title, folder, branch or last words.")
             return None
         chat.note(f"None of this folder has “{rest}”; these are of other folders.")
     if not here and not await other.rows():

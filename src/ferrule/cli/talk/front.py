@@ -41,6 +41,11 @@ class Front(Protocol):
     @property
     def width(self) -> int: ...
 
+    @property
+    def asks(self) -> bool:
+        """Does a question stand above the input?"""
+        ...
+
     def adopt(self, settings: Terminal, folder: str) -> None:
         """Have the settings of the terminal hold, for a session in this folder."""
 

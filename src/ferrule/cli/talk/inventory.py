@@ -120,7 +120,7 @@ def _one(chat: "Chat", servers: "Servers", state: "ServerState") -> None:
     column = max((len(one.tool) for one in tools), default=0)
     for one in tools[:_MOST_TOOLS]:
         first = (one.words or "").strip().partition("\n")[0]
-        chat.say(line(("cyan", f"  {one.tool:<{column}}"), ("dim", f"  {first}")))
+        chat.say(sentence(("cyan", f"  {one.tool:<{column}}"), ("dim", f"  {first}")))
     if len(tools) > _MOST_TOOLS:
         chat.say(line(("dim", f"  … {len(tools) - _MOST_TOOLS:,} more")))
     if state.guidance_chars:

@@ -165,8 +165,11 @@ def _flowed(one: Whole, width: int) -> Iterator[Line]:
             blank = end if cells[end - 1][1] == " " else blank
         if end == len(cells) or number + 1 == _MOST_WHOLE_ROWS:
             break
+        blank = end if cells[end][1] == " " else blank
         end = blank if blank > start + (end - start) // 2 else max(end, start + 1)
         yield _row(cells[start:end], number)
+        while end < len(cells) and cells[end][1] == " ":
+            end += 1
         start, room = end, max(_LEAST_GIVEN, width - len(_WHOLE_INDENT))
     yield fitted(_row(cells[start:], number), width)
 
@@ -309,12 +312,18 @@ def _lead(row: str) -> int:
 
 
 def whole_rows(rows: Iterable[str], indent: str, width: int) -> list[Line]:
-    """The rows of a diff in their colours, none of them cut at the edge of the screen."""
-    return [
-        line(indent, (diff_style(row), part))
-        for row in rows
-        for part in wrapped(row.replace("\t", _TAB), width - len(indent) - 1)
-    ]
+    """The rows of a diff in their colours, none of them cut at the edge of the screen.
+
+    What is left of one stands below its text, not below its number: it does not look like another line.
+    """
+    return [line(indent, (diff_style(row), part)) for row in rows for part in _hung(row, width - len(indent) - 1)]
+
+
+def _hung(row: str, width: int) -> Iterator[str]:
+    lead = _lead(row)
+    first, *rest = wrapped(row[lead:].replace("\t", _TAB), max(_LEAST_GIVEN, width - lead))
+    yield row[:lead] + first
+    yield from (" " * lead + part for part in rest)
 
 
 def diff_style(row: str) -> str:

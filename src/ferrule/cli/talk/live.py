@@ -33,6 +33,8 @@ class Live:
         self.colour = colour
         self._doing = ""
         self._since = 0.0
+        self.is_asked: Callable[[], bool] = lambda: False
+        """Is a question open? Then nothing but its answer is waited for."""
         self.ahead: list[str] = []
         """What was sent while something else is waited for."""
         self._drawn: tuple[tuple[str, int, int], list[str]] = ("", 0, 0), []
@@ -49,7 +51,8 @@ class Live:
     def rows(self, width: int, most_rows: int) -> list[str]:
         """At most so many rows, each within so many columns."""
         now = self._clock()
-        waiting = [busy(self._doing, now - self._since, now), *map(queued, self.ahead)] if self._doing else []
+        waiting = [busy(self._doing, now - self._since, now)] if self._doing and not self.is_asked() else []
+        waiting += map(queued, self.ahead) if self._doing else []
         rows = [*self._lines.live(), *waiting][-most_rows:]
         if not rows and not self._lines.unfinished:
             return []

@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from ferrule.cli.talk.commands import Next
-from ferrule.cli.talk.line import BLANK, line, whole_rows
+from ferrule.cli.talk.line import BLANK, line, sentence, whole_rows
 from ferrule.workspace.journal import Journal
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ async def tools(chat: "Chat", _: str) -> Next:
     column = max((len(face.name) for face in faces), default=0)
     chat.say(BLANK)
     for face in faces:
-        chat.say(line(("cyan", f"  {face.name:<{column}}"), ("dim", f"  {face.words.strip().splitlines()[0]}")))
+        chat.say(sentence(("cyan", f"  {face.name:<{column}}"), ("dim", f"  {face.words.strip().splitlines()[0]}")))
     chat.say(BLANK)
     return None
 
@@ -33,6 +33,7 @@ async def diff(chat: "Chat", rest: str) -> Next:
     if not rows:
         chat.note(f"This conversation has changed nothing{f' in {rest}' if rest else ''}.")
     elif len(rows) > _MOST_DIFF_ROWS:
-        chat.say(line(("dim", f"  … {len(rows) - _MOST_DIFF_ROWS:,} more lines")))
+        more = len(rows) - _MOST_DIFF_ROWS
+        chat.say(line(("dim", f"  … {more:,} more line{'s' * (more > 1)}")))
     chat.say(BLANK)
     return None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ferrule.models.model import Model
 
 _LIST_SECONDS = 10.0
-_COLUMN = 38
+_COLUMN = 35
 NO_MODELS = (
     "No host has a key, and no model server answers on this machine. Set a key such as ANTHROPIC_API_KEY, keep one "
     "with `ferrule login HOST`, or start ollama; /model NAME takes any name."
@@ -93,18 +93,18 @@ def _row(name: str, settings: "Models", now: "Model") -> Row:
     short = ", ".join(one for one, meant in {**SHORT, **settings.roles}.items() if meant == name)
     host = name.partition(":")[0]
     if prices is not None:
-        price = f"${prices.input:g} in, ${prices.output:g} out"
-        cached = f", ${prices.cache_read:g} from the cache" if prices.cache_read < prices.input else ""
-        detail = f"Dollars for a million tokens: {prices.input:g} in, {prices.output:g} out{cached.replace('$', '')}."
+        price = f"${prices.input:g} / ${prices.output:g}"
+        cached = f", ${prices.cache_read:g} cached" if prices.cache_read < prices.input else ""
+        detail = f"${prices.input:g} in, ${prices.output:g} out{cached}, for a million tokens."
     else:
         price = "on this machine" if host in _LOCAL else "no prices known"
         detail = f"Its prices are not known. Its window is taken to be {tokens(found.window)} tokens."
     shown = visible(name)
     mark = "  now" if name == now.name else f"  {short}" if short else ""
-    gap = " " * max(2, _COLUMN - len(shown) - len(mark))
+    gap = " " * max(0 if mark else 2, _COLUMN - len(shown) - len(mark))
     window = f"{tokens(found.window):>7}  "
     return Row(
-        name, line(shown, ("cyan", mark), gap, ("dim", window), ("dim give", price)), f"{shown} {short} {price}", detail
+        name, line(shown, gap, ("cyan", mark), ("dim", window), ("dim give", price)), f"{shown} {short} {price}", detail
     )
 
 

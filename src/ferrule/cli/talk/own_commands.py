@@ -13,7 +13,7 @@ from ferrule.core.call import Call
 from ferrule.core.errors import ConfigError, FerruleError, ToolFailure
 from ferrule.models.model import ModelError
 from ferrule.settings import settings_path
-from ferrule.workspace.command_files import FOLDERS, CommandFile, command_files
+from ferrule.workspace.command_files import FOLDERS, CommandFile, command_files, command_name, markdown_files
 from ferrule.workspace.skill import Parameter, shown
 from ferrule.workspace.skill_text import MOST_COMMANDS, Unquotable, compose, prompt_arguments
 
@@ -38,6 +38,19 @@ def files(chat: "Chat") -> dict[str, CommandFile]:
     apart = [one for one in folders if os.path.commonpath([os.path.realpath(one), own]) != own]
     trusted = engine.sources.trusted if "project" in engine.settings.sources else {}
     return command_files(own, trusted, apart)
+
+
+def untrusted(chat: "Chat", name: str) -> str:
+    """The file that would describe the command of this name if the user trusted the project; empty without one."""
+    engine = chat.session.engine
+    if "project" not in engine.settings.sources:
+        return ""
+    for folder in FOLDERS:
+        inside = os.path.join(engine.jail.folder, folder)
+        for file in markdown_files(inside):
+            if command_name(file, inside) == name and file not in engine.sources.trusted:
+                return str(engine.jail.shown(file))
+    return ""
 
 
 def prompts(chat: "Chat") -> "dict[str, OfferedPrompt]":

@@ -44,6 +44,9 @@ class Plain:
         self._reading: asyncio.Future[None] | None = None
         self._spaced = Spaced()
 
+    asks = False
+    """Nothing is drawn here while a question waits."""
+
     @property
     def width(self) -> int:
         return max(20, shutil.get_terminal_size((80, 24)).columns)

@@ -1,6 +1,6 @@
 """What a command has printed, as rows below its own: the end of it, and of a failure the lines that say why."""
 
-from ferrule.cli.talk.line import Line, line
+from ferrule.cli.talk.line import Line, Whole, line
 from ferrule.support.highlights import weight
 
 _MOST_ROWS = 10
@@ -25,8 +25,13 @@ def printed_rows(output: str, *, failed: bool, lines: int | None = None) -> list
     errors = [row for row in above if weight(row[:1000]) == _ERROR][-_MOST_ERRORS:] if failed else []
     blank = len(output) - len(output.lstrip("\n")) + max(0, len(output) - len(output.rstrip("\n")) - 1)
     more = max(len(rows), (lines or 0) - blank) - len(below) - len(errors)
-    out = [line(("red", f"{_INDENT}{row}")) for row in errors]
+    out: list[Line] = [_error(row) for row in errors]
     if more > 0:
         out.append(line(("dim", f"{_INDENT}… {more:,} more line{'s' * (more > 1)}")))
     shown = ((row, failed and weight(row[:1000]) == _ERROR) for row in below)
-    return out + [line(("red" if is_error else "dim", f"{_INDENT}{row}")) for row, is_error in shown]
+    return out + [_error(row) if is_error else line(("dim", f"{_INDENT}{row}")) for row, is_error in shown]
+
+
+def _error(row: str) -> Line:
+    """What went wrong often stands at the end of a long line: it is not cut off."""
+    return Whole(line(("red", f"{_INDENT}{row}")))

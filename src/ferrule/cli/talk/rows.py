@@ -1,5 +1,6 @@
 """One row per running call and per helper: how it looks while it runs, and when it is over."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ _SLOW_SECONDS = 1.0
 _MOST_BESIDE_CHARS = 36
 """What says in more characters how a call went stands below its row, where it is not cut off."""
 _MOST_ADVICE_ROWS = 8
+_LINES = re.compile(r"[\d,]+ lines?")
 
 
 class CallRow(msgspec.Struct, frozen=True):
@@ -111,7 +113,8 @@ def call_done(row: CallRow, done: calls.Done, more: str = "") -> list[Line]:
     goes_on = left_running(reply) if "command" in row.input and done.exit_code is None else ""
     words = goes_on or words
     below = [] if ok or ("\n" not in words and len(words) <= _MOST_BESIDE_CHARS) else words.split("\n")
-    words = "" if below else words
+    if below or (ok and not row.about and _LINES.fullmatch(words)):
+        words = ""  # how long the reply to a call about nothing is says nothing either
     took = reply.ended - reply.started if reply.started else 0.0
     changed = str(reply.changes) if reply.changes is not None and reply.changes.files else ""
     parts = [more or words, changed, seconds(took) if took >= _SLOW_SECONDS else ""]
@@ -126,7 +129,11 @@ def call_done(row: CallRow, done: calls.Done, more: str = "") -> list[Line]:
     head = Whole(head) if "command" in row.input else head
     rest = [sentence(("red", f"    {row}")) for row in below[:_MOST_ADVICE_ROWS] if row.strip()]
     more_rows = len(below) - _MOST_ADVICE_ROWS
-    return [head, *rest, *([line(("dim", f"    … {more_rows:,} more lines"))] if more_rows > 0 else [])]
+    return [
+        head,
+        *rest,
+        *([line(("dim", f"    … {more_rows:,} more line{'s' * (more_rows > 1)}"))] if more_rows > 0 else []),
+    ]
 
 
 def child_done(child: ChildRow, event: told.ChildEnded) -> Line:

@@ -431,6 +431,10 @@ class Screen:
     def _rows(self) -> int:
         return self.application.output.get_size().rows
 
+    @property
+    def asks(self) -> bool:
+        return bool(self.offer)
+
     def _is_apart(self) -> bool:
         """Does the input need rows above it: what goes on, or a blank one where none was printed?"""
         if not self._spaced.is_blank or self.offer or self.picker is not None:
@@ -445,8 +449,8 @@ class Screen:
         if offer:
             offered = rows_of(offer, self.width - 1, "   ")
             text = painted((fitted(one, self.width - 1) for one in offered), colour=self.colour)
-            # A list comes right behind the command that asked for it, and so behind a blank row.
-            rows = [*rows, *([""] if rows or self.picker is None else []), *text.split("\n")[:-1]]
+            # What comes right behind the command that asked for it comes behind a blank row.
+            rows = [*rows, *([""] if rows or not self._spaced.is_blank else []), *text.split("\n")[:-1]]
         # A blank row parts it from the input; without anything live, from what was printed.
         return to_formatted_text(ANSI(harmless("\n".join([*rows, ""] if rows else []))))
 

@@ -115,8 +115,12 @@ def _show_rules(chat: "Chat") -> None:
         chat.note(f"… {len(rules) - _MOST_RULES} more: `ferrule permissions list` shows all rules.")
     if any(kept.layer == "project" for _, kept in rules) and not chat.session.engine.policy.trusted:
         chat.note("The project's rules can only tighten, for they are not trusted: see `ferrule permissions trust`.")
+    why = chat.session.engine.why_asked()
+    confined = f"Commands ask before they run: {why}" if why else "Commands in the sandbox run without a question."
     if not rules:
-        chat.note("There are no rules yet: what is not plainly harmless is asked about.")
+        chat.note(f"There are no rules yet: what is not plainly harmless is asked about. {confined}")
+    else:
+        chat.note(confined)
 
 
 async def plan(chat: "Chat", rest: str) -> Next:
@@ -160,7 +164,8 @@ async def _step(chat: "Chat", rest: str, which: str) -> Next:
     rows = [row for text in texts for row in text.rstrip("\n").split("\n")]
     chat.say(BLANK, *diff_lines(rows[:_MOST_DIFF_ROWS], "  "))
     if len(rows) > _MOST_DIFF_ROWS:
-        chat.say(line(("dim", f"  … {len(rows) - _MOST_DIFF_ROWS:,} more lines")))
+        more = len(rows) - _MOST_DIFF_ROWS
+        chat.say(line(("dim", f"  … {more:,} more line{'s' * (more > 1)}")))
     step = "undone" if which == "undo" else "redone"
     chat.note(f"{step.capitalize()}: {entry_words(done.entry, engine.jail.shown)}.")
     for note in done.notes:

@@ -74,7 +74,11 @@ def _words(role: str, text: str) -> list[Piece]:
         return [Prose(text)]
     first, *rest = text.split("\n")
     shown = [sentence(("cyan bold", "> "), ("bold", first)), *(sentence("  ", ("bold", row)) for row in rest[:10])]
-    return [*shown, line(("dim", f"  … {len(rest) - 10} more lines"))] if len(rest) > 10 else [*shown]
+    return (
+        [*shown, line(("dim", f"  … {len(rest) - 10} more line{'s' * (len(rest) > 11)}"))]
+        if len(rest) > 10
+        else [*shown]
+    )
 
 
 def _is_shown(part: Part) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferrule.agent.history import CHARS_PER_TOKEN, tokens_of
 from ferrule.cli.talk.commands import Next
-from ferrule.cli.talk.line import BLANK, Line, line, wide
+from ferrule.cli.talk.line import BLANK, Line, Whole, line, sentence, wide
 from ferrule.cli.talk.words import dollars, tokens
 from ferrule.wire.turn import Document, Image, Part, Result, Text, Thinking, Turn, Use
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ferrule.cli.talk.chatting import Chat
     from ferrule.wire.turn import Usage
 
-_BAR = 20
+_BAR = 12
 _MOST_NAMED = 6
 _SERVER = "mcp__"
 _GUIDE = r'<guidance file="([^"]*)">\n.*?\n</guidance>'
@@ -55,7 +55,7 @@ def _row(part: Share, window: int, column: int) -> Line:
     bar = ("░" if part.name == "free" else "█") * min(_BAR, cells)
     gap = " " * (column - wide(part.name))
     numbers = f"  {tokens(part.tokens):>7}  {_percent(part.tokens, window):>4}  "
-    return line(f"  {part.name}{gap}", numbers, (style, f"{bar:<{_BAR}}"), ("dim", f"  {part.about}"))
+    return sentence(f"  {part.name}{gap}", numbers, (style, f"{bar:<{_BAR}}"), ("dim", f"  {part.about}"))
 
 
 def _percent(part: int, whole: int) -> str:
@@ -77,8 +77,8 @@ def _cached(chat: "Chat") -> list[Line]:
         words = f"{share}%" if share else "missed" if heard.is_missed else "new"
         hits.append(("yellow" if heard.is_missed else "green" if share else "dim", f"  {words}"))
     return [
-        line(("dim", "  cache  the part of each prompt that was read from it, the newest last:")),
-        line("        ", *hits),
+        sentence(("dim", "  cache  "), ("dim", "the part of each prompt that was read from it, the newest last:")),
+        Whole(line("       ", *hits)),
     ]
 
 

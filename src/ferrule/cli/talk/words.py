@@ -18,6 +18,8 @@ _ABOUT = (
 
 What the model says of a call comes after what the call does: a description may be wrong, or a lie.
 """
+_SHOWN_WHOLE = frozenset({"plan"})
+"""Arguments that the user has read as the question; their beginning, as a row, would say nothing."""
 _STOPPED = {"cancelled": "interrupted", "rejected-by-user": "not allowed"}
 _REFUSED_UNASKED = frozenset({"denied-by-rule", "not-in-mode", "ask-failed"})
 """Nobody was asked, or not only: the user has not seen yet why it was not allowed."""
@@ -42,7 +44,8 @@ def about(values: Mapping[str, Any], cwd: str) -> str:
         return _short(f'"{values["pattern"]}"{inside}')
     chosen = next((values[name] for name in _ABOUT if values.get(name)), None)
     if chosen is None:
-        chosen = next((value for value in values.values() if isinstance(value, str) and value), "")
+        texts = (value for name, value in values.items() if name not in _SHOWN_WHOLE)
+        chosen = next((value for value in texts if isinstance(value, str) and value), "")
     if isinstance(chosen, list | tuple):
         return _short(", ".join(_near(str(one), cwd) for one in chosen[:3]) + (", …" if len(chosen) > 3 else ""))
     return _short(_near(str(chosen), cwd))
@@ -107,12 +110,16 @@ def left_running(reply: Reply) -> str:
     """That a command goes on in the background, where it does: it is not done, however well the call went."""
     text = reply.result if reply.ok and isinstance(reply.result, str) else ""
     found = _left().search(text)
-    return f"in the background, as {found[1]}" if found else ""
+    return f"in the background, as {next(filter(None, found.groups()))}" if found else ""
 
 
 @cache
 def _left() -> re.Pattern[str]:
-    return re.compile(r"(?:running in|moved to the|goes on in the) background[^.]*(?: ID:|, as task) ([\w-]+)")
+    return re.compile(
+        r"(?:running in|moved to the|goes on in the) background[^.]*(?: ID:|, as task) ([\w-]+)"
+        r"|^Background PIDs: .*\bwith the task_id ([\w-]+)|^Process running with (session ID \d+)$",
+        re.MULTILINE,
+    )
 
 
 def checked(reply: Reply) -> Outcome | None:
