@@ -187,6 +187,23 @@ def test_only_model_apis_have_bodies(source, target):
         translate_body({"model": "m"}, source, target)
 
 
+def test_what_a_thinking_model_refuses_is_named_onto_its_own_api_too():
+    body = {
+        "model": "m",
+        "max_tokens": 4000,
+        "messages": [{"role": "user", "content": "hi"}],
+        "thinking": {"type": "enabled", "budget_tokens": 2000},
+        "temperature": 0.2,
+        "top_p": 0.5,
+        "top_k": 3,
+    }
+    made = translate_body(body, "anthropic", "anthropic")
+
+    assert made.dropped == [("temperature", "temperature"), ("top_p", "top_p"), ("top_k", "top_k")]
+    assert made.body.keys() == body.keys() - {"temperature", "top_p", "top_k"}
+    assert translate_body({**body, "thinking": {"type": "disabled"}}, "anthropic", "anthropic").dropped == []
+
+
 def test_a_block_that_is_dropped_whole_is_named_by_its_kind():
     found = {"type": "search_result", "source": "a", "title": "A", "content": []}
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "s"}

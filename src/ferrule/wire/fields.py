@@ -398,6 +398,10 @@ def _walk(wire: str, name: str, value: Any, path: str, role: str) -> Iterator[tu
             yield where, noun, member, role
 
 
+_SAMPLING = frozenset({"temperature", "top_p", "top_k"})
+"""All that a body loses onto its own API: a model that thinks refuses other values than its own."""
+
+
 class Passage(NamedTuple):
     """A body on its way from one API to another."""
 
@@ -413,10 +417,11 @@ class Passage(NamedTuple):
 
 def dropped(body: Mapping[str, Any], passage: Passage) -> list[Dropped]:
     """What a body loses on its way. What was asked need have no turns: those are looked for in the body itself."""
-    if passage.source == passage.target:
-        return []
+    is_own = passage.source == passage.target
     found = []
     for path, noun, value, role in fields(passage.source, body):
+        if is_own and noun not in _SAMPLING:
+            continue
         if noun is None:
             lost = not (path in TWINS and {passage.source, passage.target} == _OPENAI) and not _is_default(path, value)
         else:

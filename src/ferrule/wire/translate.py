@@ -40,7 +40,7 @@ def translate_body(body: Mapping[str, Any], source: str, target: str, **options:
     written = writes.asked_out(asked, **options)
     # Without the conversation, which may be long: that is looked for in the body itself.
     short = replace(asked, turns=())
-    back = short if source == target else writes.asked_in(writes.asked_out(short, **options))
+    back = writes.asked_in(writes.asked_out(short, **options))
     passage = Passage(source, target, short, back, bool(options.get("marks")))
     return Translated(written, dropped(body, passage), asked)
 
