@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import sys
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +20,7 @@ from ferrule.core.errors import ConfigError
 from ferrule.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ferrule.proxy_settings import Routing
     from ferrule.serve.proxy.exchange import Shop
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _LISTEN = "127.0.0.1:8790"
 _SECONDS = 0.5
 """How often the table is drawn."""
+_END_SECONDS = 5.0
+"""So long a program may take to end before it is killed."""
 
 
 class _Options(NamedTuple):
@@ -142,7 +145,10 @@ async def _served(settings: Settings, routing: "Routing", options: _Options) -> 
     with contextlib.ExitStack() as stack:
         stack.callback(listening.close)
         told = _told(options, stack)
-        async with open_shop(settings, routing, token=options.token, told=told, tape=options.tape) as shop:
+        address = f"{host}:{port}"
+        async with open_shop(
+            settings, routing, token=options.token, told=told, tape=options.tape, address=address
+        ) as shop:
             started = asyncio.Event()
             serving = asyncio.create_task(
                 serve_proxy(shop, listening, host=host, token=options.token, names=options.names, ready=started.set)
@@ -150,7 +156,7 @@ async def _served(settings: Settings, routing: "Routing", options: _Options) -> 
             try:
                 await _first_of(asyncio.create_task(started.wait()), serving)
                 if options.command:
-                    code = await _run_program(options, url)
+                    code = await _run_program(options, url, serving)
                 else:
                     _greet(shop, options, host, url)
                     code = await _watch(shop, options, serving)
@@ -175,9 +181,9 @@ def _told(options: _Options, stack: contextlib.ExitStack) -> "list[Callable[[Rec
 
     told: list[Callable[[Record], object]] = []
     if options.log:
-        told.append(_logged(stack.enter_context(_opened(options.log))))
+        told.append(_logged(stack.enter_context(_opened(options.log)), options.log))
     if options.as_json:
-        told.append(_logged(sys.stdout))
+        told.append(_logged(sys.stdout, "standard output"))
     elif not options.quiet and not options.command and not sys.stderr.isatty():
         told.append(lambda record: click.echo(line(record), err=True))
     return told
@@ -191,28 +197,70 @@ def _opened(path: str) -> IO[str]:
     return os.fdopen(descriptor, "a", encoding="utf-8")
 
 
-def _logged(file: IO[str]) -> "Callable[[Record], object]":
+def _logged(file: IO[str], name: str) -> "Callable[[Record], object]":
     import msgspec
 
+    is_broken = False
+
     def write(record: "Record") -> None:
-        print(json.dumps(msgspec.to_builtins(record)), file=file, flush=True)
+        nonlocal is_broken
+        if is_broken:
+            return
+        try:
+            print(json.dumps(msgspec.to_builtins(record)), file=file, flush=True)
+        except (OSError, ValueError) as error:
+            # Nobody who asks is to be kept from an answer by it.
+            is_broken = True
+            why = getattr(error, "strerror", None) or error
+            click.echo(f"warning: {name} cannot be written any more ({why}); requests are still answered.", err=True)
 
     return write
 
 
-async def _run_program(options: _Options, url: str) -> int:
+async def _run_program(options: _Options, url: str, serving: "asyncio.Task[None]") -> int:
     """Run a program that asks the proxy, in this terminal. Returns its exit code."""
     from ferrule.serve.proxy.programs import start_of
 
     start = start_of(options.command, url, options.token)
     process = await asyncio.create_subprocess_exec(*start.command, env=start.environment)
+    ended = asyncio.create_task(process.wait())
     try:
-        return await process.wait()
+        with _interrupts_are_the_programs():
+            await _first_of(ended, serving)
+            return _exit_code(await ended)
     finally:
-        if process.returncode is None:
+        await _end(process, ended)
+
+
+@contextlib.contextmanager
+def _interrupts_are_the_programs() -> "Iterator[None]":
+    """Ctrl-C reaches the program as well, as it is in this terminal: what it means is for the program to say."""
+    loop = asyncio.get_running_loop()
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        loop.add_signal_handler(signal.SIGINT, lambda: None)
+    except (NotImplementedError, RuntimeError, ValueError):  # Windows; not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, before)
+
+
+def _exit_code(code: int) -> int:
+    """As a shell has it: a program that a signal has ended counts from 128 on."""
+    return code if code >= 0 else 128 - code
+
+
+async def _end(process: asyncio.subprocess.Process, ended: "asyncio.Task[int]") -> None:
+    """End a program that still runs: asked first, and made to if it does not hear."""
+    for end in (process.terminate, process.kill):
+        if not ended.done():
             with contextlib.suppress(ProcessLookupError):
-                process.terminate()
-            await process.wait()
+                end()
+            await asyncio.wait((ended,), timeout=_END_SECONDS)
 
 
 def _greet(shop: "Shop", options: _Options, host: str, url: str) -> None:

@@ -6,6 +6,9 @@ from typing import Any
 from ferrule.serve.proxy.records import Record, Records
 
 _ROWS = 20
+_RATIOS = {"client": 1, "model": 3}
+_STATUS = 3
+"""The column that is coloured."""
 _COLOURS = {"done": "green", "failed": "red", "cancelled": "yellow"}
 
 
@@ -40,33 +43,36 @@ def summary(records: Records) -> str:
     usage = records.tokens()
     share = f", {usage.cache_read / usage.input:.0%} of them cached" if usage.input else ""
     cost = f", ${records.cost:.4f}" if records.cost else ""
-    return f"{records.count} requests, {usage.input:,} tokens in{share}, {usage.output:,} out{cost}"
+    requests = f"{records.count:,} request{'s' * (records.count != 1)}"
+    return f"{requests}, {usage.input:,} tokens in{share}, {usage.output:,} out{cost}"
 
 
 def table(records: Records) -> Any:
     """The newest requests as a table of rich."""
     from rich.table import Table  # only for a terminal
+    from rich.text import Text
 
     made = Table(box=None, pad_edge=False, expand=True, title_justify="left", caption=summary(records))
     made.caption_justify = "left"
     for name in ("time", "client", "model"):
-        made.add_column(name, no_wrap=True, overflow="ellipsis", ratio=1 if name != "time" else None)
+        made.add_column(name, no_wrap=True, overflow="ellipsis", ratio=_RATIOS.get(name))
     for name in ("status", "in", "cached", "out", "cost", "first", "total"):
         made.add_column(name, justify="right", no_wrap=True)
     newest = [*records.recent, *records.open.values()][-_ROWS:]
     for record in newest:
-        made.add_row(*_cells(record), style=None if record.state != "failed" else "red")
+        colour = _COLOURS.get(record.state, "cyan")
+        # Names come from clients: none of them may be taken for markup.
+        cells = [Text(text, style=colour if at == _STATUS else "") for at, text in enumerate(_cells(record))]
+        made.add_row(*cells, style="red" if record.state == "failed" else None)
     return made
 
 
 def _cells(record: Record) -> list[str]:
-    colour = _COLOURS.get(record.state, "cyan")
-    status = str(record.status) if record.status else record.state
     return [
         time.strftime("%H:%M:%S", time.localtime(record.at)),
         record.client.partition(" ")[0] or record.api,
         f"{record.requested} → {record.model}" if record.model else record.requested,
-        f"[{colour}]{status}[/]",
+        str(record.status) if record.status else record.state,
         f"{record.input:,}",
         f"{record.cache_read:,}",
         f"{record.output:,}",

@@ -56,7 +56,8 @@ class ProxyError(Exception):
 
 def from_model(error: ModelError) -> ProxyError:
     """What a model's failure is to the client."""
-    return ProxyError(_TROUBLES[error.kind], str(error), seconds=error.seconds)
+    kind = "server" if error.is_nonsense else _TROUBLES[error.kind]
+    return ProxyError(kind, str(error), seconds=error.seconds)
 
 
 class Form(NamedTuple):

@@ -3,14 +3,18 @@
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ferrule.models.api import HttpModel
+from ferrule.models.encoding import encoded
 from ferrule.models.shaping import MARK
+from ferrule.serve.proxy.records import shown
 from ferrule.serve.proxy.upstreams import Upstream, has_marks, is_known
-from ferrule.wire.turn import Asked, Text
+from ferrule.wire.fields import Passage, dropped
+from ferrule.wire.turn import Asked, Foreign, Text
+from ferrule.wire.wire import load_wire
 
 _LIMITS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "anthropic": (("max_tokens",),),
@@ -20,8 +24,40 @@ _LIMITS: Mapping[str, tuple[tuple[str, ...], ...]] = {
 }
 """Where each API says how long an answer may be."""
 _BETA = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
+_MOST_NAMES = 40
 _BILLING = "x-anthropic-billing-header:"
 """Claude Code begins its system prompt with such a line; it changes with versions and is for one host alone."""
+
+
+class Carried(NamedTuple):
+    """What a request is to a model of another API."""
+
+    asked: Asked
+    dropped: tuple[str, ...] = ()
+    """The fields and tools that the other API has no place for."""
+
+
+def carry(body: Mapping[str, Any], asked: Asked, source: str, target: str) -> Carried:
+    """A request as another API can carry it; `target` is empty for a model that speaks none.
+
+    Raises WireError for what only its own API can do and the answer depends on.
+    """
+    if source == target:
+        return Carried(asked)
+    hosted = {one.name for one in asked.definitions if one.hosted}
+    if hosted:
+        kept = tuple(one for one in asked.definitions if not one.hosted)
+        choice = asked.choice
+        if choice is not None and (choice.name in hosted or (choice.kind == "any" and not kept)):
+            choice = None
+        asked = msgspec.structs.replace(asked, definitions=kept, choice=choice)
+    if not target:
+        return Carried(asked, tuple(sorted(map(shown, hosted))))
+    wire = load_wire(target)
+    short = msgspec.structs.replace(asked, turns=())
+    lost = dropped(body, Passage(source, target, short, wire.asked_in(wire.asked_out(short))))
+    names = dict.fromkeys(shown(one.name) for one in lost)
+    return Carried(asked, tuple(names)[:_MOST_NAMES])
 
 
 def relayed(body: Mapping[str, Any], asked: Asked, upstream: Upstream, *, stream: bool) -> bytes:
@@ -34,20 +70,27 @@ def relayed(body: Mapping[str, Any], asked: Asked, upstream: Upstream, *, stream
     if is_known(http):
         for path in _LIMITS[api]:
             _clamp(out, path, http.most_output)
-    return msgspec.json.encode(out)
+    return encoded(out)
 
 
 def _messages(body: dict[str, Any], asked: Asked, http: HttpModel, stream: bool) -> dict[str, Any]:  # noqa: FBT001 - one form for all
     body |= {"model": http.model, "stream": stream}
     if http.host.name != "anthropic":
         body = without_billing(body)
-    if asked.definitions and not has_marks(asked):
+    if asked.definitions and not has_marks(asked) and not _has_own_marks(body, asked):
         _mark(body)
     return body
 
 
+def _has_own_marks(body: Mapping[str, Any], asked: Asked) -> bool:
+    """Marks in what has no noun: on the body as a whole, and on blocks of the API's own tools."""
+    blocks = (part.block for turn in asked.turns for part in turn.parts if isinstance(part, Foreign))
+    return any("cache_control" in holder for holder in (body, *blocks))
+
+
 def _chat(body: dict[str, Any], _: Asked, http: HttpModel, stream: bool) -> dict[str, Any]:  # noqa: FBT001 - as above
-    options = body.pop("stream_options", None) or {}
+    options = body.pop("stream_options", None)
+    options = options if isinstance(options, dict) else {}
     usage = {"stream_options": {**options, "include_usage": True}} if stream else {}
     return {**body, "model": http.model, "stream": stream, **usage}
 

@@ -24,6 +24,8 @@ _NEXT_SIZES: dict[Size, tuple[Size, ...]] = {
 }
 _WORD = re.compile(r"[a-z]+")
 _GLOB = frozenset("*?[")
+_NAME = re.compile(r"[A-Za-z0-9@][A-Za-z0-9._:/@+~=,-]{0,199}")
+"""A name of a model that a request may bring to a host: it may stand in an address there."""
 
 
 def size(model: str) -> Size:
@@ -90,7 +92,7 @@ class Routes:
 
     def _direct(self, asked: str) -> tuple[str, ...]:
         """The model itself, if its name says at which host it is. A file is never named by a request."""
-        if not asked or (":" not in asked and not _is_known(asked)):
+        if _NAME.fullmatch(asked) is None or ".." in asked or (":" not in asked and not _is_known(asked)):
             return ()
         try:
             host, model = named(asked, self._models)

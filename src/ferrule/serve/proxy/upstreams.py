@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -13,16 +14,20 @@ from ferrule.core.errors import ConfigError
 from ferrule.models.api import HttpModel
 from ferrule.models.catalog import DEFAULT_OUTPUT
 from ferrule.models.hearing import Tap
+from ferrule.models.hosts import ALIASES
 from ferrule.models.load import load_model
 from ferrule.models.model import Again, Model, ModelError
 from ferrule.models.names import ELSEWHERE, named
 from ferrule.proxy_settings import Proxy
+from ferrule.serve.guard import LOOPBACK
 from ferrule.serve.proxy.limits import Breaker, HostLimits
 from ferrule.wire.delta import Delta
 from ferrule.wire.turn import Asked
 
 _IDLE = 512
 """Connections to one model that stay open for the next requests."""
+_MOST = 256
+"""So many models are kept at once; clients may name any model of a host whose key is there."""
 _EXACT_CHAT = frozenset(("openai-chat", "openrouter"))
 """Hosts whose Chat streams are passed on as they are. Others imitate the API, and what they send is put in order."""
 
@@ -35,6 +40,8 @@ class Upstream:
         self.model = model
         self.limits = limits
         self.breaker = breaker
+        self.busy = 0
+        """Requests that it is being asked."""
 
     @property
     def http(self) -> HttpModel | None:
@@ -65,8 +72,13 @@ class Upstream:
                 async for batch in batches:
                     yield batch
             return
-        async for delta in self.model.ask(asked):
-            yield delta if isinstance(delta, Again) else [delta]
+        answer = self.model.ask(asked)
+        try:
+            async for delta in answer:
+                yield delta if isinstance(delta, Again) else [delta]
+        finally:
+            if (close := getattr(answer, "aclose", None)) is not None:
+                await close()
 
 
 def has_marks(asked: Asked) -> bool:
@@ -86,7 +98,9 @@ class Upstreams:
         *,
         environment: Mapping[str, str] = os.environ,
         clock: Callable[[], float] = time.monotonic,
+        address: str = "",
     ) -> None:
+        """`address` is where the proxy itself listens, as `HOST:PORT`: it never asks itself."""
         # How much a model thinks and says is the client's to choose.
         self._models = msgspec.structs.replace(
             models, retries=settings.retries, max_tokens=None, thinking_tokens=None, effort="", task_tokens=None
@@ -94,14 +108,23 @@ class Upstreams:
         self._settings = settings
         self._environment = environment
         self._clock = clock
+        self._address = address
         self._made: dict[str, Upstream] = {}
+        """By their whole names, the one that was asked last at the end."""
         self._limits: dict[str, HostLimits] = {}
+        self._closing: set[asyncio.Task[None]] = set()
 
     def find(self, name: str) -> Upstream:
         """The model of a name as HOST:MODEL or an alias. Raises ConfigError, ModelError."""
-        found = self._made.get(name)
+        host, model = named(name, self._models)
+        if host not in self._models.hosts:
+            host = ALIASES.get(host, host)
+        whole = f"{host}:{model}"
+        found = self._made.pop(whole, None)
         if found is None:
-            found = self._made[name] = self._make(name)
+            found = self._make(whole)
+            self._forget_one()
+        self._made[whole] = found
         return found
 
     def is_usable(self, name: str) -> bool:
@@ -123,12 +146,23 @@ class Upstreams:
         return tuple(secret for one in self._made.values() if one.http is not None for secret in one.http.secrets)
 
     async def close(self) -> None:
-        await asyncio.gather(*(one.model.close() for one in self._made.values()))
+        await asyncio.gather(*(one.model.close() for one in self._made.values()), *self._closing)
+
+    def _forget_one(self) -> None:
+        """Make room for one more: whoever was not asked for the longest time goes, unless it is being asked."""
+        if len(self._made) < _MOST:
+            return
+        oldest = next((name for name, one in self._made.items() if not one.busy), None)
+        if oldest is not None:
+            task = asyncio.ensure_future(self._made.pop(oldest).model.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
 
     def _make(self, name: str) -> Upstream:
-        host, _ = named(name, self._models)
+        host, _, _ = name.partition(":")
         model = load_model(name, self._models, environment=self._environment)
         if isinstance(model, HttpModel):
+            self._check(model)
             model = self._trusted(model)
             model.line.most_idle = _IDLE
         shared = name if host in ELSEWHERE else host
@@ -136,6 +170,16 @@ class Upstreams:
         if limits is None:
             limits = self._limits[shared] = HostLimits(shared, self._settings, self._clock)
         return Upstream(model.name, model, limits, Breaker(self._settings, self._clock))
+
+    def _check(self, model: HttpModel) -> None:
+        """Raises ConfigError for a host that is this proxy: it would ask itself for ever."""
+        at = urlsplit(model.host.url)
+        host, _, port = self._address.rpartition(":")
+        if self._address and str(at.port or 80) == port and at.hostname in {host, *LOOPBACK}:
+            raise ConfigError(
+                f"{model.name} leads back to this proxy: {model.host.where} is {model.host.url}. Unset it where the "
+                "proxy is started; only clients need it."
+            )
 
     def _trusted(self, model: HttpModel) -> HttpModel:
         """The same model; one of which nothing is known may say as much as the client wants, up to a usual bound."""
