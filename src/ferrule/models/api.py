@@ -157,7 +157,7 @@ class HttpModel:
             attempt += 1
             failed.unthinkable = failed.unthinkable and body is None
             seconds = await self._pause(failed, attempt)
-            yield Again(failed.why, seconds, attempt)
+            yield Again(failed.why, seconds, attempt, failed.kind)
             await self._sleep(seconds)
 
     async def whole(self, path: str, body: bytes, *, told: Callable[[Again], object] = lambda _: None) -> bytes:
@@ -174,7 +174,7 @@ class HttpModel:
             attempt += 1
             failed.unthinkable = False
             seconds = await self._pause(failed, attempt)
-            told(Again(failed.why, seconds, attempt))
+            told(Again(failed.why, seconds, attempt, failed.kind))
             await self._sleep(seconds)
 
     async def _whole(self, path: str, body: bytes) -> bytes:

@@ -36,6 +36,8 @@ class Again(msgspec.Struct, frozen=True):
     seconds: float
     attempt: int
     """1 for the first repetition."""
+    kind: Trouble = "server"
+    """What went wrong."""
 
 
 class Prices(NamedTuple):

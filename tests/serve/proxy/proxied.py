@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import httpx2
@@ -111,11 +111,17 @@ class Proxied:
     async def raw(self, data: bytes) -> bytes:
         """Everything that comes back for these bytes until the proxy closes the connection."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        seen = b""
         try:
             writer.write(data)
-            return await asyncio.wait_for(reader.read(), LIMIT_SECONDS)
+            async with asyncio.timeout(LIMIT_SECONDS):
+                while more := await reader.read(1 << 16):
+                    seen += more
+        except ConnectionError:
+            pass  # it closes while there is more to be read
         finally:
             writer.close()
+        return seen
 
     async def until(self, holds: Callable[[], object]) -> None:
         """Waits until something holds. It is looked at in every round of the event loop."""
@@ -160,7 +166,8 @@ def hosts(*servers: Server, api: str = "openai-chat") -> Models:
 
 @contextlib.asynccontextmanager
 async def proxied(
-    models: Models,
+    known: Models,
+    /,
     *,
     told: Iterable[Callable[[Record], object]] = (),
     tape: str = "",
@@ -175,7 +182,7 @@ async def proxied(
     ended: list[Record] = []
     ready = asyncio.Event()
     client = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=LIMIT_SECONDS, trust_env=False)
-    everything = Settings(models=models, proxy=made)
+    everything = Settings(models=known, proxy=made)
     async with client, open_shop(everything, made, token=TOKEN, told=[*told, ended.append], tape=tape) as shop:
         serving = asyncio.create_task(
             serve_proxy(shop, listening, host=host, token=TOKEN, names=names, ready=ready.set)
@@ -243,34 +250,41 @@ def fails(status: int, said: str = "It failed.", **headers: str) -> Play:
     """A host that refuses; it may be asked again at once if it says nothing else."""
 
     async def play(exchange: Exchange) -> None:
-        given = {"retry_after_ms": "1", **headers}
+        given = headers if "retry_after" in headers else {"retry_after_ms": "1", **headers}
         await exchange.whole(status, {"error": {"message": said}}, **given)
 
     return play
 
 
-def holds(begun: bytes = b"") -> tuple[Play, asyncio.Event, asyncio.Event]:
-    """A host that begins and says no more until it is let go; the events say that it holds and let it go."""
-    held, let_go = asyncio.Event(), asyncio.Event()
+class Holding:
+    """A host that begins and says no more until it is let go."""
 
-    async def play(exchange: Exchange) -> None:
+    def __init__(self, begun: bytes = b"") -> None:
+        self.begun = begun
+        self.held = asyncio.Event()
+        """It says no more."""
+        self.let_go = asyncio.Event()
+        self.gone = asyncio.Event()
+        """The connection was closed before it was let go."""
+
+    async def __call__(self, exchange: Exchange) -> None:
         await exchange.begin()
-        if begun:
-            await exchange.chunk(begun)
-        held.set()
+        if self.begun:
+            await exchange.chunk(self.begun)
+        self.held.set()
         gone = asyncio.ensure_future(exchange.gone())
-        freed = asyncio.ensure_future(let_go.wait())
+        freed = asyncio.ensure_future(self.let_go.wait())
         await asyncio.wait((gone, freed), timeout=LIMIT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         is_gone = gone.done()
         for one in (gone, freed):
             one.cancel()
         await asyncio.gather(gone, freed, return_exceptions=True)
         if is_gone:
+            self.gone.set()
             raise ConnectionError
         await exchange.chunk(words("done"))
         await exchange.end()
 
-    return play, held, let_go
 
-
-Waiting = Awaitable[httpx2.Response]
+async def happened(event: asyncio.Event) -> None:
+    await asyncio.wait_for(event.wait(), LIMIT_SECONDS)

@@ -12,7 +12,7 @@ from ferrule.models.model import Again, ModelError
 from ferrule.models.speech import generate_path
 from ferrule.proxy_settings import Proxy
 from ferrule.serve.proxy.apis import Api
-from ferrule.serve.proxy.errors import ProxyError, from_model, retry_headers
+from ferrule.serve.proxy.errors import KINDS, ProxyError, from_model, retry_headers
 from ferrule.serve.proxy.records import Record, Records, shown
 from ferrule.serve.proxy.relay import carry, conversation_key, relayed, switched_on
 from ferrule.serve.proxy.routes import Routes
@@ -287,7 +287,7 @@ class Exchange:
         if has_said:
             raise ProxyError("server", f"{self._record.model} broke off in the middle of its answer: {again.why}.")
         if not is_last and again.seconds > _QUICK_SECONDS:
-            raise ProxyError("overloaded", f"{self._record.model}: {again.why}.", seconds=again.seconds)
+            raise ProxyError(KINDS[again.kind], f"{self._record.model}: {again.why}.", seconds=again.seconds)
         self._record.retries += 1
         upstream.limits.repeat()
 
@@ -383,11 +383,11 @@ class Passage:
             data = [text(event) for delta in deltas for event in write(delta)]
             begins = True
         if not self.has_said:
-            if begins and all(type(delta) is Begun for delta in deltas):
-                self._held += data
+            self._held += data
+            if not data or (begins and all(type(delta) is Begun for delta in deltas)):
                 return b""
             self.has_said = True
-            data, self._held = [*self._held, *data], []
+            data, self._held = self._held, []
         return b"".join(data)
 
     def end(self) -> bytes:
