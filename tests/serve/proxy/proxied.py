@@ -183,7 +183,11 @@ async def proxied(
     ready = asyncio.Event()
     client = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=LIMIT_SECONDS, trust_env=False)
     everything = Settings(models=known, proxy=made)
-    async with client, open_shop(everything, made, token=TOKEN, told=[*told, ended.append], tape=tape) as shop:
+    async with contextlib.AsyncExitStack() as stack:
+        stack.callback(listening.close)
+        await stack.enter_async_context(client)
+        opening = open_shop(everything, made, token=TOKEN, told=[*told, ended.append], tape=tape)
+        shop = await stack.enter_async_context(opening)
         serving = asyncio.create_task(
             serve_proxy(shop, listening, host=host, token=TOKEN, names=names, ready=ready.set)
         )

@@ -256,4 +256,4 @@ class _Page:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

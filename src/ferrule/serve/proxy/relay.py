@@ -11,7 +11,7 @@ from ferrule.models.api import HttpModel
 from ferrule.models.encoding import encoded
 from ferrule.models.shaping import MARK
 from ferrule.serve.proxy.records import shown
-from ferrule.serve.proxy.upstreams import Upstream, has_marks, is_known
+from ferrule.serve.proxy.upstreams import Upstream, has_marks
 from ferrule.wire.fields import Passage, dropped
 from ferrule.wire.turn import Asked, Foreign, Text
 from ferrule.wire.wire import load_wire
@@ -25,6 +25,7 @@ _LIMITS: Mapping[str, tuple[tuple[str, ...], ...]] = {
 """Where each API says how long an answer may be."""
 _BETA = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
 _MOST_NAMES = 40
+_CHOICES = ("tool_choice", "toolConfig")
 _BILLING = "x-anthropic-billing-header:"
 """Claude Code begins its system prompt with such a line; it changes with versions and is for one host alone."""
 
@@ -44,20 +45,30 @@ def carry(body: Mapping[str, Any], asked: Asked, source: str, target: str) -> Ca
     """
     if source == target:
         return Carried(asked)
-    hosted = {one.name for one in asked.definitions if one.hosted}
+    choice = asked.choice
+    hosted = {one.name: one.extra.fields for one in asked.definitions if one.hosted and one.extra is not None}
+    kinds = [str(fields.get("type") or name) for name, fields in hosted.items()]
     if hosted:
         kept = tuple(one for one in asked.definitions if not one.hosted)
-        choice = asked.choice
-        if choice is not None and (choice.name in hosted or (choice.kind == "any" and not kept)):
-            choice = None
-        asked = msgspec.structs.replace(asked, definitions=kept, choice=choice)
+        is_gone = choice is not None and (choice.name in hosted or (choice.kind == "any" and not kept))
+        asked = msgspec.structs.replace(asked, definitions=kept, choice=None if is_gone else choice)
     if not target:
-        return Carried(asked, tuple(sorted(map(shown, hosted))))
+        return Carried(asked, tuple(map(shown, kinds)))
     wire = load_wire(target)
     short = msgspec.structs.replace(asked, turns=())
     lost = dropped(body, Passage(source, target, short, wire.asked_in(wire.asked_out(short))))
-    names = dict.fromkeys(shown(one.name) for one in lost)
-    return Carried(asked, tuple(names)[:_MOST_NAMES])
+    # A tool that is left out as a whole is named once, and neither its fields are nor the choice of it.
+    tools = body.get("tools")
+    rows = enumerate(tools if isinstance(tools, list) else ())
+    gone = [f"tools[{at}]" for at, tool in rows if _is_one(tool, hosted)]
+    if choice is not asked.choice:
+        gone += _CHOICES
+    names = [*kinds, *(one.name for one in lost if not one.where.startswith(tuple(gone)))]
+    return Carried(asked, tuple(dict.fromkeys(map(shown, names)))[:_MOST_NAMES])
+
+
+def _is_one(tool: Any, hosted: Mapping[str, Any]) -> bool:
+    return any(tool is fields for fields in hosted.values())
 
 
 def relayed(body: Mapping[str, Any], asked: Asked, upstream: Upstream, *, stream: bool) -> bytes:
@@ -67,7 +78,7 @@ def relayed(body: Mapping[str, Any], asked: Asked, upstream: Upstream, *, stream
     api = http.host.api
     out = _FITS[api](dict(body), asked, http, stream)
     # What is guessed of a model is no reason to change a request.
-    if is_known(http):
+    if upstream.has_bound:
         for path in _LIMITS[api]:
             _clamp(out, path, http.most_output)
     return encoded(out)
@@ -131,7 +142,9 @@ def _mark(body: dict[str, Any]) -> None:
     if system := body.get("system"):
         blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system
         body["system"] = [*blocks[:-1], {**blocks[-1], "cache_control": MARK}]
-    messages = body["messages"]
+    messages = body.get("messages")
+    if not messages:
+        return
     last = messages[-1]
     content = last.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content

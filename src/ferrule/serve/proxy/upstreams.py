@@ -12,7 +12,7 @@ import msgspec
 from ferrule.agent_settings import Models
 from ferrule.core.errors import ConfigError
 from ferrule.models.api import HttpModel
-from ferrule.models.catalog import DEFAULT_OUTPUT
+from ferrule.models.catalog import DEFAULT_OUTPUT, has_bound
 from ferrule.models.hearing import Tap
 from ferrule.models.hosts import ALIASES
 from ferrule.models.load import load_model
@@ -35,8 +35,10 @@ _EXACT_CHAT = frozenset(("openai-chat", "openrouter"))
 class Upstream:
     """One model that answers."""
 
-    def __init__(self, name: str, model: Model, limits: HostLimits, breaker: Breaker) -> None:
+    def __init__(self, name: str, model: Model, limits: HostLimits, breaker: Breaker, *, has_bound: bool) -> None:
         self.name = name
+        self.has_bound = has_bound
+        """Is it known how long the model's answers may be?"""
         self.model = model
         self.limits = limits
         self.breaker = breaker
@@ -169,7 +171,8 @@ class Upstreams:
         limits = self._limits.get(shared)
         if limits is None:
             limits = self._limits[shared] = HostLimits(shared, self._settings, self._clock)
-        return Upstream(model.name, model, limits, Breaker(self._settings, self._clock))
+        is_bound = has_bound(model.model, self._models.known)
+        return Upstream(model.name, model, limits, Breaker(self._settings, self._clock), has_bound=is_bound)
 
     def _check(self, model: HttpModel) -> None:
         """Raises ConfigError for a host that is this proxy: it would ask itself for ever."""
@@ -183,12 +186,7 @@ class Upstreams:
 
     def _trusted(self, model: HttpModel) -> HttpModel:
         """The same model; one of which nothing is known may say as much as the client wants, up to a usual bound."""
-        if is_known(model):
+        if has_bound(model.model, self._models.known):
             return model
         about = model.about._replace(most_output=max(DEFAULT_OUTPUT, model.most_output))
         return HttpModel(model.host, model.model, about, self._models)
-
-
-def is_known(model: HttpModel) -> bool:
-    """Is it known how long the model's answers may be?"""
-    return model.about.begins != model.model
