@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _LISTEN = "127.0.0.1:8790"
 _SECONDS = 0.5
 """How often the table is drawn."""
-_END_SECONDS = 5.0
+_END_SECONDS = 2.0
 """So long a program may take to end before it is killed."""
 
 
@@ -104,10 +104,12 @@ def command(
     if command_line and shutil.which(command_line[0]) is None:
         raise click.UsageError(f"There is no program {command_line[0]!r} on PATH.")
     from ferrule.serve.http import check_token
+    from ferrule.serve.proxy.routes import check_targets
     from ferrule.serve.proxy.server import complaints, routing_of
 
     settings = load_settings()
     routing = routing_of(settings, profile, model, dict(map(_rule, rules)))
+    check_targets(routing, settings.models)
     wrong = complaints(settings, routing)
     if model and any(name == model for name in wrong):
         raise ConfigError(f"{model} cannot be asked: {wrong[model]}")
@@ -156,6 +158,7 @@ async def _served(settings: Settings, routing: "Routing", options: _Options) -> 
             try:
                 await _first_of(asyncio.create_task(started.wait()), serving)
                 if options.command:
+                    _check_models(shop)
                     code = await _run_program(options, url, serving)
                 else:
                     _greet(shop, options, host, url)
@@ -166,6 +169,12 @@ async def _served(settings: Settings, routing: "Routing", options: _Options) -> 
                     await serving
                 _say_sum(shop, options)
             return code
+
+
+def _check_models(shop: "Shop") -> None:
+    """Raises ModelError where no request of a program could be answered."""
+    if not shop.routes.names():
+        shop.routes.chain("")
 
 
 async def _first_of(*tasks: "asyncio.Task[Any]") -> None:
@@ -184,7 +193,7 @@ def _told(options: _Options, stack: contextlib.ExitStack) -> "list[Callable[[Rec
         told.append(_logged(stack.enter_context(_opened(options.log)), options.log))
     if options.as_json:
         told.append(_logged(sys.stdout, "standard output"))
-    elif not options.quiet and not options.command and not sys.stderr.isatty():
+    elif not options.quiet and not options.command and not _has_table(options):
         told.append(lambda record: click.echo(line(record), err=True))
     return told
 
@@ -290,8 +299,7 @@ def _greet(shop: "Shop", options: _Options, host: str, url: str) -> None:
 
 async def _watch(shop: "Shop", options: _Options, serving: "asyncio.Task[None]") -> int:
     """Show what happens until the proxy ends."""
-    is_shown = sys.stderr.isatty() and not options.quiet and not options.as_json
-    if not is_shown or importlib.util.find_spec("rich") is None:
+    if not _has_table(options):
         await serving
         return DONE
     from rich.console import Console
@@ -300,16 +308,25 @@ async def _watch(shop: "Shop", options: _Options, serving: "asyncio.Task[None]")
     from ferrule.cli.proxy_table import table
 
     console = Console(stderr=True)
-    with Live(table(shop.records), console=console, auto_refresh=False, transient=True) as live:
-        while not serving.done():
-            await asyncio.wait((serving,), timeout=_SECONDS)
-            live.update(table(shop.records), refresh=True)
+    with Live(table(shop.records), console=console, auto_refresh=False) as live:
+        try:
+            while not serving.done():
+                await asyncio.wait((serving,), timeout=_SECONDS)
+                live.update(table(shop.records), refresh=True)
+        finally:
+            live.update(table(shop.records))
     serving.result()
     return DONE
+
+
+def _has_table(options: _Options) -> bool:
+    """Is there a live table? It ends with the sum of all requests, and stays when the proxy has ended."""
+    is_wanted = sys.stderr.isatty() and not (options.quiet or options.as_json or options.command)
+    return is_wanted and importlib.util.find_spec("rich") is not None
 
 
 def _say_sum(shop: "Shop", options: _Options) -> None:
     from ferrule.cli.proxy_table import summary
 
-    if not options.quiet and not options.as_json and shop.records.count:
+    if not options.quiet and not options.as_json and not _has_table(options) and shop.records.count:
         click.echo(summary(shop.records), err=True)

@@ -1,5 +1,6 @@
 """The requests of the proxy for people: a live table in a terminal, a line for each elsewhere."""
 
+import re
 import time
 from typing import Any
 
@@ -17,15 +18,15 @@ def line(record: Record) -> str:
     words = [
         time.strftime("%H:%M:%S", time.localtime(record.at)),
         f"{record.status or '-'}",
-        f"{record.api} {record.requested or '?'} → {record.model or '-'}",
+        f"{record.api} {_route(record) or '?'}",
         f"{record.input:,} in ({record.cache_read:,} cached), {record.output:,} out",
     ]
     if record.cost is not None:
         words.append(f"${record.cost:.4f}")
     if record.first_ms is not None:
-        words.append(f"first byte {record.first_ms:,.0f} ms")
+        words.append(f"first byte {_time(record.first_ms)}")
     if record.ms is not None:
-        words.append(f"{record.ms / 1000:,.1f} s")
+        words.append(_time(record.ms))
     words += [
         f"{count} {what}" for count, what in ((record.retries, "retries"), (record.searches, "searches")) if count
     ]
@@ -70,13 +71,24 @@ def table(records: Records) -> Any:
 def _cells(record: Record) -> list[str]:
     return [
         time.strftime("%H:%M:%S", time.localtime(record.at)),
-        record.client.partition(" ")[0] or record.api,
-        f"{record.requested} → {record.model}" if record.model else record.requested,
+        re.split(r"[ /]", record.client, maxsplit=1)[0] or record.api,
+        _route(record),
         str(record.status) if record.status else record.state,
         f"{record.input:,}",
         f"{record.cache_read:,}",
         f"{record.output:,}",
         "" if record.cost is None else f"${record.cost:.4f}",
-        "" if record.first_ms is None else f"{record.first_ms:,.0f} ms",
-        f"{record.ms / 1000:,.1f} s" if record.ms is not None else "…",
+        "" if record.first_ms is None else _time(record.first_ms),
+        "…" if record.ms is None else _time(record.ms),
     ]
+
+
+def _route(record: Record) -> str:
+    """What was asked for and who answers, once where both are the same."""
+    if not record.model or not record.requested or record.model.endswith(record.requested):
+        return record.model or record.requested
+    return f"{record.requested} → {record.model}"
+
+
+def _time(milliseconds: float) -> str:
+    return f"{milliseconds:,.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:,.1f} s"

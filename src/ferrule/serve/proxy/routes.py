@@ -51,8 +51,7 @@ class Routes:
         self._default = default
         self._usable = usable
         self._sizes: dict[Size, str] = {"small": routing.small, "medium": routing.medium, "big": routing.big}
-        for name in targets(self._routing):
-            self._check(name)
+        check_targets(routing, models)
 
     def chain(self, requested: str) -> tuple[str, ...]:
         """The models to try for a request, in their order. Raises ModelError if there is none."""
@@ -67,13 +66,6 @@ class Routes:
         with suppress(ModelError):  # there may be rules only
             listed.append(self._default())
         return list(dict.fromkeys(listed))
-
-    def _check(self, name: str) -> None:
-        """Raises ConfigError for a target that names no model."""
-        try:
-            named(name, self._models)
-        except ConfigError as error:
-            raise ConfigError(f"The proxy cannot use {name!r}: {error}") from None
 
     def _rule(self, asked: str) -> tuple[str, ...]:
         rules = self._routing.models
@@ -100,6 +92,15 @@ class Routes:
             return ()
         name = f"{host}:{model}"
         return (name,) if host not in ELSEWHERE and self._usable(name) else ()
+
+
+def check_targets(routing: Routing, models: Models) -> None:
+    """Raises ConfigError for a rule whose target names no model."""
+    for name in targets(routing):
+        try:
+            named(name, models)
+        except ConfigError as error:
+            raise ConfigError(f"The proxy cannot use {name!r}: {error}") from None
 
 
 def targets(routing: Routing) -> Iterator[str]:
