@@ -7,9 +7,8 @@ import msgspec
 import pytest
 
 from ferrule.agent_settings import ModelHost, Models
-from ferrule.serve.proxy.relay import carry
-from ferrule.wire import anthropic, openai_chat, openai_responses
-from ferrule.wire.shape import WireError
+from ferrule.serve.proxy.relay import carried, left_out
+from ferrule.wire import anthropic, openai_chat
 from tests.models.server import Exchange, Play, serving
 from tests.models.spoken import ANTHROPIC, CHAT, GEMINI, RESPONSES, events
 from tests.serve.proxy.proxied import PRICED, ROUTES, ask, hosts, proxied, talks
@@ -283,32 +282,47 @@ WEB = {"type": "web_search_20250305", "name": "web_search", "max_uses": 5}
 
 
 def test_tools_that_run_in_the_clients_api_are_left_out_and_named():
-    body = {
-        **ask("anthropic", "Hello.", stream=True),
-        "tools": [TOOL, WEB],
-        "tool_choice": {"type": "tool", "name": "web_search"},
-    }
-    carried = carry(body, anthropic.asked_in(body), "anthropic", "openai-responses")
+    choice = {"type": "tool", "name": "web_search"}
+    body = {**ask("anthropic", "Hello.", stream=True), "tools": [TOOL, WEB], "tool_choice": choice}
+    asked = anthropic.asked_in(body)
 
-    assert [one.name for one in carried.asked.definitions] == ["Read"]
-    assert carried.asked.choice is None
-    assert carried.dropped == ("web_search_20250305",)
-    assert carry(body, anthropic.asked_in(body), "anthropic", "anthropic").asked.definitions[1].hosted
+    sent = carried(asked, "anthropic", "openai-responses")
+    assert [one.name for one in sent.definitions] == ["Read"]
+    assert sent.choice is None
+    assert left_out(body, asked, "anthropic", "openai-responses") == ("web_search_20250305",)
+    assert left_out(body, asked, "anthropic", "") == ("web_search_20250305",)
+    assert carried(asked, "anthropic", "anthropic") is asked
+    assert left_out(body, asked, "anthropic", "anthropic") == ()
+
+
+async def test_a_client_whose_tools_run_elsewhere_is_answered_without_them():
+    async with serving() as server:
+        server.play(talks("Hi."))
+        async with proxied(hosts(server)) as proxy:
+            response = await proxy.ask("anthropic", stream=True, tools=[WEB], tool_choice={"type": "any"})
+
+    assert response.status_code == 200
+    assert response.headers["x-ferrule-dropped"] == "web_search_20250305"
+    assert "tools" not in server.asked[0].value
 
 
 def test_names_that_a_client_made_up_steer_nothing():
     body = {**ask("openai-chat", "Hello.", stream=True), "x\r\nset-cookie: a": 1, "y" * 500: 1}
-    carried = carry(body, openai_chat.asked_in(body), "openai-chat", "anthropic")
+    names = left_out(body, openai_chat.asked_in(body), "openai-chat", "anthropic")
 
-    assert all(name.isprintable() and len(name) <= 200 for name in carried.dropped)
-    assert len(carried.dropped) == 2
+    assert len(names) == 2
+    assert all(name.isprintable() and len(name) <= 200 for name in names)
 
 
-def test_a_request_that_depends_on_its_own_api_is_refused_and_not_answered_otherwise():
-    body = {**ask("openai-responses", "Hello.", stream=True), "previous_response_id": "resp_1"}
+async def test_a_request_that_depends_on_its_own_api_is_refused_and_not_answered_otherwise():
+    async with serving() as server:
+        server.play(plays(ANTHROPIC.stream))
+        async with proxied(hosts(server, api="anthropic")) as proxy:
+            response = await proxy.ask("openai-responses", stream=True, previous_response_id="resp_1")
 
-    with pytest.raises(WireError, match="previous_response_id"):
-        carry(body, openai_responses.asked_in(body), "openai-responses", "anthropic")
+    assert response.status_code == 400
+    assert "previous_response_id" in response.json()["error"]["message"]
+    assert server.asked == []
 
 
 async def test_a_stream_of_chat_tells_its_tokens_only_who_asks_for_them():

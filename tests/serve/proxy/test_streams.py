@@ -198,6 +198,36 @@ async def test_after_a_ping_an_error_comes_as_an_event(pinged, server, api):
     assert (kept.status, kept.error) == (400, "bad")
 
 
+@contextlib.asynccontextmanager
+async def not_reading(proxy: Proxied) -> AsyncIterator[None]:
+    """A client that asks for a stream and reads nothing of it."""
+    body = json.dumps(ask("anthropic", "Hello.", stream=True)).encode()
+    head = f"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: {TOKEN}\r\ncontent-length: {len(body)}\r\n\r\n"
+    lazy = socket.socket()
+    lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    lazy.setblocking(False)
+    with lazy:
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(lazy, ("127.0.0.1", proxy.port))
+        await loop.sock_sendall(lazy, head.encode() + body)
+        yield
+
+
+async def test_nor_does_it_hold_up_the_end_of_the_proxy(server):
+    async def much(exchange: Exchange) -> None:
+        await exchange.begin()
+        while True:
+            await exchange.chunk(piece("x" * 60_000))
+
+    server.play(much)
+    async with asyncio.timeout(LIMIT_SECONDS):
+        async with proxied(hosts(server)) as proxy, not_reading(proxy):
+            await server.was_asked()
+            transport = server.asked[0].writer.transport
+            await proxy.until(lambda: transport.get_write_buffer_size() > 0)
+        assert proxy.shop.records.open == {}
+
+
 async def test_a_client_that_does_not_read_holds_up_nobody_else(pinged, server):
     flood = piece("x" * 60_000)
     let_go = asyncio.Event()
@@ -220,15 +250,7 @@ async def test_a_client_that_does_not_read_holds_up_nobody_else(pinged, server):
         await exchange.end()
 
     server.play(much, silent)
-    body = json.dumps(ask("anthropic", "Hello.", stream=True)).encode()
-    head = f"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: {TOKEN}\r\ncontent-length: {len(body)}\r\n\r\n"
-    lazy = socket.socket()
-    lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    lazy.setblocking(False)
-    try:
-        loop = asyncio.get_running_loop()
-        await loop.sock_connect(lazy, ("127.0.0.1", pinged.port))
-        await loop.sock_sendall(lazy, head.encode() + body)
+    async with not_reading(pinged):
         await server.was_asked()
         # The host can say no more, as the proxy can say no more to its client.
         transport = server.asked[0].writer.transport
@@ -238,8 +260,6 @@ async def test_a_client_that_does_not_read_holds_up_nobody_else(pinged, server):
             await reading.until(PING["anthropic"] * 4)
             let_go.set()
             assert b"message_stop" in await reading.rest()
-    finally:
-        lazy.close()
     await pinged.until(lambda: len(pinged.ended) == 2)
     assert sorted(one.state for one in pinged.ended) == ["cancelled", "done"]
 

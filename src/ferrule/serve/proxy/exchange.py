@@ -1,5 +1,6 @@
 """One request, from its body to the last byte of its answer."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from types import MappingProxyType
@@ -14,7 +15,7 @@ from ferrule.proxy_settings import Proxy
 from ferrule.serve.proxy.apis import Api
 from ferrule.serve.proxy.errors import KINDS, ProxyError, from_model, retry_headers
 from ferrule.serve.proxy.records import Record, Records, shown
-from ferrule.serve.proxy.relay import carry, conversation_key, relayed, switched_on
+from ferrule.serve.proxy.relay import carried, conversation_key, left_out, relayed, switched_on
 from ferrule.serve.proxy.routes import Routes
 from ferrule.serve.proxy.tape import TrafficTape
 from ferrule.serve.proxy.upstreams import Upstream, Upstreams
@@ -90,6 +91,7 @@ class Exchange:
         self._out = out
         self._has_said = False
         """Has any of the answer gone to the client? Pings are none of it."""
+        self._left_out: Callable[[], tuple[str, ...]] | None = None
 
     async def run(self) -> None:
         """Answer, in every case. Raises nothing but what the connection to the client raises."""
@@ -194,14 +196,17 @@ class Exchange:
         await self._finish(upstream, passage)
 
     def _passage(self, upstream: Upstream) -> "Passage":
-        """The way of the answer. Raises ProxyError for a request that the model's API cannot carry."""
-        api, http = self._request.api.name, upstream.http
-        try:
-            carried = carry(self._request.body, self._request.asked, api, http.host.api if http is not None else "")
-        except WireError as error:
-            raise ProxyError("bad", f"The request cannot go to {upstream.name}: {error}") from None
-        self._record.dropped = carried.dropped
-        return Passage(self._request, carried.asked, upstream, self._record)
+        """The way of the answer. What is left out of the request is looked for while the host thinks."""
+        request, http = self._request, upstream.http
+        target = http.host.api if http is not None else ""
+        self._left_out = lambda: left_out(request.body, request.asked, request.api.name, target)
+        asyncio.get_running_loop().call_soon(self._look)
+        return Passage(request, carried(request.asked, request.api.name, target), upstream, self._record)
+
+    def _look(self) -> None:
+        if self._left_out is not None:
+            look, self._left_out = self._left_out, None
+            self._record.dropped = look()
 
     async def _finish(self, upstream: Upstream, passage: "Passage") -> None:
         if rest := passage.end():
@@ -314,6 +319,7 @@ class Exchange:
             (b"request-id", f"req_{self._record.number}".encode()),
             (b"x-ferrule-model", upstream.name.encode("ascii", "replace")),
         ]
+        self._look()
         if self._record.dropped:
             headers.append((b"x-ferrule-dropped", ", ".join(self._record.dropped).encode("ascii", "replace")[:2000]))
         return headers

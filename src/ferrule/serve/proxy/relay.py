@@ -2,8 +2,8 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -13,7 +13,8 @@ from ferrule.models.shaping import MARK
 from ferrule.serve.proxy.records import shown
 from ferrule.serve.proxy.upstreams import Upstream, has_marks
 from ferrule.wire.fields import Passage, dropped
-from ferrule.wire.turn import Asked, Foreign, Text
+from ferrule.wire.shape import WireError
+from ferrule.wire.turn import Asked, Definition, Foreign, Text
 from ferrule.wire.wire import load_wire
 
 _LIMITS: Mapping[str, tuple[tuple[str, ...], ...]] = {
@@ -25,50 +26,61 @@ _LIMITS: Mapping[str, tuple[tuple[str, ...], ...]] = {
 """Where each API says how long an answer may be."""
 _BETA = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
 _MOST_NAMES = 40
+_TURNS = ("messages", "input", "contents")
+_RECENT = 8
+"""So many of the last messages are looked at."""
 _CHOICES = ("tool_choice", "toolConfig")
 _BILLING = "x-anthropic-billing-header:"
 """Claude Code begins its system prompt with such a line; it changes with versions and is for one host alone."""
 
 
-class Carried(NamedTuple):
-    """What a request is to a model of another API."""
+def carried(asked: Asked, source: str, target: str) -> Asked:
+    """A request as a model of another API is asked it: without the tools that run in the client's own.
 
-    asked: Asked
-    dropped: tuple[str, ...] = ()
-    """The fields and tools that the other API has no place for."""
+    `target` is empty for a model that speaks no API.
+    """
+    if source == target or not any(one.hosted for one in asked.definitions):
+        return asked
+    kept = tuple(one for one in asked.definitions if not one.hosted)
+    names = {one.name for one in asked.definitions if one.hosted}
+    choice = asked.choice
+    is_gone = choice is not None and (choice.name in names or (choice.kind == "any" and not kept))
+    return msgspec.structs.replace(asked, definitions=kept, choice=None if is_gone else choice)
 
 
-def carry(body: Mapping[str, Any], asked: Asked, source: str, target: str) -> Carried:
-    """A request as another API can carry it; `target` is empty for a model that speaks none.
+def left_out(body: Mapping[str, Any], asked: Asked, source: str, target: str) -> tuple[str, ...]:
+    """The fields and tools of a request that another API has no place for.
 
-    Raises WireError for what only its own API can do and the answer depends on.
+    Of the conversation, only what is new is looked at: the rest was when it was new.
     """
     if source == target:
-        return Carried(asked)
-    choice = asked.choice
-    hosted = {one.name: one.extra.fields for one in asked.definitions if one.hosted and one.extra is not None}
-    kinds = [str(fields.get("type") or name) for name, fields in hosted.items()]
-    if hosted:
-        kept = tuple(one for one in asked.definitions if not one.hosted)
-        is_gone = choice is not None and (choice.name in hosted or (choice.kind == "any" and not kept))
-        asked = msgspec.structs.replace(asked, definitions=kept, choice=None if is_gone else choice)
+        return ()
+    hosted = [one for one in asked.definitions if one.hosted and one.extra is not None]
+    kinds = [str(one.extra.fields.get("type") or one.name) for one in hosted if one.extra is not None]
     if not target:
-        return Carried(asked, tuple(map(shown, kinds)))
+        return tuple(map(shown, kinds))
+    sent = carried(asked, source, target)
+    bare = tuple(msgspec.structs.replace(one, schema={}) for one in sent.definitions)
+    short = msgspec.structs.replace(sent, turns=(), definitions=bare)
     wire = load_wire(target)
-    short = msgspec.structs.replace(asked, turns=())
-    lost = dropped(body, Passage(source, target, short, wire.asked_in(wire.asked_out(short))))
+    try:
+        back = wire.asked_in(wire.asked_out(short))
+    except WireError:
+        return ()  # it cannot be sent at all, which is told elsewhere
+    recent = {key: body[key][-_RECENT:] for key in _TURNS if isinstance(body.get(key), list)}
+    lost = dropped({**body, **recent}, Passage(source, target, short, back))
     # A tool that is left out as a whole is named once, and neither its fields are nor the choice of it.
     tools = body.get("tools")
     rows = enumerate(tools if isinstance(tools, list) else ())
     gone = [f"tools[{at}]" for at, tool in rows if _is_one(tool, hosted)]
-    if choice is not asked.choice:
+    if sent.choice is not asked.choice:
         gone += _CHOICES
     names = [*kinds, *(one.name for one in lost if not one.where.startswith(tuple(gone)))]
-    return Carried(asked, tuple(dict.fromkeys(map(shown, names)))[:_MOST_NAMES])
+    return tuple(dict.fromkeys(map(shown, names)))[:_MOST_NAMES]
 
 
-def _is_one(tool: Any, hosted: Mapping[str, Any]) -> bool:
-    return any(tool is fields for fields in hosted.values())
+def _is_one(tool: Any, hosted: Sequence[Definition]) -> bool:
+    return any(one.extra is not None and tool is one.extra.fields for one in hosted)
 
 
 def relayed(body: Mapping[str, Any], asked: Asked, upstream: Upstream, *, stream: bool) -> bytes:
