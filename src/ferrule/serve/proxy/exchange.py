@@ -10,6 +10,7 @@ import msgspec
 
 from ferrule.core.errors import ConfigError
 from ferrule.models.model import Again, ModelError
+from ferrule.models.names import NO_MODEL_IN_SHORT
 from ferrule.models.speech import generate_path
 from ferrule.proxy_settings import Proxy
 from ferrule.serve.proxy.apis import Api
@@ -137,7 +138,8 @@ class Exchange:
         try:
             return self._shop.routes.chain(self._request.asked.model)
         except (ModelError, ConfigError) as error:
-            raise ProxyError("no-model", str(error)) from None
+            is_none = isinstance(error, ModelError) and error.kind == "none"
+            raise ProxyError("no-model", NO_MODEL_IN_SHORT if is_none else str(error)) from None
 
     def _found(self, name: str) -> Upstream:
         try:
@@ -152,7 +154,8 @@ class Exchange:
         breaker = upstream.breaker
         if breaker.is_open:
             wait = breaker.seconds
-            said = f"{upstream.name} has failed too often and is left alone for {wait:.0f} more seconds."
+            until = f"is left alone for {wait:.0f} more seconds" if wait else "is just being tried again"
+            said = f"{upstream.name} has failed too often and {until}."
             raise ProxyError("overloaded", said, seconds=wait)
         ticket = breaker.begin()
         upstream.busy += 1
