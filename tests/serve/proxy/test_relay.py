@@ -337,3 +337,31 @@ async def test_a_stream_of_chat_tells_its_tokens_only_who_asks_for_them():
     assert asked.value["stream_options"] == {"include_usage": True}
     assert b'"choices":[]' not in without.content
     assert b'"choices":[]' in with_them.content
+
+
+@pytest.mark.parametrize("client", ["anthropic", "openai-chat", "openai-responses", "gemini"])
+@pytest.mark.parametrize("host", ["openai-chat", "openai-responses", "gemini"])
+async def test_a_conversation_that_goes_on_is_the_same_up_to_what_is_new(client, host):
+    turns: list[tuple[str, str]] = [("user", "First question."), ("assistant", "An answer."), ("user", "And now?")]
+    bodies = {
+        "anthropic": lambda said: {"messages": [{"role": role, "content": text} for role, text in said]},
+        "openai-chat": lambda said: {"messages": [{"role": role, "content": text} for role, text in said]},
+        "openai-responses": lambda said: {
+            "input": [{"type": "message", "role": role, "content": text} for role, text in said]
+        },
+        "gemini": lambda said: {
+            "contents": [
+                {"role": {"assistant": "model"}.get(role, role), "parts": [{"text": text}]} for role, text in said
+            ]
+        },
+    }
+    async with serving() as server:
+        server.play(plays(OWN[host][2].stream))
+        async with proxied(hosts(server, api=host)) as proxy:
+            for count in (1, 3):
+                await proxy.send(client, {**ask(client, "", stream=True), **bodies[client](turns[:count])}, stream=True)
+
+    first, second = (one.body for one in server.asked)
+    same = next(at for at, (one, other) in enumerate(zip(first, second, strict=False)) if one != other)
+    assert b"First question." in first[:same]
+    assert b"An answer." not in first[:same]
