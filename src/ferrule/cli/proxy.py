@@ -94,7 +94,7 @@ def command(
     Examples:
       ferrule proxy --model openai:gpt-6.1-sol -- claude
       ferrule proxy --model anthropic:claude-opus-5-5 -- codex exec "add a test"
-      ferrule proxy --map 'claude-haiku-*=ollama:qwen3' --map '*=openrouter:z-ai/glm-5,openai:gpt-6-sol'
+      ferrule proxy --map '*-haiku-*=ollama:qwen3' --map '*=openai:gpt-6-sol'
       ferrule proxy --record talk.jsonl --log requests.jsonl
     """
     if importlib.util.find_spec("uvicorn") is None:
