@@ -279,6 +279,25 @@ async def test_a_client_that_goes_away_closes_the_connection_to_the_host(proxy, 
     assert proxy.shop.records.open == {}
 
 
+@pytest.mark.parametrize("end", ["the client goes", "the host breaks off"])
+async def test_half_an_answer_is_paid_for_as_well(proxy, server, end):
+    begun = piece("one two three four five six ")
+    play = Holding(begun) if end == "the client goes" else breaks(begun)
+    server.play(play)
+
+    async with proxy.streaming("anthropic", "word " * 100) as reading:
+        await reading.until(b"one ")
+        if end == "the host breaks off":
+            await reading.rest()
+
+    kept = await record(proxy)
+    assert kept.is_estimate
+    assert 50 < kept.input < 300
+    assert 3 < kept.output < 20
+    assert kept.cost
+    assert proxy.shop.records.costs()["cost"] >= kept.cost
+
+
 @pytest.mark.parametrize("stream", [True, False])
 async def test_so_does_one_that_waits_for_the_answer_to_begin(proxy, server, stream):
     play = Holding()

@@ -93,6 +93,8 @@ class Exchange:
         self._has_said = False
         """Has any of the answer gone to the client? Pings are none of it."""
         self._left_out: Callable[[], tuple[str, ...]] | None = None
+        self._passed: Passage | None = None
+        """The way that the last answer took."""
 
     async def run(self) -> None:
         """Answer, in every case. Raises nothing but what the connection to the client raises."""
@@ -167,12 +169,14 @@ class Exchange:
                 else:
                     await self._whole(upstream, is_last=is_last)
         except ProxyError as error:
+            self._count_part(upstream)
             if error.is_passing and error.kind != "limit":
                 breaker.fail(ticket)
             else:
                 breaker.leave(ticket)
             raise
         except BaseException:
+            self._count_part(upstream)
             breaker.leave(ticket)
             raise
         finally:
@@ -204,7 +208,8 @@ class Exchange:
         target = http.host.api if http is not None else ""
         self._left_out = lambda: left_out(request.body, request.asked, request.api.name, target)
         asyncio.get_running_loop().call_soon(self._look)
-        return Passage(request, carried(request.asked, request.api.name, target), upstream, self._record)
+        self._passed = Passage(request, carried(request.asked, request.api.name, target), upstream, self._record)
+        return self._passed
 
     def _look(self) -> None:
         if self._left_out is not None:
@@ -313,6 +318,12 @@ class Exchange:
         self._record.count(usage, upstream.model.prices)
         upstream.limits.count(usage.input + usage.output)
 
+    def _count_part(self, upstream: Upstream) -> None:
+        """Count what was said of an answer that did not come to its end: it has to be paid for as well."""
+        passed, self._passed = self._passed, None
+        if passed is not None and (usage := passed.so_far()) is not None:
+            self._count(upstream, usage)
+
     def _headers(self, upstream: Upstream, request: Request) -> list[tuple[bytes, bytes]]:
         is_events = request.stream and not request.as_list
         kind = b"text/event-stream; charset=utf-8" if is_events else b"application/json"
@@ -349,6 +360,7 @@ class Passage:
         self._events: list[Event] = []
         self._held: list[bytes] = []
         self._characters = 0
+        self._begun: Usage | None = None
         self._is_closed = False
         """Has the host sent the event that is the last one in its API?"""
         self.has_said = False
@@ -371,7 +383,9 @@ class Passage:
             elif isinstance(delta, Begun):
                 usage = delta.usage if delta.usage.input else Usage(input=estimate_request(self._request))
                 out.append(Begun(delta.id, self.asked.model, usage))
+                self._begun = usage
             elif isinstance(delta, Ended):
+                self._begun = None
                 self.usage = self._counted(delta.usage)
                 out.append(msgspec.structs.replace(delta, usage=self.usage))
             else:
@@ -411,6 +425,14 @@ class Passage:
         if self._wants_usage or self._api.name != "openai-chat" or b'"usage"' not in event.data:
             return True
         return b'"choices":[]' not in event.data.replace(b" ", b"")
+
+    def so_far(self) -> Usage | None:
+        """The tokens of an answer that has begun and not ended, more or less; None if there is none."""
+        begun = self._begun
+        if begun is None:
+            return None
+        self._record.is_estimate = True
+        return msgspec.structs.replace(begun, output=max(begun.output, self._characters // 4))
 
     def _counted(self, usage: Usage) -> Usage:
         if usage.input and (usage.output or not self._characters):
