@@ -334,7 +334,7 @@ def test_a_terminal_shows_a_table_whatever_clients_call_themselves(tmp_path, tal
         port = int(greeting.split("http://127.0.0.1:")[1].split(".")[0])
         ask(port, model="[/red]odd[bold]\x1b[31m")
         shown = terminal.wait(r"1 request, ")
-        assert "[/red]odd[bold]" in shown
+        assert "[/red]odd" in shown
         assert ask(port)[0] == 200
         terminal.wait(r"2 requests, ")
     finally:

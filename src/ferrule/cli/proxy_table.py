@@ -7,7 +7,7 @@ from typing import Any
 from ferrule.serve.proxy.records import Record, Records
 
 _ROWS = 20
-_RATIOS = {"client": 1, "model": 3}
+_CLIENT_WIDTH = 14
 _STATUS = 3
 """The column that is coloured."""
 _COLOURS = {"done": "green", "failed": "red", "cancelled": "yellow"}
@@ -42,21 +42,22 @@ def line(record: Record) -> str:
 def summary(records: Records) -> str:
     """What all requests made together."""
     usage = records.tokens()
-    share = f", {usage.cache_read / usage.input:.0%} of them cached" if usage.input else ""
+    share = f", {usage.cache_read / usage.input:.0%} of them cached" if usage.cache_read and usage.input else ""
     cost = f", ${records.cost:.4f}" if records.cost else ""
     requests = f"{records.count:,} request{'s' * (records.count != 1)}"
     return f"{requests}, {usage.input:,} tokens in{share}, {usage.output:,} out{cost}"
 
 
 def table(records: Records) -> Any:
-    """The newest requests as a table of rich."""
-    from rich.table import Table  # only for a terminal
+    """The newest requests as a table of rich, and the sum of all."""
+    from rich.console import Group  # only for a terminal
+    from rich.table import Table
     from rich.text import Text
 
-    made = Table(box=None, pad_edge=False, expand=True, title_justify="left", caption=summary(records))
-    made.caption_justify = "left"
-    for name in ("time", "client", "model"):
-        made.add_column(name, no_wrap=True, overflow="ellipsis", ratio=_RATIOS.get(name))
+    made = Table(box=None, pad_edge=False, expand=True)
+    made.add_column("time", no_wrap=True)
+    made.add_column("client", no_wrap=True, overflow="ellipsis", max_width=_CLIENT_WIDTH)
+    made.add_column("model", no_wrap=True, overflow="ellipsis", ratio=1)
     for name in ("status", "in", "cached", "out", "cost", "first", "total"):
         made.add_column(name, justify="right", no_wrap=True)
     newest = [*records.recent, *records.open.values()][-_ROWS:]
@@ -65,7 +66,8 @@ def table(records: Records) -> Any:
         # Names come from clients: none of them may be taken for markup.
         cells = [Text(text, style=colour if at == _STATUS else "") for at, text in enumerate(_cells(record))]
         made.add_row(*cells, style="red" if record.state == "failed" else None)
-    return made
+    # A line that is not full comes last: the terminal writes ^C behind it, and must not need another one.
+    return Group(made, Text(summary(records)))
 
 
 def _cells(record: Record) -> list[str]:
