@@ -231,14 +231,14 @@ async def _run_program(options: _Options, url: str, serving: "asyncio.Task[None]
     from ferrule.serve.proxy.programs import start_of
 
     start = start_of(options.command, url, options.token)
-    process = await asyncio.create_subprocess_exec(*start.command, env=start.environment)
-    ended = asyncio.create_task(process.wait())
-    try:
-        with _interrupts_are_the_programs():
+    with _interrupts_are_the_programs():  # from before it runs, and until it has ended
+        process = await asyncio.create_subprocess_exec(*start.command, env=start.environment)
+        ended = asyncio.create_task(process.wait())
+        try:
             await _first_of(ended, serving)
             return _exit_code(await ended)
-    finally:
-        await _end(process, ended)
+        finally:
+            await _end(process, ended)
 
 
 @contextlib.contextmanager
