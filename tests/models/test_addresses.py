@@ -103,7 +103,7 @@ async def test_a_host_that_is_asked_again_is_told_with_what_went_wrong(asker):
 
     again = await anext(model.ask(question()))
 
-    assert again == Again("the host could not be reached: connection refused", 0.5, 1)
+    assert again == Again("the host could not be reached: connection refused", 0.5, 1, "network")
 
 
 async def _streams(exchange: Exchange) -> None:

@@ -171,6 +171,14 @@ def test_an_address_in_use_is_refused_in_a_sentence():
         listen(f"127.0.0.1:{port}")
 
 
+def test_no_piece_of_an_answer_waits_until_the_client_has_confirmed_the_one_before():
+    listening, _, port = listen("127.0.0.1:0")
+    with listening, socket.create_connection(("127.0.0.1", port)):
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 @asynccontextmanager
 async def serving(folder, **more):
     """A server in this process, and its address."""

@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import sys
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +20,7 @@ from ferrule.core.errors import ConfigError
 from ferrule.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ferrule.proxy_settings import Routing
     from ferrule.serve.proxy.exchange import Shop
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _LISTEN = "127.0.0.1:8790"
 _SECONDS = 0.5
 """How often the table is drawn."""
+_END_SECONDS = 2.0
+"""So long a program may take to end before it is killed."""
 
 
 class _Options(NamedTuple):
@@ -91,7 +94,7 @@ def command(
     Examples:
       ferrule proxy --model openai:gpt-6.1-sol -- claude
       ferrule proxy --model anthropic:claude-opus-5-5 -- codex exec "add a test"
-      ferrule proxy --map 'claude-haiku-*=ollama:qwen3' --map '*=openai:gpt-6-sol'
+      ferrule proxy --map '*-haiku-*=ollama:qwen3' --map '*=openai:gpt-6-sol'
       ferrule proxy --record talk.jsonl --log requests.jsonl
     """
     if importlib.util.find_spec("uvicorn") is None:
@@ -101,10 +104,12 @@ def command(
     if command_line and shutil.which(command_line[0]) is None:
         raise click.UsageError(f"There is no program {command_line[0]!r} on PATH.")
     from ferrule.serve.http import check_token
+    from ferrule.serve.proxy.routes import check_targets
     from ferrule.serve.proxy.server import complaints, routing_of
 
     settings = load_settings()
     routing = routing_of(settings, profile, model, dict(map(_rule, rules)))
+    check_targets(routing, settings.models)
     wrong = complaints(settings, routing)
     if model and any(name == model for name in wrong):
         raise ConfigError(f"{model} cannot be asked: {wrong[model]}")
@@ -142,7 +147,10 @@ async def _served(settings: Settings, routing: "Routing", options: _Options) -> 
     with contextlib.ExitStack() as stack:
         stack.callback(listening.close)
         told = _told(options, stack)
-        async with open_shop(settings, routing, token=options.token, told=told, tape=options.tape) as shop:
+        address = f"{host}:{port}"
+        async with open_shop(
+            settings, routing, token=options.token, told=told, tape=options.tape, address=address
+        ) as shop:
             started = asyncio.Event()
             serving = asyncio.create_task(
                 serve_proxy(shop, listening, host=host, token=options.token, names=options.names, ready=started.set)
@@ -150,7 +158,8 @@ async def _served(settings: Settings, routing: "Routing", options: _Options) -> 
             try:
                 await _first_of(asyncio.create_task(started.wait()), serving)
                 if options.command:
-                    code = await _run_program(options, url)
+                    _check_models(shop)
+                    code = await _run_program(options, url, serving)
                 else:
                     _greet(shop, options, host, url)
                     code = await _watch(shop, options, serving)
@@ -160,6 +169,12 @@ async def _served(settings: Settings, routing: "Routing", options: _Options) -> 
                     await serving
                 _say_sum(shop, options)
             return code
+
+
+def _check_models(shop: "Shop") -> None:
+    """Raises ModelError where no request of a program could be answered."""
+    if not shop.routes.names():
+        shop.routes.chain("")
 
 
 async def _first_of(*tasks: "asyncio.Task[Any]") -> None:
@@ -175,10 +190,10 @@ def _told(options: _Options, stack: contextlib.ExitStack) -> "list[Callable[[Rec
 
     told: list[Callable[[Record], object]] = []
     if options.log:
-        told.append(_logged(stack.enter_context(_opened(options.log))))
+        told.append(_logged(stack.enter_context(_opened(options.log)), options.log))
     if options.as_json:
-        told.append(_logged(sys.stdout))
-    elif not options.quiet and not options.command and not sys.stderr.isatty():
+        told.append(_logged(sys.stdout, "standard output"))
+    elif not options.quiet and not options.command and not _has_table(options):
         told.append(lambda record: click.echo(line(record), err=True))
     return told
 
@@ -191,28 +206,70 @@ def _opened(path: str) -> IO[str]:
     return os.fdopen(descriptor, "a", encoding="utf-8")
 
 
-def _logged(file: IO[str]) -> "Callable[[Record], object]":
+def _logged(file: IO[str], name: str) -> "Callable[[Record], object]":
     import msgspec
 
+    is_broken = False
+
     def write(record: "Record") -> None:
-        print(json.dumps(msgspec.to_builtins(record)), file=file, flush=True)
+        nonlocal is_broken
+        if is_broken:
+            return
+        try:
+            print(json.dumps(msgspec.to_builtins(record)), file=file, flush=True)
+        except (OSError, ValueError) as error:
+            # Nobody who asks is to be kept from an answer by it.
+            is_broken = True
+            why = getattr(error, "strerror", None) or error
+            click.echo(f"warning: {name} cannot be written any more ({why}); requests are still answered.", err=True)
 
     return write
 
 
-async def _run_program(options: _Options, url: str) -> int:
+async def _run_program(options: _Options, url: str, serving: "asyncio.Task[None]") -> int:
     """Run a program that asks the proxy, in this terminal. Returns its exit code."""
     from ferrule.serve.proxy.programs import start_of
 
     start = start_of(options.command, url, options.token)
-    process = await asyncio.create_subprocess_exec(*start.command, env=start.environment)
+    with _interrupts_are_the_programs():  # from before it runs, and until it has ended
+        process = await asyncio.create_subprocess_exec(*start.command, env=start.environment)
+        ended = asyncio.create_task(process.wait())
+        try:
+            await _first_of(ended, serving)
+            return _exit_code(await ended)
+        finally:
+            await _end(process, ended)
+
+
+@contextlib.contextmanager
+def _interrupts_are_the_programs() -> "Iterator[None]":
+    """Ctrl-C reaches the program as well, as it is in this terminal: what it means is for the program to say."""
+    loop = asyncio.get_running_loop()
+    before = signal.getsignal(signal.SIGINT)
     try:
-        return await process.wait()
+        loop.add_signal_handler(signal.SIGINT, lambda: None)
+    except (NotImplementedError, RuntimeError, ValueError):  # Windows; not the main thread
+        yield
+        return
+    try:
+        yield
     finally:
-        if process.returncode is None:
+        loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, before)
+
+
+def _exit_code(code: int) -> int:
+    """As a shell has it: a program that a signal has ended counts from 128 on."""
+    return code if code >= 0 else 128 - code
+
+
+async def _end(process: asyncio.subprocess.Process, ended: "asyncio.Task[int]") -> None:
+    """End a program that still runs: asked first, and made to if it does not hear."""
+    for end in (process.terminate, process.kill):
+        if not ended.done():
             with contextlib.suppress(ProcessLookupError):
-                process.terminate()
-            await process.wait()
+                end()
+            await asyncio.wait((ended,), timeout=_END_SECONDS)
 
 
 def _greet(shop: "Shop", options: _Options, host: str, url: str) -> None:
@@ -242,8 +299,7 @@ def _greet(shop: "Shop", options: _Options, host: str, url: str) -> None:
 
 async def _watch(shop: "Shop", options: _Options, serving: "asyncio.Task[None]") -> int:
     """Show what happens until the proxy ends."""
-    is_shown = sys.stderr.isatty() and not options.quiet and not options.as_json
-    if not is_shown or importlib.util.find_spec("rich") is None:
+    if not _has_table(options):
         await serving
         return DONE
     from rich.console import Console
@@ -252,16 +308,25 @@ async def _watch(shop: "Shop", options: _Options, serving: "asyncio.Task[None]")
     from ferrule.cli.proxy_table import table
 
     console = Console(stderr=True)
-    with Live(table(shop.records), console=console, auto_refresh=False, transient=True) as live:
-        while not serving.done():
-            await asyncio.wait((serving,), timeout=_SECONDS)
-            live.update(table(shop.records), refresh=True)
+    with Live(table(shop.records), console=console, auto_refresh=False) as live:
+        try:
+            while not serving.done():
+                await asyncio.wait((serving,), timeout=_SECONDS)
+                live.update(table(shop.records), refresh=True)
+        finally:
+            live.update(table(shop.records))
     serving.result()
     return DONE
+
+
+def _has_table(options: _Options) -> bool:
+    """Is there a live table? It ends with the sum of all requests, and stays when the proxy has ended."""
+    is_wanted = sys.stderr.isatty() and not (options.quiet or options.as_json or options.command)
+    return is_wanted and importlib.util.find_spec("rich") is not None
 
 
 def _say_sum(shop: "Shop", options: _Options) -> None:
     from ferrule.cli.proxy_table import summary
 
-    if not options.quiet and not options.as_json and shop.records.count:
+    if not options.quiet and not options.as_json and not _has_table(options) and shop.records.count:
         click.echo(summary(shop.records), err=True)

@@ -157,11 +157,14 @@ class HttpModel:
             attempt += 1
             failed.unthinkable = failed.unthinkable and body is None
             seconds = await self._pause(failed, attempt)
-            yield Again(failed.why, seconds, attempt)
+            yield Again(failed.why, seconds, attempt, failed.kind)
             await self._sleep(seconds)
 
-    async def whole(self, path: str, body: bytes) -> bytes:
-        """Send a body that asks for no stream to a path of the API. Returns the answer's body. Raises ModelError."""
+    async def whole(self, path: str, body: bytes, *, told: Callable[[Again], object] = lambda _: None) -> bytes:
+        """Send a body that asks for no stream to a path of the API; `told` hears of every repetition before it.
+
+        Returns the answer's body. Raises ModelError.
+        """
         attempt = 0
         while True:
             try:
@@ -170,7 +173,9 @@ class HttpModel:
                 failed = error
             attempt += 1
             failed.unthinkable = False
-            await self._sleep(await self._pause(failed, attempt))
+            seconds = await self._pause(failed, attempt)
+            told(Again(failed.why, seconds, attempt, failed.kind))
+            await self._sleep(seconds)
 
     async def _whole(self, path: str, body: bytes) -> bytes:
         incoming = await self._sent("POST", path, (body,))
@@ -241,7 +246,7 @@ class HttpModel:
         try:
             if packed:
                 advice = f"packed its answer (HTTP {incoming.status}) though it was asked not to"
-                raise fault(self._host, self.model, "bad", advice, passing=False)
+                raise fault(self._host, self.model, "bad", advice, passing=False, is_nonsense=True)
             if incoming.status != 200:
                 raise await self._refused(incoming)
             raise await self._not_a_stream(incoming, kind)

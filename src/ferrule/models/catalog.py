@@ -139,6 +139,14 @@ def about(model: str, known: Mapping[str, KnownModel]) -> About:
     )
 
 
+def has_bound(model: str, known: Mapping[str, KnownModel]) -> bool:
+    """Is it known how long the model's answers may be, or is that only a usual bound?"""
+    own = said(model, known)
+    return (own is not None and own.most_output is not None) or _longest(
+        model, {one.begins: one for one in CATALOG}
+    ) is not None
+
+
 def said(model: str, known: Mapping[str, KnownModel]) -> KnownModel | None:
     """What the settings say about a model, by how its id begins."""
     return _longest(model, known)

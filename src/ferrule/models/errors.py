@@ -115,6 +115,7 @@ class Fault(Exception):  # noqa: N818 - it is caught and judged here, and never 
         passing: bool,
         seconds: float | None = None,
         unthinkable: bool = False,
+        is_nonsense: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind: Trouble = kind
@@ -126,9 +127,10 @@ class Fault(Exception):  # noqa: N818 - it is caught and judged here, and never 
         self.seconds = seconds
         """How long the host wants us to wait."""
         self.unthinkable = unthinkable
+        self.is_nonsense = is_nonsense
 
     def error(self) -> ModelError:
-        return ModelError(self.message, self.kind, self.seconds)
+        return ModelError(self.message, self.kind, self.seconds, is_nonsense=self.is_nonsense)
 
 
 def cleaned(text: str, secrets: Iterable[str] = ()) -> str:
@@ -212,9 +214,9 @@ def _fault(status: int, said: str, code: str, host: Host, model: str) -> Fault:
         passing = False
     unthinkable = status == 400 and kind == "bad" and any(one in words for one in _UNTHINKABLE)
     message = f"{called(host, model)} {advice} (HTTP {status}).{quoted}"
-    return Fault(
-        kind, message, f"{_WHY.get(kind, 'it failed')} (HTTP {status})", passing=passing, unthinkable=unthinkable
-    )
+    why = f"{_WHY.get(kind, 'it failed')} (HTTP {status})"
+    is_nonsense = kind == "bad" and (status < 400 or status in {404, 405})
+    return Fault(kind, message, why, passing=passing, unthinkable=unthinkable, is_nonsense=is_nonsense)
 
 
 _WHY: dict[str, str] = {

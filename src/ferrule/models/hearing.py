@@ -45,11 +45,12 @@ class Hearing:
                 return self._last()
             deltas = self._read(self._events.feed(piece))
         except EventTooLongError as error:
-            raise fault(self._host, self._model, "bad", f"sent what is no answer: {error}", passing=False) from error
+            advice = f"sent what is no answer: {error}"
+            raise fault(self._host, self._model, "bad", advice, passing=False, is_nonsense=True) from error
         self._silent_bytes = 0 if deltas else self._silent_bytes + len(piece)
         if self._silent_bytes > MOST_SILENT_BYTES:
             advice = f"sent {MOST_SILENT_BYTES:,} bytes that are nothing of an answer"
-            raise fault(self._host, self._model, "bad", advice, passing=False)
+            raise fault(self._host, self._model, "bad", advice, passing=False, is_nonsense=True)
         if self._reader.is_over:
             self._is_done = True
             await self._incoming.finish()
@@ -84,8 +85,12 @@ class Hearing:
         for event in events:
             odd = reader.odd
             deltas += reader.read(event)
-            # What had to be mended, and what nobody can read, is not passed on as it is.
-            if tap is not None and reader.odd == odd and not (deltas and type(deltas[-1]) is Broke):
+            if tap is None:
+                continue
+            if reader.odd != odd:
+                # It can neither be passed on as it is nor be left out.
+                raise fault(self._host, self._model, "server", "sent an event that is no JSON", "an event was no JSON")
+            if not (deltas and type(deltas[-1]) is Broke):
                 tap(event)
         for delta in deltas:
             if type(delta) is Broke:

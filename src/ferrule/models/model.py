@@ -20,11 +20,13 @@ stream that broke off, a body that it does not take, or no model at all."""
 class ModelError(FerruleError):
     """A model could not be asked, or did not answer to its end. The message says what to do next."""
 
-    def __init__(self, message: str, kind: Trouble, seconds: float | None = None) -> None:
+    def __init__(self, message: str, kind: Trouble, seconds: float | None = None, *, is_nonsense: bool = False) -> None:
         super().__init__(message)
         self.kind = kind
         self.seconds = seconds
         """How long the host wants to be left alone; None if it does not say."""
+        self.is_nonsense = is_nonsense
+        """Is what came back no answer of such a host, whatever it was asked?"""
 
 
 class Again(msgspec.Struct, frozen=True):
@@ -34,6 +36,8 @@ class Again(msgspec.Struct, frozen=True):
     seconds: float
     attempt: int
     """1 for the first repetition."""
+    kind: Trouble = "server"
+    """What went wrong."""
 
 
 class Prices(NamedTuple):

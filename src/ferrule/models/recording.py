@@ -189,17 +189,18 @@ class Take:
     def cue(self, *, again: Repeat | None = None, fail: Failure | None = None) -> Cue:
         answer = self._assembler.said()
         broke = self._assembler.broke
+        made = self._portable.made
         results = results_of(self._asked)
         order = iter(self._uses)
         return Cue(
             whom=self._whom,
-            prompt="" if self._whom else self._portable.made(_prompt(self._asked)),
+            prompt="" if self._whom else made(_prompt(self._asked)),
             parts=tuple(self._part(part, order, results) for part in answer.parts),
             reason=answer.reason,
             usage=answer.usage,
-            broke=Broken(message=broke.message, kind=broke.kind) if broke else None,
-            again=again,
-            fail=fail,
+            broke=Broken(message=made(broke.message), kind=broke.kind) if broke else None,
+            again=Repeat(why=made(again.why), seconds=again.seconds) if again else None,
+            fail=Failure(kind=fail.kind, message=made(fail.message)) if fail else None,
         )
 
     def _part(self, part: Part, order: Iterator[int], results: dict[str, str]) -> Spoken:

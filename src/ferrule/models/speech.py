@@ -45,11 +45,12 @@ _OURS = {"host", "content-length", "transfer-encoding", "connection", "accept-en
 """Headers that belong to the line itself."""
 
 
-def _generate_path(model: str) -> str:
+def generate_path(model: str, action: str) -> str:
+    """Where something is asked of a model of Gemini's API."""
     from urllib.parse import quote  # for an API that has the model in its address
 
     where = model if "/" in model else f"models/{model}"
-    return f"/{quote(where, safe='/-._~')}:streamGenerateContent?alt=sse"
+    return f"/{quote(where, safe='/-._~')}:{action}"
 
 
 SPEECH = {
@@ -74,7 +75,7 @@ SPEECH = {
         ("ferrule.wire.openai_responses.reader", "ResponsesReader"),
     ),
     "gemini": Speech(
-        _generate_path,
+        lambda model: generate_path(model, "streamGenerateContent?alt=sse"),
         "/models?pageSize=1000",
         ("x-goog-api-key", ""),
         ("ferrule.wire.gemini.reader", "GeminiReader"),

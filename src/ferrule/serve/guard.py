@@ -24,17 +24,17 @@ class Guard:
         token: str,
         host: str,
         names: Iterable[str] = (),
-        credential: "Callable[[Scope], str] | None" = None,
+        credentials: "Callable[[Scope], Iterable[str]] | None" = None,
         refusal: "Callable[[Scope, int, str], tuple[bytes, bytes]] | None" = None,
         open_paths: frozenset[str] = frozenset(),
     ) -> None:
         """`host` is where the server listens; `names` are more names that it is reached by.
 
-        `credential` finds the token in a request, `refusal` gives the type and the body of a refusal, and
+        `credentials` finds what may be the token in a request, `refusal` gives the type and the body of a refusal, and
         `open_paths` need no token.
         """
         self._app = app
-        self._credential = credential or bearer
+        self._credentials = credentials or (lambda scope: (bearer(scope),))
         self._refusal = refusal or _plain
         self._open_paths = open_paths
         self._token = token.encode()
@@ -102,10 +102,13 @@ class Guard:
             return 403, "Requests from pages of other origins are refused.\n", []
         if scope["path"] in self._open_paths:
             return None
-        if not hmac.compare_digest(self._credential(scope).encode("latin-1", "replace"), self._token):
+        if not any(map(self._is_token, self._credentials(scope))):
             said = "The token is missing or wrong: send it as `Authorization: Bearer TOKEN`.\n"
             return 401, said, [(b"www-authenticate", b'Bearer realm="ferrule"')]
         return None
+
+    def _is_token(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode("utf-8", "replace"), self._token)
 
     def _is_ours(self, name: str) -> bool:
         """A name that we are known by; where other machines are let in, any address: nobody can make one point here."""

@@ -13,6 +13,7 @@ from ferrule.wire.anthropic.writer import AnthropicWriter
 from ferrule.wire.gemini.writer import GeminiWriter
 from ferrule.wire.openai_chat.writer import ChatWriter
 from ferrule.wire.openai_responses.writer import ResponsesWriter
+from ferrule.wire.sse import DONE, Event
 from ferrule.wire.stream import StreamWriter, made_id
 from ferrule.wire.turn import Said
 
@@ -39,6 +40,8 @@ class Api(NamedTuple):
     """A number of tokens as a body."""
     prefix: str = ""
     """How the ids of its answers begin."""
+    closing: Event | None = None
+    """The event that says nothing but that the stream is at its end, for an API that has one."""
 
     def status(self, error: ProxyError) -> int:
         return self.forms[error.kind].status
@@ -128,6 +131,7 @@ APIS: Mapping[str, Api] = MappingProxyType(
             _anthropic_models,
             lambda count: {"input_tokens": count},
             "msg_",
+            Event("message_stop", b'{"type":"message_stop"}'),
         ),
         "openai-chat": Api(
             "openai-chat",
@@ -141,6 +145,7 @@ APIS: Mapping[str, Api] = MappingProxyType(
             _openai_models,
             lambda count: {"input_tokens": count},
             "chatcmpl-",
+            DONE,
         ),
         "openai-responses": Api(
             "openai-responses",

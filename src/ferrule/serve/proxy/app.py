@@ -2,25 +2,29 @@
 
 import asyncio
 import zlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs
 
 import msgspec
 
-from ferrule.core.errors import ConfigError
+from ferrule.core.errors import ConfigError, FerruleError
+from ferrule.models.errors import cleaned
 from ferrule.models.model import ModelError
 from ferrule.serve.guard import Scope, bearer, only
 from ferrule.serve.proxy.apis import APIS, Api
 from ferrule.serve.proxy.count import Counter
 from ferrule.serve.proxy.errors import Kind, ProxyError
 from ferrule.serve.proxy.exchange import Exchange, Request, Shop, send_error
+from ferrule.serve.proxy.records import shown
 from ferrule.wire.shape import WireError
 
 OPEN_PATHS = frozenset(("/", "/health", "/api/hello"))
 """What anybody on this machine may ask: whether the proxy is there. Claude Code asks so before it has a token."""
 _AGENT_CHARACTERS = 60
+_LAST_SECONDS = 0.5
+"""So long a client may take to hear that the proxy is being ended."""
 _Send = Callable[[dict[str, Any]], Awaitable[None]]
 _Receive = Callable[[], Awaitable[dict[str, Any]]]
 _KINDS: dict[int, Kind] = {401: "token", 403: "forbidden"}
@@ -78,9 +82,9 @@ def target_of(method: str, path: str, headers: dict[str, str]) -> Target:
         name, _, action = rest.removeprefix("/").rpartition(":")
         if method == "POST" and action in _GEMINI and name:
             what, stream = _GEMINI[action]
-            return Target(APIS["gemini"], what, unquote(name), stream)
+            return Target(APIS["gemini"], what, name, stream)
         if method == "GET":
-            return Target(api, "models", unquote(rest.removeprefix("/")))
+            return Target(api, "models", rest.removeprefix("/"))
     raise ProxyError(
         "missing",
         f"There is no {method} {path} here. The proxy has /v1/messages, /v1/messages/count_tokens, "
@@ -89,12 +93,12 @@ def target_of(method: str, path: str, headers: dict[str, str]) -> Target:
     )
 
 
-def credential(scope: Scope) -> str:
-    """The token of a request, wherever the client of an API puts it."""
+def credentials(scope: Scope) -> Iterator[str]:
+    """The token of a request, wherever the client of an API puts it. Some send a key of their user's as well."""
     for header in (b"x-api-key", b"x-goog-api-key"):
-        if found := only(scope, header):
-            return found
-    return bearer(scope) or parse_qs(scope.get("query_string", b"").decode("latin-1")).get("key", [""])[0]
+        yield only(scope, header) or ""
+    yield bearer(scope)
+    yield from _query(scope).get("key", [])[:1]
 
 
 def refusal(scope: Scope, status: int, said: str) -> tuple[bytes, bytes]:
@@ -112,7 +116,7 @@ class App:
         self._shop = shop
         self._counter = Counter()
         self._streams: set[_Out] = set()
-        self._pinger: asyncio.Task[None] | None = None
+        self._pings: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: _Receive, send: _Send) -> None:
         if scope["type"] == "lifespan":
@@ -122,22 +126,25 @@ class App:
 
     async def _live(self, receive: _Receive, send: _Send) -> None:
         await receive()
-        self._pinger = asyncio.create_task(self._ping())
+        pinger = asyncio.create_task(self._ping())
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        self._pinger.cancel()
+        pinger.cancel()
         with suppress(asyncio.CancelledError):
-            await self._pinger
+            await pinger
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _ping(self) -> None:
-        """Keep silent streams alive."""
+        """Keep silent streams alive. A client that does not read holds up nobody but itself."""
         seconds = self._shop.settings.ping_seconds
         while True:
             await asyncio.sleep(seconds / 4)
             now = asyncio.get_running_loop().time()
-            for stream in [one for one in self._streams if now - one.last >= seconds]:
-                await stream.ping()
+            for stream in self._streams:
+                if now - stream.last >= seconds and not stream.is_busy:
+                    task = asyncio.ensure_future(stream.ping())
+                    self._pings.add(task)
+                    task.add_done_callback(self._pings.discard)
 
     async def _serve(self, scope: Scope, receive: _Receive, send: _Send) -> None:
         path, method = scope["path"].rstrip("/") or "/", scope["method"]
@@ -152,44 +159,53 @@ class App:
             target = target_of(method, path, headers)
             api = target.api
             if target.action == "models":
-                await self._models(target, out)
+                await out.send_json(self._models(target))
                 return
             raw = await self._body(receive, headers)
-            query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-            request = read_request(target, raw, headers, is_list=query.get("alt") != ["sse"])
+            request = read_request(target, raw, headers, is_list=_query(scope).get("alt") != ["sse"])
+            if target.action == "count":
+                await self._counted(request, out, receive)
+                return
         except ProxyError as error:
             await send_error(api, error, out)
             return
-        if target.action == "count":
-            await out.send_json(api.counted(await self._count(request)))
+        except Exception as error:  # noqa: BLE001 - the edge: a bug is answered too, and the proxy goes on
+            await out.fail(api, self._bug(error))
             return
         await self._answer(request, out, receive)
 
     async def _answer(self, request: Request, out: "_Out", receive: _Receive) -> None:
         """Answer until the end, or until the client has gone."""
         records = self._shop.records
-        record = records.begin(request.api.name, request.headers.get("user-agent", "")[:_AGENT_CHARACTERS])
+        record = records.begin(request.api.name, shown(request.headers.get("user-agent", "")[:_AGENT_CHARACTERS]))
         out.keep_alive(request.api.ping if request.stream and not request.as_list else b"", as_list=request.as_list)
         self._streams.add(out)
-        task = asyncio.ensure_future(Exchange(self._shop, request, record, out).run())
-        gone = asyncio.ensure_future(_disconnected(receive))
         try:
-            await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
+            if not await _until_gone(Exchange(self._shop, request, record, out).run(), receive):
                 record.state, record.status, record.error = "cancelled", 499, "cancelled"
-                task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-        except Exception as error:  # noqa: BLE001 - the edge: a bug is answered too, and the proxy goes on
+        except asyncio.CancelledError:
+            record.state, record.status, record.error = "cancelled", 503, "ended"
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_SECONDS):
+                    await out.fail(request.api, ProxyError("overloaded", "The proxy is being ended.", seconds=1.0))
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
             record.state, record.status, record.error = "failed", 500, "bug"
-            await out.fail(request.api, ProxyError("server", f"The proxy failed: {type(error).__name__}: {error}"))
+            await out.fail(request.api, self._bug(error))
         finally:
-            for one in (task, gone):
-                one.cancel()
             self._streams.discard(out)
-            if record.state not in {"done", "failed", "cancelled"}:
-                record.state, record.status, record.error = "cancelled", 499, "cancelled"
             records.end(record)
+
+    def _bug(self, error: Exception) -> ProxyError:
+        """What is said of an error that nobody expected: without keys, whatever is in it."""
+        said = str(error) if isinstance(error, FerruleError) else f"The proxy failed: {type(error).__name__}: {error}"
+        return ProxyError("server", cleaned(said, self._shop.upstreams.secrets()))
+
+    async def _counted(self, request: Request, out: "_Out", receive: _Receive) -> None:
+        async def count() -> None:
+            await out.send_json(request.api.counted(await self._count(request)))
+
+        await _until_gone(count(), receive)
 
     async def _count(self, request: Request) -> int:
         """The tokens of a request. A model that cannot be asked is no reason for none: they are counted here then."""
@@ -197,23 +213,22 @@ class App:
         if shop.settings.count_upstream:
             with suppress(ModelError, ConfigError):
                 usable = filter(shop.upstreams.is_usable, shop.routes.chain(request.asked.model))
-                http = next((shop.upstreams.find(name).http for name in usable), None)
+                found = next(map(shop.upstreams.find, usable), None)
+                http = None if found is None or found.breaker.is_open else found.http
         return await self._counter.count(request.asked, http)
 
-    async def _models(self, target: Target, out: "_Out") -> None:
-        names = self._shop.routes.names()
-        listed = target.api.models(names)
+    def _models(self, target: Target) -> dict[str, Any]:
+        """The list of models, or one of them. Raises ProxyError."""
         if not target.model:
-            await out.send_json(listed)
-            return
+            return target.api.models(self._shop.routes.names())
         wanted = target.model.removeprefix("models/")
         rows = target.api.models([wanted])
-        found = next(iter(rows.get("data") or rows["models"]))
+        found: dict[str, Any] = next(iter(rows.get("data") or rows["models"]))
         try:
             self._shop.routes.chain(wanted)
         except (ModelError, ConfigError) as error:
             raise ProxyError("no-model", str(error)) from None
-        await out.send_json(found)
+        return found
 
     async def _body(self, receive: _Receive, headers: dict[str, str]) -> bytes:
         """The whole body. Raises ProxyError for one that is too long or packed in an unknown way."""
@@ -286,10 +301,11 @@ def read_request(target: Target, raw: bytes, headers: dict[str, str], *, is_list
 
 
 class _Out:
-    """One answer on its way to a client."""
+    """One answer on its way to a client. What is sent at once stays together: pings come between, never within."""
 
     def __init__(self, send: _Send) -> None:
         self._send = send
+        self._sending = asyncio.Lock()
         self._ping = b""
         self._as_list = False
         self._items = 0
@@ -298,28 +314,50 @@ class _Out:
         self.last = asyncio.get_running_loop().time()
         """When something was sent last."""
 
+    @property
+    def is_busy(self) -> bool:
+        """Is something being sent that the client has not taken yet?"""
+        return self._sending.locked()
+
     def keep_alive(self, ping: bytes, *, as_list: bool) -> None:
         self._ping = ping
         self._as_list = as_list
 
     async def begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        async with self._sending:
+            await self._begin(status, headers)
+
+    async def _begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         if self.has_begun:
             return  # a ping has begun it
         self.has_begun = True
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
     async def write(self, data: bytes) -> None:
+        async with self._sending:
+            await self._write(b"".join(self._listed(data)) if self._as_list else data)
+
+    async def _write(self, data: bytes) -> None:
         self.last = asyncio.get_running_loop().time()
-        if self._as_list:
-            data = b"".join(self._listed(data))
-        if data:
+        if data and not self._is_over:
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self) -> None:
+        async with self._sending:
+            await self._end((b"]" if self._items else b"[]") if self._as_list else b"")
+
+    async def _end(self, last: bytes) -> None:
         if not self._is_over:
             self._is_over = True
-            last = (b"]" if self._items else b"[]") if self._as_list else b""
             await self._send({"type": "http.response.body", "body": last})
+
+    async def whole(self, status: int, headers: list[tuple[bytes, bytes]], data: bytes) -> None:
+        """An answer in one piece."""
+        if self._as_list:
+            data = b"[" + data + b"]"
+        async with self._sending:
+            await self._begin(status, [(b"content-length", str(len(data)).encode()), *headers])
+            await self._end(data)
 
     async def fail(self, api: Api, error: ProxyError) -> None:
         """End the answer with an error, wherever it is."""
@@ -333,16 +371,15 @@ class _Out:
 
     async def ping(self) -> None:
         """Say that the connection is alive. The status is 200 from then on, and errors are told in the stream."""
-        if not self._ping or self._is_over:
-            return
-        await self.begin(200, [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")])
-        await self.write(self._ping)
+        async with self._sending:
+            if not self._ping or self._is_over:
+                return
+            kind = (b"content-type", b"text/event-stream; charset=utf-8")
+            await self._begin(200, [kind, (b"cache-control", b"no-cache")])
+            await self._write(self._ping)
 
     async def send_json(self, value: Any) -> None:
-        data = msgspec.json.encode(value)
-        await self.begin(200, [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode())])
-        await self.write(data)
-        await self.end()
+        await self.whole(200, [(b"content-type", b"application/json")], msgspec.json.encode(value))
 
     def _listed(self, data: bytes) -> Iterator[bytes]:
         """Events as members of one JSON list."""
@@ -350,6 +387,23 @@ class _Out:
             if line.startswith(b"data: "):
                 yield (b",\n" if self._items else b"[") + line.removeprefix(b"data: ")
                 self._items += 1
+
+
+async def _until_gone(work: Coroutine[Any, Any, None], receive: _Receive) -> bool:
+    """Do something until its end, or until the client has gone. Returns whether it came to its end."""
+    task = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_disconnected(receive))
+    try:
+        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        gone.cancel()
+        is_done = task.done()
+        task.cancel()
+        # Whoever holds a place at a host gives it back before the answer is over.
+        await asyncio.wait((task, gone))
+    if not task.cancelled():
+        task.result()
+    return is_done
 
 
 async def _disconnected(receive: _Receive) -> None:
@@ -361,6 +415,10 @@ async def _plain(send: _Send, kind: bytes, data: bytes, size: int) -> None:
     headers = [(b"content-type", kind), (b"content-length", str(size).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": data})
+
+
+def _query(scope: Scope) -> dict[str, list[str]]:
+    return parse_qs(scope.get("query_string", b"").decode("latin-1"))
 
 
 def _headers(scope: Scope) -> dict[str, str]:

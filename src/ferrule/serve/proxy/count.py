@@ -1,17 +1,26 @@
 """How many tokens a request is: asked of the host that answers, or counted here."""
 
-from collections.abc import Iterator
-from functools import lru_cache
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
 
 from ferrule.models.api import HttpModel
+from ferrule.models.encoding import encoded
 from ferrule.models.model import ModelError
+from ferrule.models.speech import generate_path
 from ferrule.support import tokens
+from ferrule.wire.shape import WireError
 from ferrule.wire.turn import Asked, Document, Foreign, Image, Part, Result, Text, Thinking, Use
 from ferrule.wire.wire import load_wire
 
+_SECONDS = 15.0
+"""A host that takes longer to count is not waited for."""
+_SHORT = 31
+"""What is no longer than a hash is its own key."""
+_MOST_COUNTED = 20_000
 _A_TURN = 4
 """Tokens around each turn: its role and its ends."""
 _A_TOOL = 8
@@ -24,7 +33,8 @@ _PAGE_BYTES = 50_000
 class _Place(NamedTuple):
     """Where an API counts, and what it wants to know."""
 
-    path: str
+    path: Callable[[str], str]
+    """From a model's id to where it is."""
     fields: tuple[str, ...]
     wrapped: bool = False
     """Does the body stand in another one, with the model?"""
@@ -32,11 +42,14 @@ class _Place(NamedTuple):
 
 _PLACES = {
     "anthropic": _Place(
-        "/v1/messages/count_tokens", ("model", "system", "messages", "tools", "tool_choice", "thinking")
+        lambda _: "/v1/messages/count_tokens", ("model", "system", "messages", "tools", "tool_choice", "thinking")
     ),
-    "gemini": _Place("/models/{model}:countTokens", ("contents", "systemInstruction", "tools"), wrapped=True),
+    "gemini": _Place(
+        lambda model: generate_path(model, "countTokens"), ("contents", "systemInstruction", "tools"), wrapped=True
+    ),
     "openai-responses": _Place(
-        "/responses/input_tokens", ("model", "input", "instructions", "tools", "tool_choice", "reasoning", "text")
+        lambda _: "/responses/input_tokens",
+        ("model", "input", "instructions", "tools", "tool_choice", "reasoning", "text"),
     ),
 }
 _ANSWERS = ("input_tokens", "totalTokens")
@@ -52,10 +65,16 @@ class Counter:
         """The tokens of a request. `http` is asked if its host counts; None counts here."""
         if http is not None and http.host.api in _PLACES and http.host.name not in self._cannot:
             try:
-                return await _ask(asked, http)
-            except (ModelError, msgspec.DecodeError, ValueError):
+                async with asyncio.timeout(_SECONDS):
+                    return await _ask(asked, http)
+            except (TimeoutError, WireError):
+                pass
+            except ModelError as error:
+                if error.kind == "bad":  # all others may pass
+                    self._cannot.add(http.host.name)
+            except (msgspec.DecodeError, ValueError):
                 self._cannot.add(http.host.name)
-        return count_here(asked)
+        return await asyncio.to_thread(count_here, asked)
 
 
 async def _ask(asked: Asked, http: HttpModel) -> int:
@@ -63,11 +82,12 @@ async def _ask(asked: Asked, http: HttpModel) -> int:
     whole = load_wire(http.host.api).asked_out(msgspec.structs.replace(asked, model=http.model, stream=False))
     body = {name: whole[name] for name in place.fields if name in whole}
     if place.wrapped:
-        body = {"generateContentRequest": {"model": f"models/{http.model}", **body}}
-    data = msgspec.json.decode(await http.whole(place.path.format(model=http.model), msgspec.json.encode(body)))
+        name = http.model if "/" in http.model else f"models/{http.model}"
+        body = {"generateContentRequest": {"model": name, **body}}
+    data = msgspec.json.decode(await http.whole(place.path(http.model), encoded(body)))
     found = next((data[name] for name in _ANSWERS if isinstance(data, dict) and name in data), None)
-    if not isinstance(found, int):
-        raise ValueError("no count")  # noqa: TRY004 - whatever came is no answer
+    if type(found) is not int:
+        raise ValueError("no count")
     return found
 
 
@@ -102,10 +122,22 @@ def _words(part: Part) -> Iterator[str]:
 
 
 def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+    return encoded(value).decode()
 
 
-@lru_cache(maxsize=4096)
 def _text(words: str) -> int:
-    """Most of a conversation was counted in the turn before."""
-    return tokens.count(words) if words else 0
+    """Most of a conversation was counted in the turn before; of what is long only the hash is kept."""
+    if not words:
+        return 0
+    raw = words.encode("utf-8", "replace")
+    key = raw if len(raw) <= _SHORT else hashlib.sha256(raw).digest()
+    count = _counted.get(key)
+    if count is None:
+        count = tokens.count(words)
+        if len(_counted) >= _MOST_COUNTED:
+            _counted.clear()
+        _counted[key] = count
+    return count
+
+
+_counted: dict[bytes, int] = {}

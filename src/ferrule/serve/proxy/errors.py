@@ -23,7 +23,7 @@ Kind = Literal[
 protocol that is not spoken, a conversation that is too long, too many requests, a host that has no room, that fails, or
 that is silent."""
 
-_TROUBLES: dict[Trouble, Kind] = {
+KINDS: dict[Trouble, Kind] = {
     "no-key": "forbidden",
     "wrong-key": "forbidden",
     "no-model": "no-model",
@@ -36,6 +36,7 @@ _TROUBLES: dict[Trouble, Kind] = {
     "cut": "server",
     "bad": "bad",
 }
+"""What a model's trouble is to a client."""
 
 
 class ProxyError(Exception):
@@ -56,7 +57,8 @@ class ProxyError(Exception):
 
 def from_model(error: ModelError) -> ProxyError:
     """What a model's failure is to the client."""
-    return ProxyError(_TROUBLES[error.kind], str(error), seconds=error.seconds)
+    kind = "server" if error.is_nonsense else KINDS[error.kind]
+    return ProxyError(kind, str(error), seconds=error.seconds)
 
 
 class Form(NamedTuple):

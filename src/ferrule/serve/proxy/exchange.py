@@ -1,36 +1,42 @@
 """One request, from its body to the last byte of its answer."""
 
-from collections.abc import AsyncGenerator, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from ferrule.core.errors import ConfigError
 from ferrule.models.model import Again, ModelError
+from ferrule.models.names import NO_MODEL_IN_SHORT
+from ferrule.models.speech import generate_path
 from ferrule.proxy_settings import Proxy
 from ferrule.serve.proxy.apis import Api
-from ferrule.serve.proxy.errors import ProxyError, from_model, retry_headers
-from ferrule.serve.proxy.records import Record, Records
-from ferrule.serve.proxy.relay import conversation_key, relayed, switched_on
+from ferrule.serve.proxy.errors import KINDS, ProxyError, from_model, retry_headers
+from ferrule.serve.proxy.records import Record, Records, shown
+from ferrule.serve.proxy.relay import carried, conversation_key, left_out, relayed, switched_on
 from ferrule.serve.proxy.routes import Routes
 from ferrule.serve.proxy.tape import TrafficTape
 from ferrule.serve.proxy.upstreams import Upstream, Upstreams
 from ferrule.support.tokens import BYTES_A_TOKEN
 from ferrule.wire.assemble import Assembler
-from ferrule.wire.delta import Begun, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UsePiece
+from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UsePiece
 from ferrule.wire.shape import WireError
 from ferrule.wire.sse import Event, text
 from ferrule.wire.stream import made_id
 from ferrule.wire.turn import Asked, Usage
 
-_PATHS = {
-    "anthropic": "/v1/messages",
-    "openai-chat": "/chat/completions",
-    "openai-responses": "/responses",
-    "gemini": "/models/{model}:generateContent",
-}
-"""Where each API is asked for an answer in one piece."""
+_PATHS: Mapping[str, Callable[[str], str]] = MappingProxyType(
+    {
+        "anthropic": lambda _: "/v1/messages",
+        "openai-chat": lambda _: "/chat/completions",
+        "openai-responses": lambda _: "/responses",
+        "gemini": lambda model: generate_path(model, "generateContent"),
+    }
+)
+"""Where each API is asked for an answer in one piece, by the model's id."""
 _QUICK_SECONDS = 2.0
 """A repetition that waits longer than this gives way to the next model of the chain."""
 
@@ -46,6 +52,8 @@ class Outgoing(Protocol):
     async def write(self, data: bytes) -> None: ...
 
     async def end(self) -> None: ...
+
+    async def whole(self, status: int, headers: list[tuple[bytes, bytes]], data: bytes) -> None: ...
 
     async def fail(self, api: Api, error: ProxyError) -> None: ...
 
@@ -84,11 +92,14 @@ class Exchange:
         self._out = out
         self._has_said = False
         """Has any of the answer gone to the client? Pings are none of it."""
+        self._left_out: Callable[[], tuple[str, ...]] | None = None
+        self._passed: Passage | None = None
+        """The way that the last answer took."""
 
     async def run(self) -> None:
         """Answer, in every case. Raises nothing but what the connection to the client raises."""
         record, request = self._record, self._request
-        record.requested, record.stream = request.asked.model, request.stream
+        record.requested, record.stream = shown(request.asked.model), request.stream
         try:
             await self._first_that_answers()
         except ProxyError as error:
@@ -104,29 +115,33 @@ class Exchange:
 
     async def _first_that_answers(self) -> None:
         """Go along the chain until a model answers. Raises ProxyError if none does."""
-        chain = self._chain()
-        failed: ProxyError | None = None
+        record, chain = self._record, self._chain()
+        passing: ProxyError | None = None
         for at, name in enumerate(chain):
             is_last = at == len(chain) - 1
+            record.model = name
             try:
                 upstream = self._found(name)
-                self._record.model = upstream.name
+                record.model = upstream.name
                 await self._try(upstream, is_last=is_last)
             except ProxyError as error:
-                failed = error
-                if is_last or self._has_said or error.kind == "bad":
+                if self._has_said or error.kind == "bad":
                     raise
-                self._record.tried = (*self._record.tried, self._record.model or name)
+                if is_last:
+                    # What will pass is what the client should hear of: then it asks again.
+                    raise (error if error.is_passing else passing or error) from None
+                if error.is_passing:
+                    passing = passing or error
+                record.tried = (*record.tried, record.model)
             else:
                 return
-        assert failed is not None
-        raise failed
 
     def _chain(self) -> tuple[str, ...]:
         try:
             return self._shop.routes.chain(self._request.asked.model)
         except (ModelError, ConfigError) as error:
-            raise ProxyError("no-model", str(error)) from None
+            is_none = isinstance(error, ModelError) and error.kind == "none"
+            raise ProxyError("no-model", NO_MODEL_IN_SHORT if is_none else str(error)) from None
 
     def _found(self, name: str) -> Upstream:
         try:
@@ -141,9 +156,11 @@ class Exchange:
         breaker = upstream.breaker
         if breaker.is_open:
             wait = breaker.seconds
-            said = f"{upstream.name} has failed too often and is left alone for {wait:.0f} more seconds."
+            until = f"is left alone for {wait:.0f} more seconds" if wait else "is just being tried again"
+            said = f"{upstream.name} has failed too often and {until}."
             raise ProxyError("overloaded", said, seconds=wait)
-        breaker.begin()
+        ticket = breaker.begin()
+        upstream.busy += 1
         try:
             async with upstream.limits.place():
                 self._record.state = "asking"
@@ -152,34 +169,52 @@ class Exchange:
                 else:
                     await self._whole(upstream, is_last=is_last)
         except ProxyError as error:
+            self._count_part(upstream)
             if error.is_passing and error.kind != "limit":
-                breaker.fail()
+                breaker.fail(ticket)
             else:
-                breaker.leave()
+                breaker.leave(ticket)
             raise
         except BaseException:
-            breaker.leave()
+            self._count_part(upstream)
+            breaker.leave(ticket)
             raise
-        breaker.succeed()
+        finally:
+            upstream.busy -= 1
+        breaker.succeed(ticket)
 
     async def _stream(self, upstream: Upstream, *, is_last: bool) -> None:
         request, out = self._request, self._out
-        passage = Passage(request, upstream, self._record)
+        passage = self._passage(upstream)
         async with aclosing(self._answered(upstream, passage)) as answer:
             async for batch in answer:
                 if isinstance(batch, Again):
-                    self._repeat(batch, passage, is_last=is_last)
+                    self._repeat(batch, upstream, is_last=is_last, has_said=passage.has_said)
+                    passage.reset()
                     continue
                 if data := passage.put(batch):
                     self._has_said = True
-                    if not self._record.first_ms:
-                        self._shop.records.first(self._record)
+                    self._shop.records.first(self._record)
                     if not out.has_begun:
                         await out.begin(200, self._headers(upstream, request))
                     await out.write(data)
         if not out.has_begun:
             await out.begin(200, self._headers(upstream, request))
         await self._finish(upstream, passage)
+
+    def _passage(self, upstream: Upstream) -> "Passage":
+        """The way of the answer. What is left out of the request is looked for while the host thinks."""
+        request, http = self._request, upstream.http
+        target = http.host.api if http is not None else ""
+        self._left_out = lambda: left_out(request.body, request.asked, request.api.name, target)
+        asyncio.get_running_loop().call_soon(self._look)
+        self._passed = Passage(request, carried(request.asked, request.api.name, target), upstream, self._record)
+        return self._passed
+
+    def _look(self) -> None:
+        if self._left_out is not None:
+            look, self._left_out = self._left_out, None
+            self._record.dropped = look()
 
     async def _finish(self, upstream: Upstream, passage: "Passage") -> None:
         if rest := passage.end():
@@ -191,22 +226,20 @@ class Exchange:
         """Answer in one piece."""
         request = self._request
         if upstream.is_exact(request.api.name) and self._is_own_model(upstream):
-            data = await self._relayed_whole(upstream)
+            data = await self._relayed_whole(upstream, is_last=is_last)
         else:
             data = await self._assembled(upstream, is_last=is_last)
         self._shop.records.first(self._record)
-        headers = [(b"content-length", str(len(data)).encode()), *self._headers(upstream, request)]
-        await self._out.begin(200, headers)
-        await self._out.write(data)
-        await self._out.end()
+        await self._out.whole(200, self._headers(upstream, request), data)
 
-    async def _relayed_whole(self, upstream: Upstream) -> bytes:
+    async def _relayed_whole(self, upstream: Upstream, *, is_last: bool) -> bytes:
         request, http = self._request, upstream.http
         assert http is not None
         one = http.beside(switched_on=self._betas(upstream))
-        path = _PATHS[request.api.name].format(model=http.model)
+        path = _PATHS[request.api.name](http.model)
+        body = relayed(request.body, request.asked, upstream, stream=False)
         try:
-            data = await one.whole(path, relayed(request.body, request.asked, upstream, stream=False))
+            data = await one.whole(path, body, told=lambda again: self._repeat(again, upstream, is_last=is_last))
             said = request.api.wire.said_in(msgspec.json.decode(data))
         except ModelError as error:
             raise from_model(error) from None
@@ -219,12 +252,13 @@ class Exchange:
 
     async def _assembled(self, upstream: Upstream, *, is_last: bool) -> bytes:
         request = self._request
-        passage = Passage(request, upstream, self._record)
+        passage = self._passage(upstream)
         assembler = Assembler()
         async with aclosing(self._answered(upstream, passage)) as answer:
             async for batch in answer:
                 if isinstance(batch, Again):
-                    self._repeat(batch, passage, is_last=is_last)
+                    self._repeat(batch, upstream, is_last=is_last)
+                    passage.reset()
                     assembler = Assembler()
                     continue
                 for delta in passage.adapt(batch):
@@ -255,18 +289,20 @@ class Exchange:
         try:
             async with aclosing(answer):
                 async for batch in answer:
+                    if not isinstance(batch, Again):
+                        check(batch, upstream)
                     yield batch
         except ModelError as error:
             raise from_model(error) from None
 
-    def _repeat(self, again: Again, passage: "Passage", *, is_last: bool) -> None:
+    def _repeat(self, again: Again, upstream: Upstream, *, is_last: bool, has_said: bool = False) -> None:
         """Note a repetition. Raises ProxyError if the client has part of the answer, or another model can be asked."""
-        if passage.has_said:
+        if has_said:
             raise ProxyError("server", f"{self._record.model} broke off in the middle of its answer: {again.why}.")
         if not is_last and again.seconds > _QUICK_SECONDS:
-            raise ProxyError("overloaded", f"{self._record.model}: {again.why}.", seconds=again.seconds)
+            raise ProxyError(KINDS[again.kind], f"{self._record.model}: {again.why}.", seconds=again.seconds)
         self._record.retries += 1
-        passage.reset()
+        upstream.limits.repeat()
 
     def _is_own_model(self, upstream: Upstream) -> bool:
         """Does the client ask for this very model, so that its body fits as it is?"""
@@ -282,6 +318,12 @@ class Exchange:
         self._record.count(usage, upstream.model.prices)
         upstream.limits.count(usage.input + usage.output)
 
+    def _count_part(self, upstream: Upstream) -> None:
+        """Count what was said of an answer that did not come to its end: it has to be paid for as well."""
+        passed, self._passed = self._passed, None
+        if passed is not None and (usage := passed.so_far()) is not None:
+            self._count(upstream, usage)
+
     def _headers(self, upstream: Upstream, request: Request) -> list[tuple[bytes, bytes]]:
         is_events = request.stream and not request.as_list
         kind = b"text/event-stream; charset=utf-8" if is_events else b"application/json"
@@ -291,6 +333,7 @@ class Exchange:
             (b"request-id", f"req_{self._record.number}".encode()),
             (b"x-ferrule-model", upstream.name.encode("ascii", "replace")),
         ]
+        self._look()
         if self._record.dropped:
             headers.append((b"x-ferrule-dropped", ", ".join(self._record.dropped).encode("ascii", "replace")[:2000]))
         return headers
@@ -299,13 +342,15 @@ class Exchange:
 class Passage:
     """An answer on its way from one API to another, or through the proxy as it is."""
 
-    def __init__(self, request: Request, upstream: Upstream, record: Record) -> None:
+    def __init__(self, request: Request, asked: Asked, upstream: Upstream, record: Record) -> None:
+        """`asked` is what the model is asked, as far as its API can carry it."""
         self._api = request.api
         self._request = request
         self.is_relay = upstream.is_exact(request.api.name) and request.stream
         self._record = record
-        self._wants_usage = bool((request.body.get("stream_options") or {}).get("include_usage"))
-        self.asked = request.asked
+        options = request.body.get("stream_options")
+        self._wants_usage = isinstance(options, dict) and bool(options.get("include_usage"))
+        self.asked = asked
         self.usage = Usage()
         self.reset()
 
@@ -315,11 +360,17 @@ class Passage:
         self._events: list[Event] = []
         self._held: list[bytes] = []
         self._characters = 0
+        self._begun: Usage | None = None
+        self._is_closed = False
+        """Has the host sent the event that is the last one in its API?"""
         self.has_said = False
         """Has anything of the answer gone to the client?"""
 
     def tap(self, event: Event) -> None:
-        self._events.append(event)
+        # Data may come in several lines; between the tokens of JSON a blank is as good as a line's end.
+        self._events.append(Event(event.name, event.data.replace(b"\n", b" ")) if b"\n" in event.data else event)
+        closing = self._api.closing
+        self._is_closed = closing is not None and (event.name, event.data) == (closing.name, closing.data)
 
     def adapt(self, batch: list[Delta]) -> list[Delta]:
         """The deltas as the client is told them, with numbers of tokens that are never zero."""
@@ -332,7 +383,9 @@ class Passage:
             elif isinstance(delta, Begun):
                 usage = delta.usage if delta.usage.input else Usage(input=estimate_request(self._request))
                 out.append(Begun(delta.id, self.asked.model, usage))
+                self._begun = usage
             elif isinstance(delta, Ended):
+                self._begun = None
                 self.usage = self._counted(delta.usage)
                 out.append(msgspec.structs.replace(delta, usage=self.usage))
             else:
@@ -353,16 +406,18 @@ class Passage:
             data = [text(event) for delta in deltas for event in write(delta)]
             begins = True
         if not self.has_said:
-            if begins and all(type(delta) is Begun for delta in deltas):
-                self._held += data
+            self._held += data
+            if not data or (begins and all(type(delta) is Begun for delta in deltas)):
                 return b""
             self.has_said = True
-            data, self._held = [*self._held, *data], []
+            data, self._held = self._held, []
         return b"".join(data)
 
     def end(self) -> bytes:
-        """What was held back of an answer that says nothing."""
+        """What was held back of an answer that says nothing, and what the host has left out at its end."""
         held, self._held = self._held, []
+        if self.is_relay and not self._is_closed and self._api.closing is not None:
+            held = [*held, text(self._api.closing)]
         return b"".join(held)
 
     def _is_wanted(self, event: Event) -> bool:
@@ -370,6 +425,14 @@ class Passage:
         if self._wants_usage or self._api.name != "openai-chat" or b'"usage"' not in event.data:
             return True
         return b'"choices":[]' not in event.data.replace(b" ", b"")
+
+    def so_far(self) -> Usage | None:
+        """The tokens of an answer that has begun and not ended, more or less; None if there is none."""
+        begun = self._begun
+        if begun is None:
+            return None
+        self._record.is_estimate = True
+        return msgspec.structs.replace(begun, output=max(begun.output, self._characters // 4))
 
     def _counted(self, usage: Usage) -> Usage:
         if usage.input and (usage.output or not self._characters):
@@ -388,10 +451,16 @@ def estimate_request(request: Request) -> int:
     return max(1, request.size // BYTES_A_TOKEN)
 
 
+def check(batch: list[Delta], upstream: Upstream) -> None:
+    """Raises ProxyError where the host reports an error, or has sent what nobody can read and is missing."""
+    for delta in batch:
+        if isinstance(delta, Broke):
+            raise ProxyError("server", f"{upstream.name} broke off: {delta.message}")
+        if isinstance(delta, Ended) and delta.skipped:
+            raise ProxyError("server", f"{upstream.name} sent {delta.skipped} events that nobody can read.")
+
+
 async def send_error(api: Api, error: ProxyError, out: Outgoing) -> None:
     """A whole answer that is an error."""
-    data = api.error_body(error)
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode())]
-    await out.begin(api.status(error), [*headers, *retry_headers(error)])
-    await out.write(data)
-    await out.end()
+    headers = [(b"content-type", b"application/json"), *retry_headers(error)]
+    await out.whole(api.status(error), headers, api.error_body(error))

@@ -43,6 +43,11 @@ class HostLimits:
         finally:
             self._give()
 
+    def repeat(self) -> None:
+        """Count a repetition, which is a request of its own to the host."""
+        if self._settings.requests_a_minute is not None:
+            self._sent.append(self._clock())
+
     def count(self, tokens: int) -> None:
         """Count tokens that were sent or received."""
         if self._settings.tokens_a_minute is not None:
@@ -87,8 +92,7 @@ class HostLimits:
             if self._clock() + seconds > deadline:
                 raise self._refusal(f"The rate that is set for {self._host} is used up", seconds)
             await asyncio.sleep(seconds)
-        if self._settings.requests_a_minute is not None:
-            self._sent.append(self._clock())
+        self.repeat()
 
     def _wait(self) -> float:
         """Seconds until the oldest of too many requests or tokens is a minute old; 0 if there are not too many."""
@@ -110,14 +114,20 @@ class HostLimits:
 
 
 class Breaker:
-    """Keeps a model from being asked for a while after it has failed several times in a row."""
+    """Keeps a model from being asked for a while after it has failed several times in a row.
+
+    Every request that begins gets a ticket, and comes back with it: one that began before the model was left alone, and
+    ends while another one is finding out whether it is back, decides nothing.
+    """
 
     def __init__(self, settings: Proxy, clock: Callable[[], float]) -> None:
         self._settings = settings
         self._clock = clock
         self._failures = 0
         self._until = 0.0
-        self._is_tried = False
+        self._tickets = 0
+        self._trial = 0
+        """The ticket of the request that finds out whether the model is back; 0 if none does."""
 
     @property
     def seconds(self) -> float:
@@ -127,20 +137,31 @@ class Breaker:
     @property
     def is_open(self) -> bool:
         """Must the model be left alone? After its rest one request at a time finds out whether it is back."""
-        return self.seconds > 0 or (self._failures >= self._settings.failures and self._is_tried)
+        return self.seconds > 0 or self._trial > 0
 
-    def begin(self) -> None:
-        self._is_tried = self._failures >= self._settings.failures
+    def begin(self) -> int:
+        """A request begins. Returns its ticket."""
+        self._tickets += 1
+        if self._has_failed:
+            self._trial = self._tickets
+        return self._tickets
 
-    def succeed(self) -> None:
-        self._failures, self._until, self._is_tried = 0, 0.0, False
+    def succeed(self, ticket: int) -> None:  # noqa: ARG002 - whichever request it was, the model answers
+        self._failures, self._until, self._trial = 0, 0.0, 0
 
-    def fail(self) -> None:
+    def fail(self, ticket: int) -> None:
+        if self._has_failed and ticket != self._trial:
+            return  # it was asked before the others failed, and tells nothing new
         self._failures += 1
-        self._is_tried = False
-        if self._failures >= self._settings.failures:
+        self.leave(ticket)
+        if self._has_failed:
             self._until = self._clock() + self._settings.rest_seconds
 
-    def leave(self) -> None:
+    def leave(self, ticket: int) -> None:
         """The request ended without telling anything of the model."""
-        self._is_tried = False
+        if ticket == self._trial:
+            self._trial = 0
+
+    @property
+    def _has_failed(self) -> bool:
+        return self._failures >= self._settings.failures

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 _BASE = MappingProxyType(
     {
@@ -17,6 +18,10 @@ _BASE = MappingProxyType(
     }
 )
 """What most programs read."""
+_UNSET = ("GOOGLE_API_KEY",)
+"""What would come before that: Google's package takes this key and leaves the other one."""
+_WAYS = ("http_proxy", "all_proxy")
+_DIRECT = ("no_proxy", "NO_PROXY")
 
 
 class Program(NamedTuple):
@@ -40,7 +45,7 @@ PROGRAMS: Mapping[str, Program] = MappingProxyType(
                 *("-c", f'{_CODEX}.wire_api="responses"'),
             )
         ),
-        "gemini": Program({"GEMINI_DEFAULT_AUTH_TYPE": "gemini-api-key"}, unset=("GOOGLE_API_KEY",)),
+        "gemini": Program({"GEMINI_DEFAULT_AUTH_TYPE": "gemini-api-key"}),
         "qwen": Program(arguments=("--auth-type", "openai")),
     }
 )
@@ -58,6 +63,17 @@ def start_of(command: Sequence[str], url: str, token: str, environment: Mapping[
     name = os.path.basename(command[0]).removesuffix(".cmd").removesuffix(".exe")
     program = PROGRAMS.get(name, Program())
     filled = {key: text.format(url=url, token=token) for key, text in {**_BASE, **program.environment}.items()}
-    kept = {key: text for key, text in {**environment, **filled}.items() if key not in program.unset}
+    filled |= _direct(url, environment)
+    unset = {*program.unset, *_UNSET}
+    kept = {key: text for key, text in {**environment, **filled}.items() if key not in unset}
     first = [word.format(url=url, token=token) for word in program.arguments]
     return Start([command[0], *first, *command[1:]], kept)
+
+
+def _direct(url: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The machines that a program asks without a proxy on the way: this one too, where there is such a proxy."""
+    if not any(environment.get(spelling) for way in _WAYS for spelling in (way, way.upper())):
+        return {}
+    host = urlsplit(url).hostname or ""
+    there = next((text for name in _DIRECT if (text := environment.get(name, ""))), "")
+    return dict.fromkeys(_DIRECT, f"{there},{host}" if there else host)

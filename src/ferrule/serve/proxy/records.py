@@ -17,6 +17,11 @@ _KEPT = 200
 _BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 """Seconds: the bounds of the histograms."""
 
+_MOST_SUMS = 1_000
+"""Sums of so many models are kept apart; clients may name any model of a host whose key is there."""
+_OTHERS = "others"
+_SHOWN = 200
+
 State = Literal["waiting", "asking", "answering", "done", "failed", "cancelled"]
 
 
@@ -156,7 +161,10 @@ class Records:
         return {"cost": self.cost, "models": rows}
 
     def _add(self, record: Record, seconds: float) -> None:
-        sums = self._sums.setdefault((record.api, record.model), _Sums())
+        key = (record.api, record.model)
+        if key not in self._sums and len(self._sums) >= _MOST_SUMS:
+            key = (record.api, _OTHERS)
+        sums = self._sums.setdefault(key, _Sums())
         sums.statuses[record.status] = sums.statuses.get(record.status, 0) + 1
         for name in ("input", "output", "cache_read", "cache_write", "retries", "searches"):
             setattr(sums, name, getattr(sums, name) + getattr(record, name))
@@ -190,6 +198,12 @@ class Records:
         for upstream in upstreams:
             page.add("model_resting", "gauge", {"model": upstream.name}, int(upstream.breaker.is_open))
         return page.text()
+
+
+def shown(text: str) -> str:
+    """What a client has written, without what steers a terminal and of a bounded length."""
+    text = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text[: _SHOWN + 1])
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
 def _bucket(seconds: float) -> int:
@@ -242,4 +256,4 @@ class _Page:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -24,6 +24,8 @@ _NEXT_SIZES: dict[Size, tuple[Size, ...]] = {
 }
 _WORD = re.compile(r"[a-z]+")
 _GLOB = frozenset("*?[")
+_NAME = re.compile(r"[A-Za-z0-9@][A-Za-z0-9._:/@+~=,-]{0,199}")
+"""A name of a model that a request may bring to a host: it may stand in an address there."""
 
 
 def size(model: str) -> Size:
@@ -49,8 +51,7 @@ class Routes:
         self._default = default
         self._usable = usable
         self._sizes: dict[Size, str] = {"small": routing.small, "medium": routing.medium, "big": routing.big}
-        for name in targets(self._routing):
-            self._check(name)
+        check_targets(routing, models)
 
     def chain(self, requested: str) -> tuple[str, ...]:
         """The models to try for a request, in their order. Raises ModelError if there is none."""
@@ -65,13 +66,6 @@ class Routes:
         with suppress(ModelError):  # there may be rules only
             listed.append(self._default())
         return list(dict.fromkeys(listed))
-
-    def _check(self, name: str) -> None:
-        """Raises ConfigError for a target that names no model."""
-        try:
-            named(name, self._models)
-        except ConfigError as error:
-            raise ConfigError(f"The proxy cannot use {name!r}: {error}") from None
 
     def _rule(self, asked: str) -> tuple[str, ...]:
         rules = self._routing.models
@@ -90,7 +84,7 @@ class Routes:
 
     def _direct(self, asked: str) -> tuple[str, ...]:
         """The model itself, if its name says at which host it is. A file is never named by a request."""
-        if not asked or (":" not in asked and not _is_known(asked)):
+        if _NAME.fullmatch(asked) is None or ".." in asked or (":" not in asked and not _is_known(asked)):
             return ()
         try:
             host, model = named(asked, self._models)
@@ -98,6 +92,15 @@ class Routes:
             return ()
         name = f"{host}:{model}"
         return (name,) if host not in ELSEWHERE and self._usable(name) else ()
+
+
+def check_targets(routing: Routing, models: Models) -> None:
+    """Raises ConfigError for a rule whose target names no model."""
+    for name in targets(routing):
+        try:
+            named(name, models)
+        except ConfigError as error:
+            raise ConfigError(f"The proxy cannot use {name!r}: {error}") from None
 
 
 def targets(routing: Routing) -> Iterator[str]:

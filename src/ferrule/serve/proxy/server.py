@@ -12,7 +12,7 @@ from ferrule.models.names import choose
 from ferrule.proxy_settings import Routing
 from ferrule.serve.guard import Guard
 from ferrule.serve.http import serve_app
-from ferrule.serve.proxy.app import OPEN_PATHS, App, credential, refusal
+from ferrule.serve.proxy.app import OPEN_PATHS, App, credentials, refusal
 from ferrule.serve.proxy.exchange import Shop
 from ferrule.serve.proxy.records import Record, Records
 from ferrule.serve.proxy.routes import Routes, targets
@@ -29,9 +29,13 @@ async def open_shop(
     token: str,
     told: Iterable[Callable[[Record], object]] = (),
     tape: str = "",
+    address: str = "",
 ) -> AsyncIterator[Shop]:
-    """Everything that exchanges share. Raises ConfigError for a rule that names no model, or a tape that is there."""
-    upstreams = Upstreams(settings.models, settings.proxy)
+    """Everything that exchanges share; `address` is where clients are served, as `HOST:PORT`.
+
+    Raises ConfigError for a rule that names no model, or a tape that is there.
+    """
+    upstreams = Upstreams(settings.models, settings.proxy, address=address)
     default: list[str] = []
 
     def chosen() -> str:
@@ -60,7 +64,7 @@ async def serve_proxy(
 ) -> None:
     """Serve every client that has the token until this task is cancelled. `ready` is called when it listens."""
     guard = Guard(
-        App(shop), token=token, host=host, names=names, credential=credential, refusal=refusal, open_paths=OPEN_PATHS
+        App(shop), token=token, host=host, names=names, credentials=credentials, refusal=refusal, open_paths=OPEN_PATHS
     )
     await serve_app(guard, listening, ready=ready)
 
@@ -68,8 +72,8 @@ async def serve_proxy(
 def complaints(settings: Settings, routing: Routing) -> dict[str, str]:
     """The models that rules name and that cannot be asked, and why; nothing is sent."""
     upstreams = Upstreams(settings.models, settings.proxy)
-    found = {}
-    for name in targets(routing):
+    found: dict[str, str] = {}
+    for name in dict.fromkeys(targets(routing)):
         try:
             upstreams.find(name)
         except (ConfigError, ModelError) as error:

@@ -5,24 +5,29 @@ import os
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from urllib.parse import urlsplit
 
 import msgspec
 
 from ferrule.agent_settings import Models
 from ferrule.core.errors import ConfigError
 from ferrule.models.api import HttpModel
-from ferrule.models.catalog import DEFAULT_OUTPUT
+from ferrule.models.catalog import DEFAULT_OUTPUT, has_bound
 from ferrule.models.hearing import Tap
+from ferrule.models.hosts import ALIASES
 from ferrule.models.load import load_model
 from ferrule.models.model import Again, Model, ModelError
 from ferrule.models.names import ELSEWHERE, named
 from ferrule.proxy_settings import Proxy
+from ferrule.serve.guard import LOOPBACK
 from ferrule.serve.proxy.limits import Breaker, HostLimits
 from ferrule.wire.delta import Delta
 from ferrule.wire.turn import Asked
 
 _IDLE = 512
 """Connections to one model that stay open for the next requests."""
+_MOST = 256
+"""So many models are kept at once; clients may name any model of a host whose key is there."""
 _EXACT_CHAT = frozenset(("openai-chat", "openrouter"))
 """Hosts whose Chat streams are passed on as they are. Others imitate the API, and what they send is put in order."""
 
@@ -30,11 +35,15 @@ _EXACT_CHAT = frozenset(("openai-chat", "openrouter"))
 class Upstream:
     """One model that answers."""
 
-    def __init__(self, name: str, model: Model, limits: HostLimits, breaker: Breaker) -> None:
+    def __init__(self, name: str, model: Model, limits: HostLimits, breaker: Breaker, *, has_bound: bool) -> None:
         self.name = name
+        self.has_bound = has_bound
+        """Is it known how long the model's answers may be?"""
         self.model = model
         self.limits = limits
         self.breaker = breaker
+        self.busy = 0
+        """Requests that it is being asked."""
 
     @property
     def http(self) -> HttpModel | None:
@@ -65,8 +74,13 @@ class Upstream:
                 async for batch in batches:
                     yield batch
             return
-        async for delta in self.model.ask(asked):
-            yield delta if isinstance(delta, Again) else [delta]
+        answer = self.model.ask(asked)
+        try:
+            async for delta in answer:
+                yield delta if isinstance(delta, Again) else [delta]
+        finally:
+            if (close := getattr(answer, "aclose", None)) is not None:
+                await close()
 
 
 def has_marks(asked: Asked) -> bool:
@@ -86,7 +100,9 @@ class Upstreams:
         *,
         environment: Mapping[str, str] = os.environ,
         clock: Callable[[], float] = time.monotonic,
+        address: str = "",
     ) -> None:
+        """`address` is where the proxy itself listens, as `HOST:PORT`: it never asks itself."""
         # How much a model thinks and says is the client's to choose.
         self._models = msgspec.structs.replace(
             models, retries=settings.retries, max_tokens=None, thinking_tokens=None, effort="", task_tokens=None
@@ -94,14 +110,23 @@ class Upstreams:
         self._settings = settings
         self._environment = environment
         self._clock = clock
+        self._address = address
         self._made: dict[str, Upstream] = {}
+        """By their whole names, the one that was asked last at the end."""
         self._limits: dict[str, HostLimits] = {}
+        self._closing: set[asyncio.Task[None]] = set()
 
     def find(self, name: str) -> Upstream:
         """The model of a name as HOST:MODEL or an alias. Raises ConfigError, ModelError."""
-        found = self._made.get(name)
+        host, model = named(name, self._models)
+        if host not in self._models.hosts:
+            host = ALIASES.get(host, host)
+        whole = f"{host}:{model}"
+        found = self._made.pop(whole, None)
         if found is None:
-            found = self._made[name] = self._make(name)
+            found = self._make(whole)
+            self._forget_one()
+        self._made[whole] = found
         return found
 
     def is_usable(self, name: str) -> bool:
@@ -123,28 +148,45 @@ class Upstreams:
         return tuple(secret for one in self._made.values() if one.http is not None for secret in one.http.secrets)
 
     async def close(self) -> None:
-        await asyncio.gather(*(one.model.close() for one in self._made.values()))
+        await asyncio.gather(*(one.model.close() for one in self._made.values()), *self._closing)
+
+    def _forget_one(self) -> None:
+        """Make room for one more: whoever was not asked for the longest time goes, unless it is being asked."""
+        if len(self._made) < _MOST:
+            return
+        oldest = next((name for name, one in self._made.items() if not one.busy), None)
+        if oldest is not None:
+            task = asyncio.ensure_future(self._made.pop(oldest).model.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
 
     def _make(self, name: str) -> Upstream:
-        host, _ = named(name, self._models)
+        host, _, _ = name.partition(":")
         model = load_model(name, self._models, environment=self._environment)
         if isinstance(model, HttpModel):
+            self._check(model)
             model = self._trusted(model)
             model.line.most_idle = _IDLE
         shared = name if host in ELSEWHERE else host
         limits = self._limits.get(shared)
         if limits is None:
             limits = self._limits[shared] = HostLimits(shared, self._settings, self._clock)
-        return Upstream(model.name, model, limits, Breaker(self._settings, self._clock))
+        is_bound = has_bound(model.model, self._models.known)
+        return Upstream(model.name, model, limits, Breaker(self._settings, self._clock), has_bound=is_bound)
+
+    def _check(self, model: HttpModel) -> None:
+        """Raises ConfigError for a host that is this proxy: it would ask itself for ever."""
+        at = urlsplit(model.host.url)
+        host, _, port = self._address.rpartition(":")
+        if self._address and str(at.port or 80) == port and at.hostname in {host, *LOOPBACK}:
+            raise ConfigError(
+                f"{model.name} leads back to this proxy: {model.host.where} is {model.host.url}. Unset it where the "
+                "proxy is started; only clients need it."
+            )
 
     def _trusted(self, model: HttpModel) -> HttpModel:
         """The same model; one of which nothing is known may say as much as the client wants, up to a usual bound."""
-        if is_known(model):
+        if has_bound(model.model, self._models.known):
             return model
         about = model.about._replace(most_output=max(DEFAULT_OUTPUT, model.most_output))
         return HttpModel(model.host, model.model, about, self._models)
-
-
-def is_known(model: HttpModel) -> bool:
-    """Is it known how long the model's answers may be?"""
-    return model.about.begins != model.model

@@ -43,6 +43,7 @@ from ferrule.wire.shape import (
     WireError,
     as_list,
     as_object,
+    as_text,
     count_or_none,
     flag_or,
     list_or,
@@ -292,7 +293,7 @@ def _extra_in(body: dict[str, Any], text: dict[str, Any], effort: str) -> Extra 
     """What no noun holds, and what nouns hold only the meaning of."""
     more = {**others(body, _BODY), **tier_extra(body, NAME)}
     reasoning = object_or(body, "reasoning", "body")
-    include = list_or(body, "include", "body")
+    include = [as_text(one, f"body.include[{at}]") for at, one in enumerate(list_or(body, "include", "body"))]
     if reasoning and reasoning != {"effort": effort, "summary": "auto"}:
         more["reasoning"] = reasoning
     if set(include) - {LOGPROBS} != ({ENCRYPTED} if reasoning and "reasoning" not in more else set()):
