@@ -1,0 +1,1 @@
+"""The table: every case, by its subject."""
