@@ -93,11 +93,12 @@ class _Kept(httpx2.AsyncByteStream):
         self._tap = tap
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for piece in self._stream:
-            self._tap.raw += piece
-            if self._tap.heard is not None:
-                await self._tap.heard(piece)
-            yield piece
+        async with contextlib.aclosing(self._stream.__aiter__()) as pieces:  # type: ignore[type-var]
+            async for piece in pieces:
+                self._tap.raw += piece
+                if self._tap.heard is not None:
+                    await self._tap.heard(piece)
+                yield piece
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -64,8 +64,15 @@ def _adapter(api: str) -> Any:
     return TypeAdapter(GenerateContentResponse)
 
 
+_CODES = frozenset(("server_is_overloaded", "context_length_exceeded", "insufficient_quota", "slow_down"))
+"""Codes of failed responses that OpenAI's own client program looks for, and that the types of its package do not list."""
+
+
 def fits(value: dict[str, Any], api: str) -> None:
     """Raises for an event that is not of the types of the maker's package."""
+    if value.get("type") == "response.failed" and value["response"]["error"]["code"] in _CODES:
+        error = {**value["response"]["error"], "code": "server_error"}
+        value = {**value, "response": {**value["response"], "error": error}}
     _adapter(api).validate_python(value)
 
 

@@ -213,7 +213,31 @@ def _responses(body: dict[str, Any]) -> Seen:
     return out
 
 
-def _gemini(body: dict[str, Any]) -> Seen:
+_OPAQUE = frozenset(("args", "response", "parametersJsonSchema", "parameters", "responseJsonSchema", "responseSchema"))
+
+
+def _camel(value: Any) -> Any:
+    """The API takes its names in both spellings, and the maker's package writes both. What is inside of arguments and
+    schemas are no names of the API."""
+    if isinstance(value, list):
+        return [_camel(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    out = {}
+    for name, one in value.items():
+        head, *rest = name.split("_")
+        camel = head + "".join(part.capitalize() for part in rest)
+        out[camel] = one if camel in _OPAQUE else _camel(one)
+    return out
+
+
+def plain_base64(data: str) -> str:
+    """Gemini's package writes the other alphabet."""
+    return data.replace("-", "+").replace("_", "/")
+
+
+def _gemini(given: dict[str, Any]) -> Seen:
+    body = _camel(given)
     config = body.get("generationConfig", {})
     declared = [one for tool in body.get("tools", ()) for one in tool.get("functionDeclarations", ())]
     out = Seen(
@@ -252,12 +276,12 @@ def _gemini_part(part: dict[str, Any], ids: _Ids) -> Any:
         failed = "error" in response
         said = next((value for value in response.values() if isinstance(value, str)), "")
         parts: list[Any] = [("text", said)] if said else []
-        parts += [("image", one["inlineData"]["data"]) for one in given.get("parts", ()) if "inlineData" in one]
+        parts += [("image", plain_base64(one["inlineData"]["data"])) for one in given.get("parts", ()) if "inlineData" in one]
         return ("result", ids.answered(given.get("id") or given["name"]), parts, failed)
     for name in ("inlineData", "fileData"):
         if name in part:
             kind = "document" if part[name].get("mimeType") == "application/pdf" else "image"
-            return (kind, part[name].get("data") or part[name]["fileUri"])
+            return (kind, plain_base64(part[name]["data"]) if "data" in part[name] else part[name]["fileUri"])
     if part.get("thought"):
         return ("thinking", part["text"], part.get("thoughtSignature", ""))
     return ("text", part["text"])

@@ -15,6 +15,7 @@ from ferrule.serve.guard import Scope, bearer, only
 from ferrule.serve.proxy.apis import APIS, Api
 from ferrule.serve.proxy.count import Counter
 from ferrule.serve.proxy.errors import Kind, ProxyError
+from ferrule.serve.proxy.fit import fitted
 from ferrule.serve.proxy.exchange import Exchange, Request, Shop, send_error
 from ferrule.wire.shape import WireError
 
@@ -161,7 +162,12 @@ class App:
             await send_error(api, error, out)
             return
         if target.action == "count":
-            await out.send_json(api.counted(await self._count(request)))
+            try:
+                counted = await self._count(request)
+            except ProxyError as error:
+                await send_error(api, error, out)
+                return
+            await out.send_json(api.counted(counted))
             return
         await self._answer(request, out, receive)
 
@@ -198,7 +204,9 @@ class App:
             with suppress(ModelError, ConfigError):
                 usable = filter(shop.upstreams.is_usable, shop.routes.chain(request.asked.model))
                 http = next((shop.upstreams.find(name).http for name in usable), None)
-        return await self._counter.count(request.asked, http)
+        host, target = (http.host.name, http.host.api) if http is not None else ("", request.api.name)
+        asked = fitted(request.asked, request.body, request.api.name, host, target).asked
+        return await self._counter.count(asked, http)
 
     async def _models(self, target: Target, out: "_Out") -> None:
         names = self._shop.routes.names()
@@ -294,6 +302,8 @@ class _Out:
         self._as_list = False
         self._items = 0
         self._is_over = False
+        self._first = b""
+        """What was sent first, apart from pings."""
         self.has_begun = False
         self.last = asyncio.get_running_loop().time()
         """When something was sent last."""
@@ -310,6 +320,8 @@ class _Out:
 
     async def write(self, data: bytes) -> None:
         self.last = asyncio.get_running_loop().time()
+        if not self._first and data is not self._ping:
+            self._first = data
         if self._as_list:
             data = b"".join(self._listed(data))
         if data:
@@ -328,7 +340,7 @@ class _Out:
         if not self.has_begun:
             await send_error(api, error, self)
             return
-        await self.write(api.error_event(error))
+        await self.write(api.error_event(error, self._first))
         await self.end()
 
     async def ping(self) -> None:

@@ -11,6 +11,7 @@ from ferrule.models.model import Again, ModelError
 from ferrule.proxy_settings import Proxy
 from ferrule.serve.proxy.apis import Api
 from ferrule.serve.proxy.errors import ProxyError, from_model, retry_headers
+from ferrule.serve.proxy.fit import fitted
 from ferrule.serve.proxy.records import Record, Records
 from ferrule.serve.proxy.relay import conversation_key, relayed, switched_on
 from ferrule.serve.proxy.routes import Routes
@@ -31,6 +32,7 @@ _PATHS = {
     "gemini": "/models/{model}:generateContent",
 }
 """Where each API is asked for an answer in one piece."""
+_LINE_ENDS = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
 _QUICK_SECONDS = 2.0
 """A repetition that waits longer than this gives way to the next model of the chain."""
 
@@ -248,7 +250,7 @@ class Exchange:
             body=body,
             tap=passage.tap if passage.is_relay else None,
             switched_on=self._betas(upstream),
-            conversation="" if request.asked.cache_key else conversation_key(request.asked),
+            conversation="" if passage.asked.cache_key else conversation_key(passage.asked),
         )
         if self._shop.tape is not None:
             answer = self._shop.tape.recorded(upstream.model, request.asked, answer)
@@ -305,7 +307,10 @@ class Passage:
         self.is_relay = upstream.is_exact(request.api.name) and request.stream
         self._record = record
         self._wants_usage = bool((request.body.get("stream_options") or {}).get("include_usage"))
-        self.asked = request.asked
+        http = upstream.http
+        host, target = (http.host.name, http.host.api) if http is not None else ("", request.api.name)
+        fit = fitted(request.asked, request.body, request.api.name, host, target)
+        self.asked, record.dropped = fit
         self.usage = Usage()
         self.reset()
 
@@ -352,6 +357,8 @@ class Passage:
             write = self._writer.write
             data = [text(event) for delta in deltas for event in write(delta)]
             begins = True
+        if self._api.name == "gemini":
+            data = [_one_line(one) for one in data]
         if not self.has_said:
             if begins and all(type(delta) is Begun for delta in deltas):
                 self._held += data
@@ -381,6 +388,14 @@ class Passage:
             usage.cache_read,
             usage.cache_write,
         )
+
+
+def _one_line(event: bytes) -> bytes:
+    """An event whose text has no line ends of other scripts: Google's packages take them for the end of a line."""
+    for raw, escaped in _LINE_ENDS:
+        if raw in event:
+            event = event.replace(raw, escaped)
+    return event
 
 
 def estimate_request(request: Request) -> int:

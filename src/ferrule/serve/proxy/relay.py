@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from ferrule.models.api import HttpModel
-from ferrule.models.shaping import MARK
+from ferrule.models.shaping import MARK, mark_last
 from ferrule.serve.proxy.upstreams import Upstream, has_marks, is_known
+from ferrule.wire.thinking import origin
 from ferrule.wire.turn import Asked, Text
 
 _LIMITS: Mapping[str, tuple[tuple[str, ...], ...]] = {
@@ -20,7 +21,7 @@ _LIMITS: Mapping[str, tuple[tuple[str, ...], ...]] = {
 }
 """Where each API says how long an answer may be."""
 _BETA = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
-_BILLING = "x-anthropic-billing-header:"
+BILLING = "x-anthropic-billing-header:"
 """Claude Code begins its system prompt with such a line; it changes with versions and is for one host alone."""
 
 
@@ -38,7 +39,7 @@ def relayed(body: Mapping[str, Any], asked: Asked, upstream: Upstream, *, stream
 
 
 def _messages(body: dict[str, Any], asked: Asked, http: HttpModel, stream: bool) -> dict[str, Any]:  # noqa: FBT001 - one form for all
-    body |= {"model": http.model, "stream": stream}
+    body |= {"model": http.model, "stream": stream, "messages": _own_thoughts(body["messages"])}
     if http.host.name != "anthropic":
         body = without_billing(body)
     if asked.definitions and not has_marks(asked):
@@ -53,7 +54,9 @@ def _chat(body: dict[str, Any], _: Asked, http: HttpModel, stream: bool) -> dict
 
 
 def _responses(body: dict[str, Any], _: Asked, http: HttpModel, stream: bool) -> dict[str, Any]:  # noqa: FBT001 - as above
-    return {**body, "model": http.model, "stream": stream}
+    given = body.get("input")
+    kept = [item for item in given if not _is_foreign(item, "openai-responses")] if isinstance(given, list) else given
+    return {**body, "input": kept, "model": http.model, "stream": stream}
 
 
 def _generate(body: dict[str, Any], _: Asked, __: HttpModel, ___: bool) -> dict[str, Any]:  # noqa: FBT001 - as above
@@ -70,6 +73,25 @@ _FITS: Mapping[str, Callable[[dict[str, Any], Asked, HttpModel, bool], dict[str,
 """How a body of each API is sent on."""
 
 
+def _is_foreign(block: Any, api: str) -> bool:
+    """Is it thinking of another API, which was given to the client packed, when another model answered?"""
+    return isinstance(block, dict) and block.get("type") in {"thinking", "reasoning"} and origin(block) not in {"", api}
+
+
+def _own_thoughts(messages: list[Any]) -> list[Any]:
+    """The conversation without what other APIs have signed, which this one would refuse."""
+    out = []
+    for message in messages:
+        content = message.get("content") if isinstance(message, dict) else None
+        if isinstance(content, list) and any(_is_foreign(block, "anthropic") for block in content):
+            kept = [block for block in content if not _is_foreign(block, "anthropic")]
+            if kept:
+                out.append({**message, "content": kept})
+        else:
+            out.append(message)
+    return out
+
+
 def _clamp(holder: dict[str, Any], path: tuple[str, ...], most: int) -> None:
     *outer, last = path
     for name in outer:
@@ -83,8 +105,7 @@ def _clamp(holder: dict[str, Any], path: tuple[str, ...], most: int) -> None:
 
 def _mark(body: dict[str, Any]) -> None:
     """Mark the end of the tools, of the system prompt and of the conversation for the cache."""
-    tools = body["tools"]
-    body["tools"] = [*tools[:-1], {**tools[-1], "cache_control": MARK}]
+    body["tools"] = mark_last(body["tools"])
     if system := body.get("system"):
         blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system
         body["system"] = [*blocks[:-1], {**blocks[-1], "cache_control": MARK}]
@@ -113,7 +134,7 @@ def without_billing(body: dict[str, Any]) -> dict[str, Any]:
     kept = [
         block
         for block in system
-        if not (isinstance(block, dict) and str(block.get("text", "")).lstrip().startswith(_BILLING))
+        if not (isinstance(block, dict) and str(block.get("text", "")).lstrip().startswith(BILLING))
     ]
     return body if len(kept) == len(system) else {**body, "system": kept}
 

@@ -11,7 +11,7 @@ import msgspec
 from ferrule.agent_settings import Models
 from ferrule.core.errors import ConfigError
 from ferrule.models.api import HttpModel
-from ferrule.models.catalog import DEFAULT_OUTPUT
+from ferrule.models.catalog import CATALOG, DEFAULT_OUTPUT
 from ferrule.models.hearing import Tap
 from ferrule.models.load import load_model
 from ferrule.models.model import Again, Model, ModelError
@@ -147,4 +147,4 @@ class Upstreams:
 
 def is_known(model: HttpModel) -> bool:
     """Is it known how long the model's answers may be?"""
-    return model.about.begins != model.model
+    return any(row.begins == model.about.begins for row in CATALOG)
