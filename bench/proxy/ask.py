@@ -222,9 +222,7 @@ def _gemini(ask: Ask) -> dict[str, Any]:
         if ask.thinking is not None
         else None,
     )
-    functions = [
-        {"name": one.name, "description": one.words, "parametersJsonSchema": one.schema} for one in ask.tools
-    ]
+    functions = [{"name": one.name, "description": one.words, "parametersJsonSchema": one.schema} for one in ask.tools]
     choice: dict[str, Any] | None = None
     if ask.choice:
         mode = {"auto": "AUTO", "any": "ANY", "none": "NONE"}.get(ask.choice)

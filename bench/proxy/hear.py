@@ -210,9 +210,7 @@ def _sent_back(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def _anthropic_input(usage: Any) -> int:
-    return int(
-        usage.input_tokens + (usage.cache_read_input_tokens or 0) + (usage.cache_creation_input_tokens or 0)
-    )
+    return int(usage.input_tokens + (usage.cache_read_input_tokens or 0) + (usage.cache_creation_input_tokens or 0))
 
 
 def _strict_whole(raw: bytes | bytearray, api: str) -> None:
@@ -338,30 +336,35 @@ async def _ask_gemini(
     models = clients.gemini.aio.models
     pieces: list[Any] = []
     if stream:
-        async for piece in await models.generate_content_stream(model=name, contents=contents, config=config):  # type: ignore[arg-type]
+        async for piece in await models.generate_content_stream(model=name, contents=contents, config=config):
             pieces.append(piece)  # noqa: PERF401 - an error in the middle must not lose the rest
     else:
-        pieces.append(await models.generate_content(model=name, contents=contents, config=config))  # type: ignore[arg-type]
+        pieces.append(await models.generate_content(model=name, contents=contents, config=config))
     for answer in pieces:
-        if answer.usage_metadata is not None and answer.usage_metadata.prompt_token_count:
-            usage = answer.usage_metadata
-            heard.input, heard.output = usage.prompt_token_count, usage.candidates_token_count or 0
-            heard.output += usage.thoughts_token_count or 0
-            heard.cached = usage.cached_content_token_count or 0
-        heard.model, heard.id = answer.model_version or heard.model, answer.response_id or heard.id
-        for candidate in answer.candidates or ():
-            if candidate.finish_reason:
-                heard.reason = candidate.finish_reason.value
-            for part in (candidate.content.parts if candidate.content else None) or ():
-                heard.blocks.append(part.model_dump(mode="json", by_alias=True, exclude_none=True))
-                if part.function_call:
-                    heard.calls.append((part.function_call.name, part.function_call.args or {}))
-                    heard.ids.append(part.function_call.id or "")
-                elif part.thought:
-                    heard.thinking += part.text or ""
-                else:
-                    heard.text += part.text or ""
+        _take_gemini(heard, answer)
     heard.echo = {"role": "model", "parts": [one for one in heard.blocks if one != {"text": ""}]}
+
+
+def _take_gemini(heard: Heard, answer: Any) -> None:
+    """What one chunk, or a whole answer, says."""
+    if answer.usage_metadata is not None and answer.usage_metadata.prompt_token_count:
+        usage = answer.usage_metadata
+        heard.input, heard.output = usage.prompt_token_count, usage.candidates_token_count or 0
+        heard.output += usage.thoughts_token_count or 0
+        heard.cached = usage.cached_content_token_count or 0
+    heard.model, heard.id = answer.model_version or heard.model, answer.response_id or heard.id
+    for candidate in answer.candidates or ():
+        if candidate.finish_reason:
+            heard.reason = candidate.finish_reason.value
+        for part in (candidate.content.parts if candidate.content else None) or ():
+            heard.blocks.append(part.model_dump(mode="json", by_alias=True, exclude_none=True))
+            if part.function_call:
+                heard.calls.append((part.function_call.name, part.function_call.args or {}))
+                heard.ids.append(part.function_call.id or "")
+            elif part.thought:
+                heard.thinking += part.text or ""
+            else:
+                heard.text += part.text or ""
 
 
 _ASKS: dict[str, Callable[[Clients, Heard, str, dict[str, Any], bool, dict[str, str]], Awaitable[None]]] = {

@@ -189,8 +189,8 @@ def _responses(body: dict[str, Any]) -> Seen:
     )
     assert body.get("store") is False or "store" not in body, "the answer is kept by the host"
     ids = _Ids()
-    given = body["input"]
-    items = [{"type": "message", "role": "user", "content": given}] if isinstance(given, str) else given
+    given: Any = body["input"]
+    items: list[Any] = [{"type": "message", "role": "user", "content": given}] if isinstance(given, str) else given
     for item in items:
         kind = item.get("type", "message")
         if kind == "message":
@@ -201,13 +201,13 @@ def _responses(body: dict[str, Any]) -> Seen:
             else:
                 out.add(role, parts)
         elif kind == "function_call":
-            made = ("call", ids.made(item["call_id"]), item["name"], _arguments(item["arguments"]))
-            out.add("assistant", [made])
+            number = ids.made(item["call_id"])
+            out.add("assistant", [("call", number, item["name"], _arguments(item["arguments"]))])
         elif kind == "function_call_output":
             out.add("user", [("result", ids.answered(item["call_id"]), _openai_parts(item["output"]), False)])
         elif kind == "reasoning":
-            said = "".join(one["text"] for one in item["summary"])
-            out.add("assistant", [("thinking", said, item.get("encrypted_content", ""))])
+            thought = "".join(str(summary["text"]) for summary in item["summary"])
+            out.add("assistant", [("thinking", thought, item.get("encrypted_content", ""))])
         else:
             out.add("assistant", [(kind, item)])
     return out
@@ -276,7 +276,9 @@ def _gemini_part(part: dict[str, Any], ids: _Ids) -> Any:
         failed = "error" in response
         said = next((value for value in response.values() if isinstance(value, str)), "")
         parts: list[Any] = [("text", said)] if said else []
-        parts += [("image", plain_base64(one["inlineData"]["data"])) for one in given.get("parts", ()) if "inlineData" in one]
+        parts += [
+            ("image", plain_base64(one["inlineData"]["data"])) for one in given.get("parts", ()) if "inlineData" in one
+        ]
         return ("result", ids.answered(given.get("id") or given["name"]), parts, failed)
     for name in ("inlineData", "fileData"):
         if name in part:

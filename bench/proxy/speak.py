@@ -9,6 +9,7 @@ from bench.proxy.talk import Answer, Call, Counted, Think, Words
 
 MODEL = "upstream-model"
 _CREATED = 1_790_000_000
+_COUNTED = Counted()
 
 
 def event(value: Any, name: str = "") -> bytes:
@@ -118,7 +119,7 @@ def chunk(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dict
     return {**head, "choices": choices, **more}
 
 
-def chat_end(finish: str, counted: Counted | None = Counted()) -> list[Any]:
+def chat_end(finish: str, counted: Counted | None = _COUNTED) -> list[Any]:
     """What ends a Chat stream."""
     usage = [{**chunk({}), "choices": [], "usage": chat_usage(counted)}] if counted else []
     return [chunk({}, finish), *usage, "[DONE]"]

@@ -34,6 +34,9 @@ HOSTS = {
 KEY = "sk-a-key-of-the-upstream"
 
 
+_ASK = Ask()
+
+
 class NotServedError(Exception):
     """The program does not offer this at all."""
 
@@ -61,6 +64,7 @@ class Scene:
     upstream: Upstream
     clients: Clients
     name: str
+    is_ours: bool = True
     heard: list[Heard] = field(default_factory=list)
 
     def play(self, *plays: Play) -> None:
@@ -107,7 +111,7 @@ class Case:
     group: str
     name: str
     act: Act
-    ask: Ask = Ask()
+    ask: Ask = _ASK
     clients: tuple[str, ...] = APIS
     wires: tuple[str, ...] = APIS
     modes: tuple[bool, ...] = (True, False)
@@ -117,6 +121,8 @@ class Case:
     model: str = "m"
     variant: str = "plain"
     """The settings of the proxy; all but `plain` are of ours alone."""
+    own: bool = False
+    """Is it about what only our proxy promises? Others are not asked it."""
     where: Callable[[str, str, bool], bool] = lambda _client, _wire, _stream: True
     """Which of the combinations are meant at all."""
 
@@ -135,7 +141,7 @@ async def play(case: Case, combination: tuple[str, str, bool], upstream: Upstrea
     client, wire, stream = combination
     name = target.model(case, client, wire)
     clients = await target.clients(case.variant)
-    scene = Scene(case, client, wire, stream, upstream, clients, name)
+    scene = Scene(case, client, wire, stream, upstream, clients, name, isinstance(target, Ours))
     async with asyncio.timeout(60):
         await case.act(scene)
 

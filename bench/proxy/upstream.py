@@ -22,7 +22,8 @@ class Got:
         lines = head.decode("latin-1").split("\r\n")
         self.method, self.path, _ = lines[0].split(" ")
         self.headers = {
-            name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:] if line)
+            name.strip().lower(): value.strip()
+            for name, _, value in (line.partition(":") for line in lines[1:] if line)
         }
         self.raw = raw
         self.left = asyncio.Event()

@@ -1,17 +1,20 @@
 """What a model says, as every client of every API must read it behind every upstream."""
 
+from bench.proxy import speak
 from bench.proxy.cases.kit import Table, equal
 from bench.proxy.stage import Scene
 from bench.proxy.talk import NOW, TOOLS, Answer, Ask, Call, Counted, Think, Words, words
 from bench.proxy.upstream import says, streams
-from bench.proxy import speak
 
 TABLE = Table("answers")
 _TOOLS = Ask(tools=TOOLS)
 _LONG = tuple(f"{number} bottles on the wall, " for number in range(120))
 _CODE = 'def f(x):\n\treturn {"a": [x, "\\n", \'\\\\\']}\r\n# \u2028 done\n'
 _EMOJI = ("Grö", "ße: 日", "本 👩", "\u200d", "💻 — ", "e\u0301", " \U0001f1e9\U0001f1ea")
-_ODD = '{"path":"a b/\\u00fc \\"q\\".py","n":-3,"deep":{"list":[1,2.5,true,null,{"x":[]}],"s":"\\ud83d\\ude00 \\n\\t\\\\"}}'
+_ODD = (
+    '{"path":"a b/\\u00fc \\"q\\".py","n":-3,'
+    '"deep":{"list":[1,2.5,true,null,{"x":[]}],"s":"\\ud83d\\ude00 \\n\\t\\\\"}}'
+)
 
 TABLE.answer("one word", words("Hello"))
 TABLE.answer("words in many pieces", words(*_LONG))
@@ -51,7 +54,7 @@ TABLE.answer("words, then a call", Answer((Words(("I look.",)), Call("call_a", "
 TABLE.answer("arguments with every kind of value", Answer((Call("call_a", "Read", (_ODD[:31], _ODD[31:])),)), _TOOLS)
 TABLE.answer(
     "unicode split within its escapes",
-    Answer((Call("call_a", "Read", ('{"path":"\\ud8', "3d\\u", 'de00 gr\\u00f6', '\\u00dfe"}')),)),
+    Answer((Call("call_a", "Read", ('{"path":"\\ud8', "3d\\u", "de00 gr\\u00f6", '\\u00dfe"}')),)),
     _TOOLS,
 )
 TABLE.answer("a call without arguments", Answer((Call("call_a", "Now", ("{}",)),)), Ask(tools=(NOW,)))
@@ -82,6 +85,13 @@ TABLE.answer(
     Answer((Call("call_a", "Write", ('{"path":"big","content":"', *["ünïcode \\n" * 100] * 60, '"}')),)),
     _TOOLS,
 )
+
+
+@TABLE.case("the beginning of a stream counts the tokens of the input", clients=("anthropic",), modes=(True,))
+async def _first(scene: Scene) -> None:
+    scene.play(says(Answer((Words(("ok",)),), counted=Counted(1_200, 7, cached=1_000))))
+    heard = await scene.ask()
+    assert heard.first > 0, "message_start counts nothing"
 
 
 @TABLE.case("words behind a call", wires=("anthropic", "openai-responses", "gemini"))

@@ -55,16 +55,29 @@ _FORMS: dict[str, dict[str, tuple[int, set[str]]]] = {
         "gemini": (503, {"UNAVAILABLE"}),
     },
 }
-"""Each kind of failure, and its status and word in each API. A host that refuses the proxy's key is none of the client's
-business: for the client it is a thing that is not permitted, not a wrong token."""
+"""Each kind of failure, and its status and word in each API. That a host refuses the proxy's key is not the
+client's doing: it reads that something is not permitted, and not of a wrong token."""
+
+_FITTING: dict[str, set[int]] = {
+    "bad": {400, 422},
+    "key": {401, 403},
+    "model": {400, 404},
+    "limit": {429},
+    "server": {500, 502, 503, 504},
+    "overloaded": {429, 500, 502, 503, 529},
+}
+"""What would do for each kind, whoever decides it."""
 
 
 def _refused(heard: Heard, kind: str, scene: Scene) -> None:
     assert heard.failed is not None, f"no error, but {heard.text!r}"
     status, kinds = _FORMS[kind][scene.client]
+    assert heard.failed.message, "an error without a word"
+    if not scene.is_ours:
+        assert heard.failed.status in _FITTING[kind], f"status {heard.failed.status} ({heard.failed.message[:100]})"
+        return
     equal(heard.failed.status, status, f"status ({heard.failed.message})")
     assert heard.failed.kind in kinds, f"{heard.failed.kind!r} is none of {kinds}"
-    assert heard.failed.message, "an error without a word"
     equal(heard.headers["content-type"], "application/json", "type of the error")
 
 
@@ -77,7 +90,7 @@ def _refuses(name: str, kind: str, play: Play, **more: Any) -> None:
             equal(heard.headers.get(header), value, header)
         equal(len(scene.got), 1, "times that the host was asked")
 
-    TABLE.case(name, modes=more.get("modes", (True, False)))(act)
+    TABLE.case(name, modes=more.get("modes", (True, False)), own=more.get("own", False))(act)
 
 
 _refuses("400: a body that the host does not take", "bad", refuses(400, "messages: something is wrong"))
@@ -92,12 +105,25 @@ _refuses(
     headers={"retry-after": "2"},
     modes=(True,),
 )
-_refuses("429: too many requests for an hour", "limit", refuses(429, "slow down", retry_after="3600"),
-         headers={"retry-after": "3600"}, modes=(True,))
+_refuses(
+    "429: too many requests for an hour",
+    "limit",
+    refuses(429, "slow down", retry_after="3600"),
+    headers={"retry-after": "3600"},
+    modes=(True,),
+)
 _refuses("500: a host that fails", "server", refuses(500, "internal error"))
-_refuses("503: a host without room", "overloaded", refuses(503, "try later", retry_after="3"), headers={"retry-after": "3"})
+_refuses(
+    "503: a host without room", "overloaded", refuses(503, "try later", retry_after="3"), headers={"retry-after": "3"}
+)
 _refuses("529: a host that is overloaded", "overloaded", refuses(529, "Overloaded"))
-_refuses("a refusal that should not be repeated says so", "bad", refuses(400, "no"), headers={"x-should-retry": "false"})
+_refuses(
+    "a refusal that should not be repeated says so",
+    "bad",
+    refuses(400, "no"),
+    headers={"x-should-retry": "false"},
+    own=True,
+)
 
 
 @TABLE.case("an error that is a page of HTML")
@@ -121,7 +147,7 @@ _WORDS = {
 }
 _TOLD = {
     "anthropic": "prompt is too long: 250000 tokens > 200000 maximum",
-    "openai-chat": "This model's maximum context length is 128000 tokens. However, your messages resulted in 250000 tokens",
+    "openai-chat": "This model's maximum context length is 128000 tokens. However, you asked for 250000 tokens",
     "openai-responses": "Your input exceeds the context window of this model. Please adjust your input and try again.",
     "gemini": "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
 }
@@ -233,7 +259,7 @@ async def _empty(scene: Scene) -> None:
     scene.play(ends([]))
     heard = await scene.ask(_ASK)
     assert heard.failed is not None, "an empty stream is taken for an answer"
-    equal(heard.status, _FORMS["server"][scene.client][0], "status")
+    assert heard.status in _FITTING["server"], heard.status
 
 
 @TABLE.case("the host tells of an error in the middle of its words", modes=(True, False))
@@ -276,7 +302,7 @@ async def _noise(scene: Scene) -> None:
     scene.play(streams([bytes(range(256)) * 8, b"\xff\xfe{}[]<html>\n\n"]))
     heard = await scene.ask()
     assert heard.failed is not None, "noise is taken for an answer"
-    equal(heard.status, _FORMS["server"][scene.client][0], "status")
+    assert heard.status in _FITTING["server"], heard.status
 
 
 @TABLE.case("noise in the middle of an answer ends it, or is passed over", modes=(True,))
@@ -483,6 +509,7 @@ async def _nonsense(scene: Scene) -> None:
         return  # the package writes no wrong body; and what is its own API's is passed on to be judged there
     scene.play(says(words("ok")))
     key = "input" if scene.client == "openai-responses" else "messages"
-    heard = await scene.ask(**{key: [{"role": "nobody", "content": 7}]})
+    own: dict[str, Any] = {key: [{"role": "nobody", "content": 7}]}
+    heard = await scene.ask(**own)
     _refused(heard, "bad", scene)
     equal(len(scene.got), 0, "times that the host was asked")

@@ -6,7 +6,7 @@ from typing import Any
 from bench.proxy.cases.kit import Table, equal, is_told
 from bench.proxy.speak import chat_end, chat_stream, chat_usage, chunk, event, named
 from bench.proxy.stage import Scene
-from bench.proxy.talk import TOOLS, Answer, Ask, Call, Counted, Words
+from bench.proxy.talk import TOOLS, Answer, Ask, Counted, Words
 from bench.proxy.upstream import Play, ends, streams
 
 TABLE = Table("odd streams")
@@ -42,7 +42,8 @@ def _chat(name: str, wanted: list[tuple[str, Any]], *values: Any, finish: str = 
         equal(heard.text, text, "text")
         reason = {"anthropic": "tool_use", "openai-chat": "tool_calls", "openai-responses": "completed"}
         equal(heard.reason, reason.get(scene.client, "STOP"), "reason")
-        assert len(set(heard.ids)) == len(wanted) and all(heard.ids), f"ids: {heard.ids}"
+        assert all(heard.ids), f"ids: {heard.ids}"
+        assert len(set(heard.ids)) == len(wanted), f"ids: {heard.ids}"
 
     TABLE.case(name, **_CHAT)(act)
 
@@ -189,6 +190,8 @@ def _words(name: str, *values: Any, thinking: str = "", counted: Counted | None 
         equal((heard.text, heard.thinking), ("Hello", thinking), "said")
         assert heard.input > 0, "no tokens of the input"
         assert heard.output > 0, "no tokens of the output"
+        if scene.client == "anthropic" and scene.stream:
+            assert heard.first > 0 or not scene.is_ours, "message_start counts nothing"
         if counted is not None:
             is_told(heard, Answer((Words(("Hello",)),), counted=counted), scene)
 
@@ -269,7 +272,14 @@ def _other(name: str, wire: str, wanted: list[tuple[str, Any]], play: Play, text
 
 
 def _message(*values: dict[str, Any], stop: str = "tool_use") -> list[bytes]:
-    start = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": None}
+    start: dict[str, Any] = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [],
+        "stop_reason": None,
+    }
     usage = {"input_tokens": 9, "output_tokens": 1}
     return named(
         {"type": "message_start", "message": {**start, "stop_sequence": None, "usage": usage}},

@@ -1,4 +1,4 @@
-"""Tools that only one API has: those that run inside of it, and those that a client defers until a search finds them."""
+"""Tools that only one API has: those that run inside of it, and those that a client defers until they are found."""
 
 import json
 from typing import Any
@@ -33,10 +33,11 @@ async def _hosted(scene: Scene) -> None:
     equal(heard.text, "ok", "text")
     sent = json.dumps(scene.last["tools"])
     if scene.client == scene.wire:
-        assert _NAMES[scene.client] in sent.replace("code_execution\"", "codeExecution\""), sent
+        assert _NAMES[scene.client] in sent.replace('code_execution"', 'codeExecution"'), sent
         return
     equal(_names(scene), ["Read"], "tools")
-    assert _NAMES[scene.client] in heard.headers.get("x-ferrule-dropped", ""), heard.headers
+    if scene.is_ours:
+        assert _NAMES[scene.client] in heard.headers.get("x-ferrule-dropped", ""), heard.headers
 
 
 @TABLE.case("a request with nothing but such tools is still answered", clients=tuple(_HERE), modes=(True,))

@@ -52,7 +52,7 @@ async def _there(scene: Scene) -> None:
     equal([got.wire for got in scene.upstream.others], [scene.wire], "who was asked")
 
 
-@TABLE.case("the list of models", wires=("anthropic",), modes=(False,))
+@TABLE.case("the list of models", own=True, wires=("anthropic",), modes=(False,))
 async def _models(scene: Scene) -> None:
     clients = scene.clients
     if scene.client == "anthropic":
@@ -67,7 +67,7 @@ async def _models(scene: Scene) -> None:
     equal(len(set(names)), len(names), "names that come twice")
 
 
-@TABLE.case("one model by its name", wires=("anthropic",), modes=(False,))
+@TABLE.case("one model by its name", own=True, wires=("anthropic",), modes=(False,))
 async def _model(scene: Scene) -> None:
     clients = scene.clients
     if scene.client == "anthropic":
@@ -79,7 +79,12 @@ async def _model(scene: Scene) -> None:
     equal(found, "as-anthropic", "name")
 
 
-@TABLE.case("a model that no rule knows is answered by the one that is set", modes=(True, False), wires=("openai-chat",))
+@TABLE.case(
+    "a model that no rule knows is answered by the one that is set",
+    own=True,
+    modes=(True, False),
+    wires=("openai-chat",),
+)
 async def _default(scene: Scene) -> None:
     from bench.proxy.talk import words
     from bench.proxy.upstream import says

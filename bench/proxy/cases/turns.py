@@ -8,7 +8,7 @@ from bench.proxy import ask as asking
 from bench.proxy.cases.kit import Table, equal
 from bench.proxy.seen import plain_base64
 from bench.proxy.stage import Scene
-from bench.proxy.talk import TOOLS, Answer, Ask, Call, Think, Turn, Words, calls, call, model, result, user, words
+from bench.proxy.talk import TOOLS, Answer, Ask, Call, Think, Turn, Words, call, calls, model, result, user, words
 from bench.proxy.upstream import says
 
 TABLE = Table("turns")
@@ -157,7 +157,11 @@ async def _marked(scene: Scene) -> None:
         equal(marks, [], "marks")
 
 
-@TABLE.case("marks are set for a host that wants them", clients=("openai-chat", "openai-responses", "gemini"), wires=("anthropic",))
+@TABLE.case(
+    "marks are set for a host that wants them",
+    clients=("openai-chat", "openai-responses", "gemini"),
+    wires=("anthropic",),
+)
 async def _set(scene: Scene) -> None:
     scene.play(says(words("ok")))
     heard = await scene.ask(Ask(turns=_TURNS, tools=TOOLS, system=_LONG))

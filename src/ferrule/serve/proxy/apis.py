@@ -20,7 +20,7 @@ from ferrule.wire.turn import Said
 _encode = msgspec.json.Encoder().encode
 _COMMENT = b": keep-alive\n\n"
 _BLANK = b"\n\n"
-"""Google's packages take a comment for a broken event, and pass over an empty line."""
+"""Packages of the API whose pings they are take a comment for a broken event, and pass over an empty line."""
 _LAST_NUMBER = 1_000_000
 """Behind the number of every event."""
 
@@ -44,6 +44,8 @@ class Api(NamedTuple):
     """A number of tokens as a body."""
     prefix: str = ""
     """How the ids of its answers begin."""
+    ends_lines: bool = False
+    """Do its packages take the line ends of other scripts for the end of a line?"""
 
     def status(self, error: ProxyError) -> int:
         return self.forms[error.kind].status
@@ -190,6 +192,7 @@ APIS: Mapping[str, Api] = MappingProxyType(
             gemini.said_out,
             _gemini_models,
             lambda count: {"totalTokens": count},
+            ends_lines=True,
         ),
     }
 )

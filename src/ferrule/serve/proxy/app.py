@@ -15,8 +15,8 @@ from ferrule.serve.guard import Scope, bearer, only
 from ferrule.serve.proxy.apis import APIS, Api
 from ferrule.serve.proxy.count import Counter
 from ferrule.serve.proxy.errors import Kind, ProxyError
-from ferrule.serve.proxy.fit import fitted
 from ferrule.serve.proxy.exchange import Exchange, Request, Shop, send_error
+from ferrule.serve.proxy.fit import fitted
 from ferrule.wire.shape import WireError
 
 OPEN_PATHS = frozenset(("/", "/health", "/api/hello"))

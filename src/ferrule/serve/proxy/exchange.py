@@ -357,7 +357,7 @@ class Passage:
             write = self._writer.write
             data = [text(event) for delta in deltas for event in write(delta)]
             begins = True
-        if self._api.name == "gemini":
+        if self._api.ends_lines:
             data = [_one_line(one) for one in data]
         if not self.has_said:
             if begins and all(type(delta) is Begun for delta in deltas):
@@ -391,7 +391,7 @@ class Passage:
 
 
 def _one_line(event: bytes) -> bytes:
-    """An event whose text has no line ends of other scripts: Google's packages take them for the end of a line."""
+    """An event whose text has no line ends of other scripts; see `Api.ends_lines`."""
     for raw, escaped in _LINE_ENDS:
         if raw in event:
             event = event.replace(raw, escaped)
