@@ -71,6 +71,7 @@ class _Tap(httpx2.AsyncBaseTransport):
         self.heard = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        request.headers["accept-encoding"] = "identity"
         self.sent = request.content
         response = await self._way.handle_async_request(request)
         self.status = response.status_code
@@ -107,14 +108,16 @@ class _Kept(httpx2.AsyncByteStream):
 class Clients:
     """The packages, each over the same tapped way."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, *, gemini_version: str | None = None) -> None:
+        """`gemini_version` is the first part of the paths of Google's API; without it, the package's own choice."""
         import anthropic
         import openai
         from google import genai
         from google.genai import types
 
         self.tap = _Tap()
-        self.http = httpx2.AsyncClient(transport=self.tap, timeout=SECONDS)
+        plain = {"accept-encoding": "identity"}  # what came is judged byte by byte
+        self.http = httpx2.AsyncClient(transport=self.tap, timeout=SECONDS, headers=plain)
         self.anthropic = anthropic.AsyncAnthropic(
             base_url=url, api_key=token, max_retries=0, http_client=self.http, timeout=SECONDS
         )
@@ -123,7 +126,12 @@ class Clients:
         )
         self.gemini = genai.Client(
             api_key=token,
-            http_options=types.HttpOptions(base_url=url, httpx_async_client=self.http, timeout=int(SECONDS * 1000)),
+            http_options=types.HttpOptions(
+                base_url=url,
+                api_version=gemini_version,
+                httpx_async_client=self.http,
+                timeout=int(SECONDS * 1000),
+            ),
         )
 
     async def close(self) -> None:

@@ -78,6 +78,8 @@ def _get_litellm() -> None:
 
 
 def _litellm_name(client: str, wire: str, model: str) -> str:
+    if (client, wire) == ("openai-responses", "openai-chat"):
+        raise NotServedError  # it asks the Responses API of such hosts, too
     if wire == "openai-responses" and client != "openai-responses":
         return f"bridged-{model}"
     return f"{wire}-{model}"
@@ -217,7 +219,7 @@ async def running(install: Install, upstream: str) -> AsyncIterator[Peer]:
         stack.enter_context(_ended(process))
         url = f"http://127.0.0.1:{port}"
         await _answers(url, process)
-        clients = Clients(url, TOKEN)
+        clients = Clients(url, TOKEN, gemini_version="v1beta")  # LiteLLM has no other
         try:
             yield Peer(install, clients)
         finally:

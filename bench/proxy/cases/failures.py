@@ -12,7 +12,7 @@ from bench.proxy.cases.kit import Table, equal, is_answer
 from bench.proxy.hear import Heard
 from bench.proxy.stage import Scene
 from bench.proxy.talk import APIS, TOOLS, Answer, Ask, Call, Think, Words, words
-from bench.proxy.upstream import Play, cuts, ends, holds, refuses, says, streams
+from bench.proxy.upstream import SECONDS, Play, cuts, ends, holds, refuses, says, streams
 
 TABLE = Table("failures")
 _ASK = Ask(tools=TOOLS)
@@ -481,7 +481,7 @@ async def _leaves(scene: Scene) -> None:
     asking.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await asking
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(SECONDS if scene.is_ours else 2):
         await got.left.wait()
 
 

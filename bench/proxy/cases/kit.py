@@ -90,4 +90,4 @@ def is_told(heard: Heard, answer: Answer, scene: Scene) -> None:
     equal(heard.reason, REASONS[scene.client][stop], "reason")
     counted = answer.counted
     equal((heard.input, heard.output, heard.cached), (counted.input, counted.output, counted.cached), "tokens")
-    assert heard.id, "an answer without an id"
+    assert heard.id or scene.client == "gemini", "an answer without an id"  # which need not have one

@@ -179,6 +179,12 @@ async def _set_here(scene: Scene) -> None:
     assert 2 <= len(_marks(scene.last)) <= 4, f"{len(_marks(scene.last))} marks"
 
 
+@TABLE.case(
+    "a mark beside a tool that is loaded later, under another name",
+    clients=("anthropic",),
+    wires=("anthropic",),
+    model="alias",
+)
 @TABLE.case("a mark beside a tool that is loaded later", clients=("anthropic",), wires=("anthropic",))
 async def _deferred_mark(scene: Scene) -> None:
     # The API refuses both on one tool.
