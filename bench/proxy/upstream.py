@@ -202,7 +202,7 @@ class Upstream:
                 self.got.append(got)
                 self._came.set()
                 await self.plays[min(len(self.got), len(self.plays)) - 1](got)
-        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+        except (asyncio.IncompleteReadError, ConnectionError, TimeoutError, asyncio.CancelledError):
             pass
         finally:
             self._tasks.discard(task)

@@ -171,6 +171,24 @@ async def _set(scene: Scene) -> None:
     assert _marks(scene.last["messages"]), "nothing of the conversation is marked"
 
 
+@TABLE.case(
+    "marks of the client, for a gateway of another API that takes them",
+    clients=("anthropic",),
+    wires=("openai-chat",),
+    host="openrouter",
+    model="anthropic/claude-opus-5.5",
+)
+async def _gateway(scene: Scene) -> None:
+    scene.play(says(words("ok")))
+    body = scene.body(Ask(turns=_TURNS, tools=TOOLS))
+    hour = {**_MARK, "ttl": "1h"}
+    body["system"] = [{"type": "text", "text": _LONG, "cache_control": hour}]
+    body["messages"][-1]["content"][-1]["cache_control"] = hour
+    heard = await scene.send(body)
+    assert heard.failed is None, heard.failed
+    equal(_marks(scene.last), [hour, hour], "marks of the system prompt and of the conversation")
+
+
 @TABLE.case("marks are set for a client of the same API that has none", clients=("anthropic",), wires=("anthropic",))
 async def _set_here(scene: Scene) -> None:
     scene.play(says(words("ok")))

@@ -41,7 +41,7 @@ def _marked(body: dict[str, Any], asked: Asked, host: Host) -> dict[str, Any]:
             body["system"] = [*blocks[:-1], {**blocks[-1], "cache_control": MARK}]
         if tools := body.get("tools"):
             body["tools"] = mark_last(tools)
-    elif host.row.marks and host.row.marks in asked.model.lower():
+    elif host.takes_marks(asked.model):
         body["cache_control"] = MARK
     return body
 

@@ -204,8 +204,7 @@ class App:
             with suppress(ModelError, ConfigError):
                 usable = filter(shop.upstreams.is_usable, shop.routes.chain(request.asked.model))
                 http = next((shop.upstreams.find(name).http for name in usable), None)
-        host, target = (http.host.name, http.host.api) if http is not None else ("", request.api.name)
-        asked = fitted(request.asked, request.body, request.api.name, host, target).asked
+        asked = fitted(request.asked, request.body, request.api.name, http).asked
         return await self._counter.count(asked, http)
 
     async def _models(self, target: Target, out: "_Out") -> None:

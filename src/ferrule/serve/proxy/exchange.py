@@ -307,10 +307,7 @@ class Passage:
         self.is_relay = upstream.is_exact(request.api.name) and request.stream
         self._record = record
         self._wants_usage = bool((request.body.get("stream_options") or {}).get("include_usage"))
-        http = upstream.http
-        host, target = (http.host.name, http.host.api) if http is not None else ("", request.api.name)
-        fit = fitted(request.asked, request.body, request.api.name, host, target)
-        self.asked, record.dropped = fit
+        self.asked, record.dropped = fitted(request.asked, request.body, request.api.name, upstream.http)
         self.usage = Usage()
         self.reset()
 

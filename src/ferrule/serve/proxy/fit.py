@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from ferrule.models.api import HttpModel
 from ferrule.serve.proxy.errors import ProxyError
 from ferrule.serve.proxy.relay import BILLING
 from ferrule.wire import fields
@@ -24,9 +25,10 @@ class Fitted(NamedTuple):
     """What was left out, by the names of the client's API."""
 
 
-def fitted(asked: Asked, body: Mapping[str, Any], source: str, host: str, target: str) -> Fitted:
-    """The request of a client of the API `source` for a host and its API. Raises ProxyError for what cannot be sent."""
-    if host != "anthropic":
+def fitted(asked: Asked, body: Mapping[str, Any], source: str, http: HttpModel | None) -> Fitted:
+    """The request of a client of the API `source` for a model. Raises ProxyError for what cannot be sent."""
+    target = source if http is None else http.host.api
+    if http is None or http.host.name != "anthropic":
         asked = replace(asked, turns=_without_billing(asked.turns))
     if source == target:
         return Fitted(asked)
@@ -39,17 +41,17 @@ def fitted(asked: Asked, body: Mapping[str, Any], source: str, host: str, target
         choice=_choice(asked.choice, definitions),
     )
     try:
-        lost = _lost(body, asked, source, target)
+        lost = _lost(body, asked, source, target, marks=http is not None and http.host.takes_marks(http.model))
     except (WireError, RecursionError) as error:
         raise ProxyError("bad", str(error)) from None
     return Fitted(asked, tuple(dict.fromkeys((*left_out, *lost))))
 
 
-def _lost(body: Mapping[str, Any], asked: Asked, source: str, target: str) -> Iterable[str]:
+def _lost(body: Mapping[str, Any], asked: Asked, source: str, target: str, *, marks: bool) -> Iterable[str]:
     """The names of the fields that the other API has no place for."""
     wire = load_wire(target)
     short = replace(asked, turns=())
-    passage = fields.Passage(source, target, short, wire.asked_in(wire.asked_out(short)))
+    passage = fields.Passage(source, target, short, wire.asked_in(wire.asked_out(short)), marks=marks)
     return (one.name for one in fields.dropped(body, passage) if one.name != _REFERENCE)
 
 
