@@ -26,6 +26,8 @@ class Got:
             for name, _, value in (line.partition(":") for line in lines[1:] if line)
         }
         self.raw = raw
+        self.is_unasked = False
+        """Was a stream sent though none was asked for? Ours streams from hosts that it does not pass on as they are."""
         self.left = asyncio.Event()
         """Set when the other side has closed the connection while it was being answered."""
 
@@ -56,6 +58,7 @@ class Got:
         await self._send(f"HTTP/1.1 {status} X\r\n{lines}\r\n".encode() + data)
 
     async def begin(self) -> None:
+        self.is_unasked = not self.wants_stream
         await self._send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
 
     async def chunk(self, data: bytes) -> None:
