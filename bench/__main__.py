@@ -24,7 +24,7 @@ NAMES = (
     "web",
     "languages",
     "terminal",
-    "proxy_load",
+    "proxy.load",
 )
 
 

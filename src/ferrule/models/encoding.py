@@ -107,13 +107,15 @@ class Encoder:
     """Writes the bodies of one conversation."""
 
     def __init__(self, host: Host, about: About, *, marks: bool = True) -> None:
-        """Without `marks`, none are set beside those that a conversation brings."""
+        """Without `marks`, none are set beside those that a conversation brings; these go to hosts that take them."""
         self._host = host
         self._about = about
         self._place = _PLACES[host.api]
         self._is_marked = marks
         self._marks = marks and host.api == "anthropic"
         self._vouches = self._place.vouches and about.thinks == "level"
+        self._options: dict[str, Any] = {}
+        """How the wire writes marks that the conversation brings."""
         self._wire: ModuleType | None = None
         self._variant: object = None
         self._segments: list[_Segment] = []
@@ -131,8 +133,10 @@ class Encoder:
         wire = self._wire = self._wire or load_wire(self._host.api)
         thoughts = thoughts and self._host.row.takes_thinking
         free = frozenset(one.name for one in asked.definitions if one.grammar)
-        if self._variant != (free, thoughts):
-            self._variant = (free, thoughts)
+        brings = not self._is_marked and self._host.takes_marks(asked.model)
+        if self._variant != (free, thoughts, brings):
+            self._variant = (free, thoughts, brings)
+            self._options = {"marks": "cache_control"} if brings else {}
             self._segments, self._joined = [], _Joined()
         system, turns = self._apart(asked.turns)
         before, behind = self._framed(asked, system, conversation)
@@ -202,7 +206,14 @@ class Encoder:
         assert self._wire is not None
         spoken = tuple(kept for turn in system if (kept := sound(turn, ends_thinking=False)).parts)
         bare = msgspec.structs.replace(bare, turns=spoken)
-        body = shaped(self._wire.asked_out(bare), bare, self._host, self._about, conversation, marks=self._is_marked)
+        body = shaped(
+            self._wire.asked_out(bare, **self._options),
+            bare,
+            self._host,
+            self._about,
+            conversation,
+            marks=self._is_marked,
+        )
         names = list(body)
         at = names.index(self._place.key)
         before = encoded({name: body[name] for name in names[:at]})[1:-1]
@@ -238,7 +249,7 @@ class Encoder:
         turns = [kept for turn in turns if (kept := sound(turn, ends_thinking=self._place.ends_thinking)).parts]
         if self._vouches:
             turns = [_vouched(turn) for turn in turns]
-        return wire.turns_out(freed(turns, definitions))[self._place.key]
+        return wire.turns_out(freed(turns, definitions), **self._options)[self._place.key]
 
 
 def _segments(turns: Sequence[Turn]) -> Iterator[tuple[Turn, ...]]:

@@ -170,6 +170,10 @@ class Host:
         """Where its address was set, or can be."""
         return self.moved or _setting(self.name)
 
+    def takes_marks(self, model: str) -> bool:
+        """Does a Chat body for this model take marks of what is to be kept in the cache?"""
+        return bool(self.row.marks) and self.row.marks in model.lower()
+
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must not be seen in any message."""

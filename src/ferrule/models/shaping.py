@@ -40,10 +40,18 @@ def _marked(body: dict[str, Any], asked: Asked, host: Host) -> dict[str, Any]:
             blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system
             body["system"] = [*blocks[:-1], {**blocks[-1], "cache_control": MARK}]
         if tools := body.get("tools"):
-            body["tools"] = [*tools[:-1], {**tools[-1], "cache_control": MARK}]
-    elif host.row.marks and host.row.marks in asked.model.lower():
+            body["tools"] = mark_last(tools)
+    elif host.takes_marks(asked.model):
         body["cache_control"] = MARK
     return body
+
+
+def mark_last(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The tools with a mark on the last one that may have one: those that are loaded later may not."""
+    at = next((at for at in range(len(tools) - 1, -1, -1) if not tools[at].get("defer_loading")), None)
+    if at is None:
+        return tools
+    return [*tools[:at], {**tools[at], "cache_control": MARK}, *tools[at + 1 :]]
 
 
 def betas(api: str, model: str, about: About, settings: Models) -> list[str]:

@@ -52,6 +52,7 @@ class StreamReader:
         self._over = False
         self._calls = 0
         self._open: dict[int, None] = {}
+        self._ids: set[str] = set()
         self._whole = 0
         self._reason: Reason | None = None
         self._usage = Usage()
@@ -117,7 +118,11 @@ class StreamReader:
         at = self._calls
         self._calls += 1
         self._open[at] = None
-        return UseBegun(at, call_id or made_id("call_"), name, is_text, namespace)
+        # Some servers give all calls the same id; their results could not be told apart.
+        if not call_id or call_id in self._ids:
+            call_id = made_id("call_")
+        self._ids.add(call_id)
+        return UseBegun(at, call_id, name, is_text, namespace)
 
     def _used(self, at: int, *, whole: bool = True) -> list[Delta]:
         """The end of a call, unless it ended before."""

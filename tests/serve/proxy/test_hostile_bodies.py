@@ -19,9 +19,10 @@ from ferrule.serve.proxy.app import read_request, target_of
 from ferrule.serve.proxy.count import count_here
 from ferrule.serve.proxy.errors import ProxyError
 from ferrule.serve.proxy.exchange import Passage, Request
+from ferrule.serve.proxy.fit import fitted, left_out
 from ferrule.serve.proxy.limits import Breaker, HostLimits
 from ferrule.serve.proxy.records import Record
-from ferrule.serve.proxy.relay import carried, conversation_key, left_out, relayed
+from ferrule.serve.proxy.relay import conversation_key, relayed
 from ferrule.serve.proxy.upstreams import Upstream
 from ferrule.wire.shape import WireError
 
@@ -182,9 +183,10 @@ def goes_through(request: Request) -> None:
     for target, to in UPSTREAMS.items():
         http = to.http
         assert http is not None
-        names = left_out(request.body, request.asked, request.api.name, target)
+        asked = fitted(request.asked, request.api.name, http)
+        names = left_out(request.body, request.asked, asked, request.api.name, http)
         assert all(name.isprintable() for name in names)
-        passage = Passage(request, carried(request.asked, request.api.name, target), to, _record())
+        passage = Passage(request, asked, to, _record())
         if target == request.api.name:
             for stream in (True, False):
                 assert isinstance(json.loads(relayed(request.body, request.asked, to, stream=stream)), dict)

@@ -7,7 +7,10 @@ import msgspec
 import pytest
 
 from ferrule.agent_settings import ModelHost, Models
-from ferrule.serve.proxy.relay import carried, left_out
+from ferrule.models.api import HttpModel
+from ferrule.models.catalog import about
+from ferrule.models.hosts import find_host
+from ferrule.serve.proxy.fit import fitted, left_out
 from ferrule.wire import anthropic, openai_chat
 from tests.models.server import Exchange, Play, serving
 from tests.models.spoken import ANTHROPIC, CHAT, GEMINI, RESPONSES, events
@@ -31,6 +34,12 @@ def own(url: str, api: str) -> Models:
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROXY_TEST_KEY", "sk-the-real-key-of-the-user-0123456789")
+
+
+def model(host: str, name: str) -> HttpModel:
+    """A model of which nothing is asked."""
+    keys = dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY"), "k" * 20)
+    return HttpModel(find_host(host, Models(), keys), name, about(name, {}), Models())
 
 
 def plays(data: bytes) -> Play:
@@ -286,13 +295,14 @@ def test_tools_that_run_in_the_clients_api_are_left_out_and_named():
     body = {**ask("anthropic", "Hello.", stream=True), "tools": [TOOL, WEB], "tool_choice": choice}
     asked = anthropic.asked_in(body)
 
-    sent = carried(asked, "anthropic", "openai-responses")
-    assert [one.name for one in sent.definitions] == ["Read"]
-    assert sent.choice is None
-    assert left_out(body, asked, "anthropic", "openai-responses") == ("web_search_20250305",)
-    assert left_out(body, asked, "anthropic", "") == ("web_search_20250305",)
-    assert carried(asked, "anthropic", "anthropic") is asked
-    assert left_out(body, asked, "anthropic", "anthropic") == ()
+    for http in (model("openai", "gpt-5"), None):
+        sent = fitted(asked, "anthropic", http)
+        assert [one.name for one in sent.definitions] == ["Read"]
+        assert sent.choice is None or sent.choice.kind == "auto"
+        assert left_out(body, asked, sent, "anthropic", http) == ("web_search_20250305",)
+    own = model("anthropic", "claude-opus-4-5")
+    assert fitted(asked, "anthropic", own) is asked
+    assert left_out(body, asked, asked, "anthropic", own) == ()
 
 
 async def test_a_client_whose_tools_run_elsewhere_is_answered_without_them():
@@ -308,7 +318,8 @@ async def test_a_client_whose_tools_run_elsewhere_is_answered_without_them():
 
 def test_names_that_a_client_made_up_steer_nothing():
     body = {**ask("openai-chat", "Hello.", stream=True), "x\r\nset-cookie: a": 1, "y" * 500: 1}
-    names = left_out(body, openai_chat.asked_in(body), "openai-chat", "anthropic")
+    asked, http = openai_chat.asked_in(body), model("anthropic", "claude-opus-4-5")
+    names = left_out(body, asked, fitted(asked, "openai-chat", http), "openai-chat", http)
 
     assert len(names) == 2
     assert all(name.isprintable() and len(name) <= 200 for name in names)

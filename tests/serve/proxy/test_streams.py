@@ -32,7 +32,7 @@ from tests.serve.proxy.proxied import (
 )
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-PING = {"anthropic": b'event: ping\ndata: {"type":"ping"}\n\n'}
+PING = {"anthropic": b'event: ping\ndata: {"type":"ping"}\n\n', "gemini": b"\n\n"}
 COMMENT = b": keep-alive\n\n"
 LAST = {"anthropic": b"message_stop", "openai-chat": b"[DONE]", "openai-responses": b"response.completed"}
 """What only a whole answer has."""

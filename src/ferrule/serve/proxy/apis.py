@@ -13,12 +13,16 @@ from ferrule.wire.anthropic.writer import AnthropicWriter
 from ferrule.wire.gemini.writer import GeminiWriter
 from ferrule.wire.openai_chat.writer import ChatWriter
 from ferrule.wire.openai_responses.writer import ResponsesWriter
-from ferrule.wire.sse import DONE, Event
+from ferrule.wire.sse import DONE, Event, EventReader
 from ferrule.wire.stream import StreamWriter, made_id
 from ferrule.wire.turn import Said
 
 _encode = msgspec.json.Encoder().encode
 _COMMENT = b": keep-alive\n\n"
+_BLANK = b"\n\n"
+"""Packages of the API whose pings they are take a comment for a broken event, and pass over an empty line."""
+_LAST_NUMBER = 1_000_000
+"""Behind the number of every event."""
 
 
 class Api(NamedTuple):
@@ -30,8 +34,8 @@ class Api(NamedTuple):
     forms: Mapping[Kind, Form]
     error: Callable[[Form, str], dict[str, Any]]
     """An error as a body."""
-    broken: Callable[[Form, str], bytes]
-    """An error as an event of a stream that has begun."""
+    broken: Callable[[Form, str, bytes], bytes]
+    """An error as an event of a stream that has begun, with what was sent first of the answer, if anything was."""
     ping: bytes
     """What keeps a silent stream alive."""
     said: Callable[[Said], dict[str, Any]]
@@ -42,6 +46,8 @@ class Api(NamedTuple):
     """How the ids of its answers begin."""
     closing: Event | None = None
     """The event that says nothing but that the stream is at its end, for an API that has one."""
+    ends_lines: bool = False
+    """Do its packages take the line ends of other scripts for the end of a line?"""
 
     def status(self, error: ProxyError) -> int:
         return self.forms[error.kind].status
@@ -49,8 +55,9 @@ class Api(NamedTuple):
     def error_body(self, error: ProxyError) -> bytes:
         return _encode(self.error(self.forms[error.kind], wording(error, self.name)))
 
-    def error_event(self, error: ProxyError) -> bytes:
-        return self.broken(self.forms[error.kind], wording(error, self.name))
+    def error_event(self, error: ProxyError, begun: bytes = b"") -> bytes:
+        """An error in a stream; `begun` is what the stream began with, apart from what keeps it alive."""
+        return self.broken(self.forms[error.kind], wording(error, self.name), begun)
 
     def error_kind(self, error: ProxyError) -> str:
         """What the error is called in a stream."""
@@ -77,23 +84,41 @@ def _data_event(value: dict[str, Any]) -> bytes:
     return b"data: %b\n\n" % _encode(value)
 
 
-def _failed_response(form: Form, message: str) -> bytes:
-    response = {
-        "id": made_id("resp_"),
-        "object": "response",
-        "created_at": int(time.time()),
-        "status": "failed",
-        "error": {"code": form.code or form.word, "message": message},
-        "incomplete_details": None,
-        "model": "",
-        "output": [],
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
-    }
-    return _named_event(
-        "response.failed", {"type": "response.failed", "sequence_number": 1_000_000, "response": response}
-    )
+def _failed_response(form: Form, message: str, begun: bytes) -> bytes:
+    """The failure of the response that has begun; of a new one, which begins first, if none has."""
+    response = _created(begun)
+    first = b""
+    if response is None:
+        response = {
+            "id": made_id("resp_"),
+            "object": "response",
+            "created_at": int(time.time()),
+            "status": "in_progress",
+            "error": None,
+            "incomplete_details": None,
+            "model": "",
+            "output": [],
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
+        }
+        start = {"type": "response.created", "sequence_number": 0, "response": response}
+        first = _named_event("response.created", start)
+    failed = {**response, "status": "failed", "error": {"code": form.code or form.word, "message": message}}
+    value = {"type": "response.failed", "sequence_number": _LAST_NUMBER, "response": failed}
+    return first + _named_event("response.failed", value)
+
+
+def _created(begun: bytes) -> dict[str, Any] | None:
+    """The response as its first event tells it."""
+    for event in EventReader().feed(begun):
+        try:
+            value = msgspec.json.decode(event.data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        response = value.get("response") if isinstance(value, dict) else None
+        return response if isinstance(response, dict) and response.get("id") else None
+    return None
 
 
 def _anthropic_models(names: Sequence[str]) -> dict[str, Any]:
@@ -125,7 +150,7 @@ APIS: Mapping[str, Api] = MappingProxyType(
             AnthropicWriter,
             ANTHROPIC,
             _anthropic_error,
-            lambda form, message: _named_event("error", _anthropic_error(form, message)),
+            lambda form, message, _: _named_event("error", _anthropic_error(form, message)),
             _named_event("ping", {"type": "ping"}),
             anthropic.said_out,
             _anthropic_models,
@@ -139,7 +164,7 @@ APIS: Mapping[str, Api] = MappingProxyType(
             ChatWriter,
             OPENAI,
             _openai_error,
-            lambda form, message: _data_event(_openai_error(form, message)),
+            lambda form, message, _: _data_event(_openai_error(form, message)),
             _COMMENT,
             lambda said: dict(openai_chat.said_out(said, created=int(time.time()))),
             _openai_models,
@@ -166,11 +191,12 @@ APIS: Mapping[str, Api] = MappingProxyType(
             GeminiWriter,
             GEMINI,
             _gemini_error,
-            lambda form, message: _data_event(_gemini_error(form, message)),
-            _COMMENT,
+            lambda form, message, _: _data_event(_gemini_error(form, message)),
+            _BLANK,
             gemini.said_out,
             _gemini_models,
             lambda count: {"totalTokens": count},
+            ends_lines=True,
         ),
     }
 )

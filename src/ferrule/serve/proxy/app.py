@@ -17,6 +17,7 @@ from ferrule.serve.proxy.apis import APIS, Api
 from ferrule.serve.proxy.count import Counter
 from ferrule.serve.proxy.errors import Kind, ProxyError
 from ferrule.serve.proxy.exchange import Exchange, Request, Shop, send_error
+from ferrule.serve.proxy.fit import fitted
 from ferrule.serve.proxy.records import shown
 from ferrule.wire.shape import WireError
 
@@ -209,13 +210,14 @@ class App:
 
     async def _count(self, request: Request) -> int:
         """The tokens of a request. A model that cannot be asked is no reason for none: they are counted here then."""
-        shop, http = self._shop, None
-        if shop.settings.count_upstream:
-            with suppress(ModelError, ConfigError):
-                usable = filter(shop.upstreams.is_usable, shop.routes.chain(request.asked.model))
-                found = next(map(shop.upstreams.find, usable), None)
-                http = None if found is None or found.breaker.is_open else found.http
-        return await self._counter.count(request.asked, http)
+        shop, found = self._shop, None
+        with suppress(ModelError, ConfigError):
+            usable = filter(shop.upstreams.is_usable, shop.routes.chain(request.asked.model))
+            found = next(map(shop.upstreams.find, usable), None)
+        http = None if found is None else found.http
+        asked = fitted(request.asked, request.api.name, http)
+        is_asked = shop.settings.count_upstream and found is not None and not found.breaker.is_open
+        return await self._counter.count(asked, http if is_asked else None)
 
     def _models(self, target: Target) -> dict[str, Any]:
         """The list of models, or one of them. Raises ProxyError."""
@@ -310,6 +312,8 @@ class _Out:
         self._as_list = False
         self._items = 0
         self._is_over = False
+        self._first = b""
+        """What was sent first, apart from pings."""
         self.has_begun = False
         self.last = asyncio.get_running_loop().time()
         """When something was sent last."""
@@ -339,6 +343,8 @@ class _Out:
 
     async def _write(self, data: bytes) -> None:
         self.last = asyncio.get_running_loop().time()
+        if not self._first and data is not self._ping:
+            self._first = data
         if data and not self._is_over:
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
@@ -366,7 +372,7 @@ class _Out:
         if not self.has_begun:
             await send_error(api, error, self)
             return
-        await self.write(api.error_event(error))
+        await self.write(api.error_event(error, self._first))
         await self.end()
 
     async def ping(self) -> None:

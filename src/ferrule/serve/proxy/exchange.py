@@ -15,8 +15,9 @@ from ferrule.models.speech import generate_path
 from ferrule.proxy_settings import Proxy
 from ferrule.serve.proxy.apis import Api
 from ferrule.serve.proxy.errors import KINDS, ProxyError, from_model, retry_headers
+from ferrule.serve.proxy.fit import fitted, left_out
 from ferrule.serve.proxy.records import Record, Records, shown
-from ferrule.serve.proxy.relay import carried, conversation_key, left_out, relayed, switched_on
+from ferrule.serve.proxy.relay import conversation_key, relayed, switched_on
 from ferrule.serve.proxy.routes import Routes
 from ferrule.serve.proxy.tape import TrafficTape
 from ferrule.serve.proxy.upstreams import Upstream, Upstreams
@@ -37,6 +38,7 @@ _PATHS: Mapping[str, Callable[[str], str]] = MappingProxyType(
     }
 )
 """Where each API is asked for an answer in one piece, by the model's id."""
+_LINE_ENDS = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
 _QUICK_SECONDS = 2.0
 """A repetition that waits longer than this gives way to the next model of the chain."""
 
@@ -204,11 +206,11 @@ class Exchange:
 
     def _passage(self, upstream: Upstream) -> "Passage":
         """The way of the answer. What is left out of the request is looked for while the host thinks."""
-        request, http = self._request, upstream.http
-        target = http.host.api if http is not None else ""
-        self._left_out = lambda: left_out(request.body, request.asked, request.api.name, target)
+        request, source, http = self._request, self._request.api.name, upstream.http
+        asked = fitted(request.asked, source, http)
+        self._left_out = lambda: left_out(request.body, request.asked, asked, source, http)
         asyncio.get_running_loop().call_soon(self._look)
-        self._passed = Passage(request, carried(request.asked, request.api.name, target), upstream, self._record)
+        self._passed = Passage(request, asked, upstream, self._record)
         return self._passed
 
     def _look(self) -> None:
@@ -282,7 +284,7 @@ class Exchange:
             body=body,
             tap=passage.tap if passage.is_relay else None,
             switched_on=self._betas(upstream),
-            conversation="" if request.asked.cache_key else conversation_key(request.asked),
+            conversation="" if passage.asked.cache_key else conversation_key(passage.asked),
         )
         if self._shop.tape is not None:
             answer = self._shop.tape.recorded(upstream.model, request.asked, answer)
@@ -405,6 +407,8 @@ class Passage:
             write = self._writer.write
             data = [text(event) for delta in deltas for event in write(delta)]
             begins = True
+        if self._api.ends_lines:
+            data = [_one_line(one) for one in data]
         if not self.has_said:
             self._held += data
             if not data or (begins and all(type(delta) is Begun for delta in deltas)):
@@ -444,6 +448,14 @@ class Passage:
             usage.cache_read,
             usage.cache_write,
         )
+
+
+def _one_line(event: bytes) -> bytes:
+    """An event whose text has no line ends of other scripts; see `Api.ends_lines`."""
+    for raw, escaped in _LINE_ENDS:
+        if raw in event:
+            event = event.replace(raw, escaped)
+    return event
 
 
 def estimate_request(request: Request) -> int:

@@ -2,20 +2,15 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
-
-import msgspec
 
 from ferrule.models.api import HttpModel
 from ferrule.models.encoding import encoded
-from ferrule.models.shaping import MARK
-from ferrule.serve.proxy.records import shown
+from ferrule.models.shaping import MARK, mark_last
 from ferrule.serve.proxy.upstreams import Upstream, has_marks
-from ferrule.wire.fields import Passage, dropped
-from ferrule.wire.shape import WireError
-from ferrule.wire.turn import Asked, Definition, Foreign, Text
-from ferrule.wire.wire import load_wire
+from ferrule.wire.thinking import origin
+from ferrule.wire.turn import Asked, Foreign, Text
 
 _LIMITS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "anthropic": (("max_tokens",),),
@@ -25,62 +20,8 @@ _LIMITS: Mapping[str, tuple[tuple[str, ...], ...]] = {
 }
 """Where each API says how long an answer may be."""
 _BETA = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
-_MOST_NAMES = 40
-_TURNS = ("messages", "input", "contents")
-_RECENT = 8
-"""So many of the last messages are looked at."""
-_CHOICES = ("tool_choice", "toolConfig")
-_BILLING = "x-anthropic-billing-header:"
+BILLING = "x-anthropic-billing-header:"
 """Claude Code begins its system prompt with such a line; it changes with versions and is for one host alone."""
-
-
-def carried(asked: Asked, source: str, target: str) -> Asked:
-    """A request as a model of another API is asked it: without the tools that run in the client's own.
-
-    `target` is empty for a model that speaks no API.
-    """
-    if source == target or not any(one.hosted for one in asked.definitions):
-        return asked
-    kept = tuple(one for one in asked.definitions if not one.hosted)
-    names = {one.name for one in asked.definitions if one.hosted}
-    choice = asked.choice
-    is_gone = choice is not None and (choice.name in names or (choice.kind == "any" and not kept))
-    return msgspec.structs.replace(asked, definitions=kept, choice=None if is_gone else choice)
-
-
-def left_out(body: Mapping[str, Any], asked: Asked, source: str, target: str) -> tuple[str, ...]:
-    """The fields and tools of a request that another API has no place for.
-
-    Of the conversation, only what is new is looked at: the rest was when it was new.
-    """
-    if source == target:
-        return ()
-    hosted = [one for one in asked.definitions if one.hosted and one.extra is not None]
-    kinds = [str(one.extra.fields.get("type") or one.name) for one in hosted if one.extra is not None]
-    if not target:
-        return tuple(map(shown, kinds))
-    sent = carried(asked, source, target)
-    bare = tuple(msgspec.structs.replace(one, schema={}) for one in sent.definitions)
-    short = msgspec.structs.replace(sent, turns=(), definitions=bare)
-    wire = load_wire(target)
-    try:
-        back = wire.asked_in(wire.asked_out(short))
-    except WireError:
-        return ()  # it cannot be sent at all, which is told elsewhere
-    recent = {key: body[key][-_RECENT:] for key in _TURNS if isinstance(body.get(key), list)}
-    lost = dropped({**body, **recent}, Passage(source, target, short, back))
-    # A tool that is left out as a whole is named once, and neither its fields are nor the choice of it.
-    tools = body.get("tools")
-    rows = enumerate(tools if isinstance(tools, list) else ())
-    gone = [f"tools[{at}]" for at, tool in rows if _is_one(tool, hosted)]
-    if sent.choice is not asked.choice:
-        gone += _CHOICES
-    names = [*kinds, *(one.name for one in lost if not one.where.startswith(tuple(gone)))]
-    return tuple(dict.fromkeys(map(shown, names)))[:_MOST_NAMES]
-
-
-def _is_one(tool: Any, hosted: Sequence[Definition]) -> bool:
-    return any(one.extra is not None and tool is one.extra.fields for one in hosted)
 
 
 def relayed(body: Mapping[str, Any], asked: Asked, upstream: Upstream, *, stream: bool) -> bytes:
@@ -97,7 +38,7 @@ def relayed(body: Mapping[str, Any], asked: Asked, upstream: Upstream, *, stream
 
 
 def _messages(body: dict[str, Any], asked: Asked, http: HttpModel, stream: bool) -> dict[str, Any]:  # noqa: FBT001 - one form for all
-    body |= {"model": http.model, "stream": stream}
+    body |= {"model": http.model, "stream": stream, "messages": _own_thoughts(body["messages"])}
     if http.host.name != "anthropic":
         body = without_billing(body)
     if asked.definitions and not has_marks(asked) and not _has_own_marks(body, asked):
@@ -119,7 +60,9 @@ def _chat(body: dict[str, Any], _: Asked, http: HttpModel, stream: bool) -> dict
 
 
 def _responses(body: dict[str, Any], _: Asked, http: HttpModel, stream: bool) -> dict[str, Any]:  # noqa: FBT001 - as above
-    return {**body, "model": http.model, "stream": stream}
+    given = body.get("input")
+    kept = [item for item in given if not _is_foreign(item, "openai-responses")] if isinstance(given, list) else given
+    return {**body, "input": kept, "model": http.model, "stream": stream}
 
 
 def _generate(body: dict[str, Any], _: Asked, __: HttpModel, ___: bool) -> dict[str, Any]:  # noqa: FBT001 - as above
@@ -136,6 +79,25 @@ _FITS: Mapping[str, Callable[[dict[str, Any], Asked, HttpModel, bool], dict[str,
 """How a body of each API is sent on."""
 
 
+def _is_foreign(block: Any, api: str) -> bool:
+    """Is it thinking of another API, which was given to the client packed, when another model answered?"""
+    return isinstance(block, dict) and block.get("type") in {"thinking", "reasoning"} and origin(block) not in {"", api}
+
+
+def _own_thoughts(messages: list[Any]) -> list[Any]:
+    """The conversation without what other APIs have signed, which this one would refuse."""
+    out = []
+    for message in messages:
+        content = message.get("content") if isinstance(message, dict) else None
+        if isinstance(content, list) and any(_is_foreign(block, "anthropic") for block in content):
+            kept = [block for block in content if not _is_foreign(block, "anthropic")]
+            if kept:
+                out.append({**message, "content": kept})
+        else:
+            out.append(message)
+    return out
+
+
 def _clamp(holder: dict[str, Any], path: tuple[str, ...], most: int) -> None:
     *outer, last = path
     for name in outer:
@@ -149,8 +111,7 @@ def _clamp(holder: dict[str, Any], path: tuple[str, ...], most: int) -> None:
 
 def _mark(body: dict[str, Any]) -> None:
     """Mark the end of the tools, of the system prompt and of the conversation for the cache."""
-    tools = body["tools"]
-    body["tools"] = [*tools[:-1], {**tools[-1], "cache_control": MARK}]
+    body["tools"] = mark_last(body["tools"])
     if system := body.get("system"):
         blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system
         body["system"] = [*blocks[:-1], {**blocks[-1], "cache_control": MARK}]
@@ -181,7 +142,7 @@ def without_billing(body: dict[str, Any]) -> dict[str, Any]:
     kept = [
         block
         for block in system
-        if not (isinstance(block, dict) and str(block.get("text", "")).lstrip().startswith(_BILLING))
+        if not (isinstance(block, dict) and str(block.get("text", "")).lstrip().startswith(BILLING))
     ]
     return body if len(kept) == len(system) else {**body, "system": kept}
 

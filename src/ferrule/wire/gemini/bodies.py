@@ -33,8 +33,8 @@ from ferrule.wire.shape import (
     texts_of,
     tokens,
 )
-from ferrule.wire.thinking import budget, own_word
-from ferrule.wire.turn import Asked, Choice, Definition, Extra, Format, Reason, Said, Turn, Usage, Use
+from ferrule.wire.thinking import budget, is_own, own_word
+from ferrule.wire.turn import Asked, Choice, Definition, Extra, Format, Reason, Said, Thinking, Turn, Usage, Use
 
 _MODES = {"auto": "AUTO", "any": "ANY", "none": "NONE", "tool": "ANY"}
 _KINDS: dict[str, Literal["auto", "any", "none"]] = {
@@ -318,6 +318,8 @@ def said_in(answer: Any) -> Said:
     given = as_object(answer, "answer")
     refuse_failure(given)
     candidates = as_list(given.get("candidates") or (), "candidates")
+    if not candidates and not pick(given, "promptFeedback"):
+        raise WireError("The answer must have candidates or promptFeedback.")
     first = as_object(candidates[0], "candidates[0]") if candidates else {}
     content = pick_object(first, "content", "candidates[0]")
     id_ = pick_text(given, "responseId", "answer")
@@ -342,7 +344,12 @@ def _reason_in(answer: dict[str, Any], candidate: dict[str, Any]) -> Reason:
 
 def said_out(said: Said) -> dict[str, Any]:
     """An answer for a client of this API."""
-    content = {"role": "model", "parts": list(parts_out(Turn("assistant", said.parts), {}))}
+    # Another API's thinking may be shown; its signature is nothing that a client here could bring back.
+    parts = tuple(
+        Thinking(part.text, wire=NAME) if isinstance(part, Thinking) and not is_own(part, NAME) else part
+        for part in said.parts
+    )
+    content = {"role": "model", "parts": list(parts_out(Turn("assistant", parts), {}))}
     return {
         "responseId": said.id,
         "modelVersion": said.model,

@@ -231,7 +231,8 @@ class ChatReader(StreamReader):
     def _close(self, *, whole: bool) -> list[Delta]:
         deltas: list[Delta] = []
         for call in self._all:
-            if call.at < 0:
+            # Without a name it is no call: pieces that belong to nothing.
+            if call.at < 0 and call.name:
                 self._begin_call(call, deltas)
         for call in self._all:
             certain = whole and self._reason not in {"length", "refused"}

@@ -60,17 +60,20 @@ def _messages_out(turn: Turn, uses: dict[str, Use], marks: str) -> Iterator[dict
             yield {**message, **more}
     else:
         results = [part for part in turn.parts if isinstance(part, Result)]
-        yield from _results_out(results, uses)
+        yield from _results_out(results, uses, marks)
         if content := [_content_out(part, marks) for part in turn.parts if not isinstance(part, Result)]:
             is_words = len(content) == 1 and content[0].keys() == _TEXT
             yield {"role": "user", "content": content[0]["text"] if is_words else content, **more}
 
 
-def _results_out(results: Sequence[Result], uses: dict[str, Use]) -> Iterator[dict[str, Any]]:
+def _results_out(results: Sequence[Result], uses: dict[str, Use], marks: str = "") -> Iterator[dict[str, Any]]:
     for result in results:
         text = marked(words_or_pointer(result), failed=result.failed)
-        message = {"role": "tool", "tool_call_id": result.id, "content": text}
-        yield own(result, NAME) or message
+        # A mark stands on the result, or on the last part of it.
+        cache = result.cache or next((part.cache for part in result.parts[-1:] if not isinstance(part, Foreign)), None)
+        block = _with_mark({"type": "text", "text": text}, cache, marks)
+        content = text if block.keys() == _TEXT else [block]
+        yield own(result, NAME) or {"role": "tool", "tool_call_id": result.id, "content": content}
     shown: list[dict[str, Any]] = []
     for result in results:
         if files := attached(result):

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bench.measure import Row
-from bench.proxy_programs import HOLD, PIECES, SHORT
+from bench.proxy.programs import HOLD, PIECES, SHORT
 
 TOKEN = "a-token-for-the-bench"
 STREAMS = 300
@@ -50,8 +50,8 @@ def rows() -> Iterator[Row]:
         os.sched_setaffinity(0, {cores[-1]})
         stack.callback(os.sched_setaffinity, 0, set(cores))
         folder = stack.enter_context(tempfile.TemporaryDirectory())
-        upstream, _ = _start(stack, [sys.executable, "-m", "bench.proxy_programs", "upstream"], cores[-1])
-        relay_port, _ = _start(stack, [sys.executable, "-m", "bench.proxy_programs", "relay", str(upstream)], cores[0])
+        upstream, _ = _start(stack, [sys.executable, "-m", "bench.proxy.programs", "upstream"], cores[-1])
+        relay_port, _ = _start(stack, [sys.executable, "-m", "bench.proxy.programs", "relay", str(upstream)], cores[0])
         settings = os.path.join(folder, "settings.toml")
         with open(settings, "w", encoding="utf-8") as file:
             file.write(_SETTINGS.format(port=upstream))

@@ -1,6 +1,6 @@
-"""The programs beside the proxy that `bench/proxy_load.py` starts: an upstream that streams, and a bare relay.
+"""The programs beside the proxy that `bench/proxy/load.py` starts: an upstream that streams, and a bare relay.
 
-`python -m bench.proxy_programs upstream` or `… relay UPSTREAM-PORT`; each prints its port.
+`python -m bench.proxy.programs upstream` or `… relay UPSTREAM-PORT`; each prints its port.
 """
 
 import asyncio
