@@ -199,6 +199,9 @@ def _verdict(address: str, url: str, ctx: Context, *, is_asked_for: bool = True)
     is_named = same_site(asked, there) or any(access.kind == "host" and access.key == host for access in ctx.touches)
     if word.verdict == "allow" or not (is_asked_for and is_named):
         return word.verdict
+    if not word.rule:
+        # No rule is about it: whether the model made the address up was asked of the one that the call names.
+        return "allow"
     # The question that this rule asks has been answered for the call, unless it is about this address and not that one.
     first = words.word("web_fetch", asked.target.host, str(asked))
     return "allow" if (first.verdict, first.rule) == (word.verdict, word.rule) else word.verdict
