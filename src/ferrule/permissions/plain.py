@@ -62,6 +62,8 @@ class Form(NamedTuple):
     """What may follow behind `--`, for whatever the program runs; None where nothing may."""
     needs: str = ""
     """A flag that has to be there."""
+    least: int = 0
+    """How many other words there must be."""
 
 
 def _form(
@@ -74,8 +76,9 @@ def _form(
     most: int = _MOST_CHARS,
     behind: Form | None = None,
     needs: str = "",
+    least: int = 0,
 ) -> Form:
-    return Form(frozenset(flags.split()), letters, values or {}, words, most, also, behind, needs)
+    return Form(frozenset(flags.split()), letters, values or {}, words, most, also, behind, needs, least)
 
 
 _SHOW = _form(
@@ -207,7 +210,8 @@ TABLE: Mapping[str, Form] = {
     "npm --silent run": _ONE_TASK,
     "npm -s run": _ONE_TASK,
     "npm --silent test": _SCRIPT,
-    "npm config get": _form(words=r"[a-z][a-z-]*", most=1),
+    # Addresses of registries and proxies may hold passwords, and without a name all of them are told.
+    "npm config get": _form(words=r"(?!registry$|.*proxy)[a-z][a-z-]*", least=1, most=1),
     "npm ls": _form("--all", values={"--depth": _COUNT}),
     "npm list": _form("--all", values={"--depth": _COUNT}),
     "pnpm test": _RUNNER._replace(behind=_RUNNER),
@@ -341,7 +345,7 @@ TABLE: Mapping[str, Form] = {
     "go fmt": _form(words=_PACKAGE),
     "go list": _form(words=_PACKAGE),
     "go version": _form(),
-    "go env": _form(words="[A-Z0-9_]+"),
+    "go env": _form(words="(?!GOPROXY$|GOAUTH$|GOSUMDB$|GOFLAGS$)[A-Z0-9_]+", least=1),
     "go doc": _form("-all -short -src", words=r"[A-Za-z0-9_./]+"),
     "go help": _form(words="[a-z]+"),
     "go mod verify": _form(),
@@ -563,7 +567,7 @@ def _fits(words: Sequence[str], form: Form) -> bool:
             return False
         else:
             others += 1
-    return others <= form.most
+    return form.least <= others <= form.most
 
 
 def _trusted(program: str, roots: Sequence[str], path: str | None) -> bool:

@@ -162,14 +162,14 @@ def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> 
         runs_project_code=form.project,
         program=name,
         globs=tuple(globs),
-        deep=form.deep or judged.deep,
+        deep=(form.deep and not judged.names_only) or judged.deep,
         covers_inside=form.elsewhere,
         folder=folder,
         into=tuple(below(folder, path) for path in judged.into),
         unhides=judged.unhides,
         searches=judged.searches,
         only=judged.only,
-        names_only=form.names_only and not judged.deep,
+        names_only=(form.names_only or judged.names_only) and not judged.deep,
         handed=handed,
     )
 

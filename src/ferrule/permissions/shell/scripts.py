@@ -96,7 +96,7 @@ def ag(given: Given) -> Judged:
 def rg(given: Given) -> Judged:
     """Globs and types let it look into hidden files that they match."""
     if given.has("--files"):
-        return Judged()  # it tells names
+        return Judged(names_only=True)
     globs = [value for value in given.values("-g", "--glob", "--iglob") if not value.text.startswith("!")]
     endings = dict(pair.split(":") for pair in _ENDINGS.split())
     types = [value.text if value.known else "" for value in given.values("-t", "--type")]

@@ -14,7 +14,7 @@ _ELSEWHERE = (
 
 _SQL = (
     r"(?is)writefile|load_extension|readfile|edit\s*\(|attach|pragma|insert|replace\s+into|update|delete|drop|;.*\S|\n\s*\."
-    r"|fts3_tokenizer"
+    r"|fts3_tokenizer|fsdir|lsdir|zipfile"
 )
 """What makes a statement do more than read, wherever it stands in it."""
 
