@@ -95,7 +95,7 @@ def ag(given: Given) -> Judged:
 
 def rg(given: Given) -> Judged:
     """Globs and types let it look into hidden files that they match."""
-    if given.has("--files"):
+    if given.has("--files", "--type-list"):
         return Judged(names_only=True)
     globs = [value for value in given.values("-g", "--glob", "--iglob") if not value.text.startswith("!")]
     endings = dict(pair.split(":") for pair in _ENDINGS.split())

@@ -11,7 +11,7 @@ from ferrule.permissions.shell.grammar import RESERVED
 from ferrule.permissions.shell.line import Redirect, Simple, Word
 from ferrule.permissions.shell.redirects import REDIRECTS, redirect
 from ferrule.permissions.shell.unwrap import TOO_WRAPPED, strip
-from ferrule.permissions.shell.words import Variables, closed, home, own, word
+from ferrule.permissions.shell.words import OPEN, Variables, closed, home, own, word
 from ferrule.support.environment import is_telling
 
 if TYPE_CHECKING:
@@ -220,7 +220,8 @@ class Simples:
     def compare(self, *nodes: "Node") -> None:
         """Take in what is compared: which way it turns out tells of a variable what nobody else would tell."""
         for name in re.findall(rb"\$\{?[#!]?([A-Za-z_]\w*)", b" ".join(map(self.text, nodes))):
-            if is_telling(name.decode()) and not harmless_name(name.decode()) and name.decode() not in self._own:
+            text = name.decode()
+            if is_telling(text) and text not in OPEN | self._own and not harmless_name(text):
                 self.doubt("it compares a variable that may hold a secret")
 
     def _operands(self, node: "Node") -> "Iterator[Node]":

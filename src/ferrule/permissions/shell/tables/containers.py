@@ -36,6 +36,8 @@ def _cluster(given: Given) -> Judged:
 
 def _sqlite(given: Given) -> Judged:
     statements = given.operands[1:]
+    if any(word.text.startswith("file:") for word in given.operands[:1]):
+        return Judged("sqlite3 takes such a name for an address, which leads anywhere")
     if not statements:
         return Judged("sqlite3 runs whatever it reads")
     if any(not word.known for word in statements):

@@ -79,7 +79,7 @@ ROWS: Mapping[str, Form] = {
     "top, htop": Form("-bHcislS -n:n -p:x -u:x -o:x -d:n -l:n -w?", ""),
     "lsof": Form("-nPtalOURw -i? -p:x -u:x -c:x -d:x -s?", "read*"),
     "ss": Form("-antulpeisxH46 !-r --listening --tcp --udp --numeric --all --processes --no-header", "", harmless=True),
-    "netstat": Form("-antulpreisx46", "text*"),
+    "netstat": Form("-antulpreisx46", harmless=True),
     "vmstat, iostat": Form("-astdx", "text*"),
     "env": Form("-0 --null", ""),
     "printenv": Form("-0 --null", "text*", harmless=True, check=_printenv),
