@@ -58,7 +58,6 @@ async def test_all_that_hold_the_letters_come_before_what_only_fits(letters):
     [
         pytest.param("create issue", ["createIssue", "list_issues"], id="parts-of-a-name"),
         pytest.param("issues list", ["list_issues", "createIssue"], id="in-any-order-and-number"),
-        pytest.param(),
         pytest.param("how do I open an issue", ["createIssue", "list_issues"], id="how-to-do-it-is-no-question"),
         pytest.param("can you open an issue", ["createIssue", "list_issues"], id="nor-is-a-wish"),
         pytest.param("milestone", ["list_issues"], id="parameters"),
