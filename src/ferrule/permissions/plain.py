@@ -477,6 +477,8 @@ def is_development(
         return False
     if words[0] == "git" and any(word.startswith("/") for word in words):
         return False  # what lies outside the repository is compared, and printed, without a look at what git ignores
+    if any(_leads_on(here, word, roots) for word in words[1:] if "*" in word or "{" in word):
+        return False
     if "unittest" in words[2:3] and not all(_begins_here(word, here) for word in words[3:]):
         return False
     named = [word for word in words[1:] if word != os.devnull or meant[:2] != ["go", "build"]]
@@ -538,6 +540,13 @@ def _stays_inside(path: str, roots: Sequence[str]) -> bool:
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
     return True
+
+
+def _leads_on(here: str, word: str, roots: Sequence[str]) -> bool:
+    """May a pattern go through a link out of the workspace? By `**` alone these programs follow none."""
+    parts = word.split("/")[:-1]
+    first = next((at for at, part in enumerate(parts) if re.search(r"[*{]", part)), len(parts))
+    return set(parts[first:]) - {"**"} != set() and not _stays_inside(os.path.join(here, *parts[:first]), roots)
 
 
 def _operands(words: Sequence[str]) -> list[str]:
