@@ -45,8 +45,9 @@ def test_the_tools_are_five_hundred_of_twenty_five_kinds():
         ("queries_third", 0.7, 0.9),
         ("queries_fourth", 0.7, 0.9),
         # Nobody has tuned anything for these. The goal, 0.7 and 0.95, is missed: below is what is found, less a query.
-        ("queries_blind_a", 0.58, 0.87),
+        ("queries_blind_a", 0.6, 0.89),
         ("queries_blind_b", 0.56, 0.66),
+        ("queries_blind_c", 0.42, 0.75),
     ],
 )
 async def test_the_right_tool_is_mostly_the_first_and_nearly_always_among_five(name, at_first, among_five, how):

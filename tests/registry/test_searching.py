@@ -58,6 +58,8 @@ async def test_all_that_hold_the_letters_come_before_what_only_fits(letters):
     [
         pytest.param("create issue", ["createIssue", "list_issues"], id="parts-of-a-name"),
         pytest.param("issues list", ["list_issues", "createIssue"], id="in-any-order-and-number"),
+        pytest.param("how do I open an issue", ["createIssue", "list_issues"], id="how-to-do-it-is-no-question"),
+        pytest.param("can you open an issue", ["createIssue", "list_issues"], id="nor-is-a-wish"),
         pytest.param("milestone", ["list_issues"], id="parameters"),
         pytest.param("send something to a channel", ["post"], id="a-sentence"),
         pytest.param("raise a ticket", ["createIssue", "list_issues"], id="other-words"),
@@ -75,6 +77,12 @@ async def test_all_that_hold_the_letters_come_before_what_only_fits(letters):
 )
 async def test_the_best_fit_comes_first(query, expected):
     assert await found(query, "ranked") == expected
+
+
+async def test_two_words_are_the_one_that_a_tool_has_for_them():
+    registry = prepared(tools=[mcp("maps", "timezone", "For coordinates."), mcp("dns", "zone_times", "All zones.")])
+
+    assert [one.name for one in await registry.catalog.search("time zone of a place", how="ranked")][:1] == ["timezone"]
 
 
 async def test_ties_are_in_the_order_of_names_and_eight_are_enough():

@@ -62,6 +62,8 @@ class Form(NamedTuple):
     """What may follow behind `--`, for whatever the program runs; None where nothing may."""
     needs: str = ""
     """A flag that has to be there."""
+    least: int = 0
+    """How many other words there must be."""
 
 
 def _form(
@@ -74,8 +76,9 @@ def _form(
     most: int = _MOST_CHARS,
     behind: Form | None = None,
     needs: str = "",
+    least: int = 0,
 ) -> Form:
-    return Form(frozenset(flags.split()), letters, values or {}, words, most, also, behind, needs)
+    return Form(frozenset(flags.split()), letters, values or {}, words, most, also, behind, needs, least)
 
 
 _SHOW = _form(
@@ -207,7 +210,8 @@ TABLE: Mapping[str, Form] = {
     "npm --silent run": _ONE_TASK,
     "npm -s run": _ONE_TASK,
     "npm --silent test": _SCRIPT,
-    "npm config get": _form(words=r"[a-z][a-z-]*", most=1),
+    # Addresses of registries and proxies may hold passwords, and without a name all of them are told.
+    "npm config get": _form(words=r"(?!registry$|.*proxy)[a-z][a-z-]*", least=1, most=1),
     "npm ls": _form("--all", values={"--depth": _COUNT}),
     "npm list": _form("--all", values={"--depth": _COUNT}),
     "pnpm test": _RUNNER._replace(behind=_RUNNER),
@@ -341,7 +345,7 @@ TABLE: Mapping[str, Form] = {
     "go fmt": _form(words=_PACKAGE),
     "go list": _form(words=_PACKAGE),
     "go version": _form(),
-    "go env": _form(words="[A-Z0-9_]+"),
+    "go env": _form(words="(?!GOPROXY$|GOAUTH$|GOSUMDB$|GOFLAGS$)[A-Z0-9_]+", least=1),
     "go doc": _form("-all -short -src", words=r"[A-Za-z0-9_./]+"),
     "go help": _form(words="[a-z]+"),
     "go mod verify": _form(),
@@ -473,6 +477,8 @@ def is_development(
         return False
     if words[0] == "git" and any(word.startswith("/") for word in words):
         return False  # what lies outside the repository is compared, and printed, without a look at what git ignores
+    if any(_leads_on(here, word, roots) for word in words[1:] if "*" in word or "{" in word):
+        return False
     if "unittest" in words[2:3] and not all(_begins_here(word, here) for word in words[3:]):
         return False
     named = [word for word in words[1:] if word != os.devnull or meant[:2] != ["go", "build"]]
@@ -536,6 +542,13 @@ def _stays_inside(path: str, roots: Sequence[str]) -> bool:
     return True
 
 
+def _leads_on(here: str, word: str, roots: Sequence[str]) -> bool:
+    """May a pattern go through a link out of the workspace? By `**` alone these programs follow none."""
+    parts = word.split("/")[:-1]
+    first = next((at for at, part in enumerate(parts) if re.search(r"[*{]", part)), len(parts))
+    return set(parts[first:]) - {"**"} != set() and not _stays_inside(os.path.join(here, *parts[:first]), roots)
+
+
 def _operands(words: Sequence[str]) -> list[str]:
     """The words that name files; a formatter without any takes the whole folder."""
     named = [word for word in words[1:] if not word.startswith("-") and word not in {"format", "check", "fmt"}]
@@ -563,7 +576,7 @@ def _fits(words: Sequence[str], form: Form) -> bool:
             return False
         else:
             others += 1
-    return others <= form.most
+    return form.least <= others <= form.most
 
 
 def _trusted(program: str, roots: Sequence[str], path: str | None) -> bool:

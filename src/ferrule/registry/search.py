@@ -26,7 +26,10 @@ _QUERY_WORDS = 40
 _WORD = re.compile(r"[^\W_]+")
 _PART = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+")
 _NEEDED = re.compile(r"(?<!\S)\+(\w[\w-]*)")
-_QUESTION = re.compile(r"(?i)\s*(?:what|which|who|whose|how|when|where|why|is|are|was|do|does|did|can|will|has|have)\b")
+_QUESTION = re.compile(
+    r"(?i)\s*(?:what|which|who|whose|when|where|why|is|are|was|were|do|does|did|can|will|has|have"
+    r"|how(?!\s+(?:do|can|could|should|would|to)\b))\b(?!\s+you\b)"
+)
 _NAMED, _SAID, _TAKEN, _SERVED = 3.0, 1.0, 0.7, 1.0
 """How much a word counts in a tool's name, in its description, in the names of its parameters, and as its server."""
 _SATURATION = 1.2
@@ -242,8 +245,11 @@ class Index:
         nothing.
         """
         known = actions()
+        if _QUESTION.match(query):
+            return _SEEING, _OTHER_ACTION
         if any(term in known for term in asked):
-            return frozenset(one for meant in asked.values() for one in meant if one in known), _OTHER_ACTION
+            done = frozenset(one for meant in asked.values() for one in meant if one in known)
+            return done | _SEEING if not _SEEING.isdisjoint(asked) else done, _OTHER_ACTION
         first = next(iter(self._asked(query)), "")
         return _SEEING, 1.0 if first not in asked and not _QUESTION.match(query) else _NOT_SEEING
 

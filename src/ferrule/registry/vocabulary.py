@@ -61,7 +61,7 @@ _ACTIONS = (
     "add invite join enroll",
     "list show view see display enumerate browse all every which",
     "list get",
-    "get fetch read retrieve show view see load open look tell check",
+    "get fetch read retrieve show view see load open look check",
     "search find query look lookup locate filter seek",
     "update edit change modify set alter adjust revise amend",
     "update rename",
@@ -407,6 +407,10 @@ _TOGETHER = {
     "get back": "restore",
     "put back": "restore",
     "send back": "return",
+    "tell me": "show",
+    "tell us": "show",
+    "let me know": "notify",
+    "give me": "show",
     "back up": "backup",
     "pass on": "forward",
     "hand over": "assign",
@@ -487,13 +491,19 @@ def joined(stems: Iterable[str], known: Container[str] = ()) -> list[tuple[str, 
     """
     left = list(stems)
     pairs = set(itertools.pairwise(left))
-    if _pairs().isdisjoint(pairs) and _PARTICLES.isdisjoint(left) and not any(f"{a}{b}" in known for a, b in pairs):
+    if _pairs().isdisjoint(pairs) and _PARTICLES.isdisjoint(left) and not any(_whole(*pair, known) for pair in pairs):
         return [(one, (one,)) for one in left]
     out: list[tuple[str, tuple[str, ...]]] = []
     while left:
         one, words, left = _first(left, known)
         out.append((one, words))
     return out
+
+
+def _whole(one: str, other: str, known: Container[str]) -> str:
+    """Two stems as the one word that they are to some tool: `time zone` is `timezone`, with the ending of `time`."""
+    wholes = (f"{one}{other}", f"{one}e{other}" if one not in actions() else "")
+    return next((whole for whole in wholes if whole and whole in known), "")
 
 
 def _first(stems: list[str], known: Container[str]) -> tuple[str, tuple[str, ...], list[str]]:
@@ -504,7 +514,7 @@ def _first(stems: list[str], known: Container[str]) -> tuple[str, tuple[str, ...
         if len(words) == 2 and words[1] in _PARTICLES and words[1] in stems[1 : 2 + _APART]:
             to = stems.index(words[1], 1)
             return one, words, [*stems[1:to], *stems[to + 1 :]]
-    if len(stems) > 1 and (whole := f"{stems[0]}{stems[1]}") in known:
+    if len(stems) > 1 and (whole := _whole(stems[0], stems[1], known)):
         return whole, (stems[0], stems[1]), stems[2:]
     return stems[0], (stems[0],), stems[1:]
 

@@ -33,14 +33,14 @@ HARMLESS = (
     "git branch --list 'x*'", "git tag -l", "git remote -v", "git stash list", "git stash show -p", "git reflog",
     "git rev-parse --abbrev-ref HEAD", "git config user.name", "git config --get user.email", "git grep -n x",
     "git worktree list", "git --no-pager log", "git --version", "python3 --version", "pip list", "ruff rule E501",
-    "/usr/bin/git status", "command -v git",
+    "/usr/bin/git status", "command -v git", "git -C sub status",
 )  # fmt: skip
 """Commands that need no rule."""
 
 COVERED = (
     "git commit -am x", "git push -u origin main", "git checkout -b x", "git add -A", "git branch new",
     "git branch -d x", "git tag v1", "git clone https://a.example/b.git c", "git clone git@a.example:b/c.git",
-    "git -C sub status", "git stash", "git reset --hard", "npm run build -- --watch", "npm install left-pad@1.3.0",
+    "git stash", "git reset --hard", "npm run build -- --watch", "npm install left-pad@1.3.0",
     "npm install @scope/x", "npx tsc --noEmit", "uv run pytest -q", "python -m pytest -q", "python x.py -c y",
     "python3 -m unittest -v", "pip install -r r.txt", "pip install 'a[b]>=1.0,<2'", "pip install -e .",
     "node x.js -e y", "pytest -xvs -k 'a or b' tests", "make -j4 test", "make -C sub", "cargo test -- --nocapture",

@@ -11,7 +11,7 @@ from ferrule.permissions.shell.effects import may_be_set
 from ferrule.permissions.shell.leads import activation, led
 from ferrule.permissions.shell.line import Simple, Word
 from ferrule.permissions.shell.part import Part, finds_flag
-from ferrule.permissions.shell.scene import Scene, harmless_assignment, harmless_redirect
+from ferrule.permissions.shell.scene import Scene, harmless_assignment, harmless_before, harmless_redirect
 
 Weigh = Callable[[Subject], Sequence[Rule]]
 """The rules of all layers that speak about a call, or about one simple command."""
@@ -103,7 +103,7 @@ def _around(part: Part, bound: Bound, scene: Scene, *, development: bool) -> str
         # What the value is made of is decided on by itself.
         if not simple.words and not may_be_set(name):
             return f"it sets {name}, which changes how later commands run"
-        if simple.words and not harmless_assignment(name, value) and not development:
+        if simple.words and not harmless_before(part.program, name, value) and not development:
             return f"it runs with {name} set"
     for redirect in simple.redirects:
         if harmless_redirect(redirect):

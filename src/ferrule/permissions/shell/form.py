@@ -45,6 +45,7 @@ class Judged(NamedTuple):
     searches: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     deep: bool = False
+    names_only: bool = False
     unruled: str = ""
     """Why a pattern of the user's does not cover it, though it may be harmless."""
 
@@ -82,6 +83,8 @@ class Form(NamedTuple):
     """Words that are neither flags nor operands, such as the brackets of `find`."""
     also: str = ""
     """A pattern of further flags, for those that are many: `-Wall`, `-O2`."""
+    expands: bool = False
+    """Does it take a word `@file`, wherever it stands, for the words in that file?"""
     shape: str = ""
     """A pattern that every `text` operand has."""
     instead: str = ""
@@ -190,6 +193,8 @@ class Reader:
 
     def _plainly(self, word: Word) -> Word:
         """`--include=*.py` as it is written: whatever files it finds, each is a word that begins with this flag."""
+        if self.form.expands and _may_begin(word, "@"):
+            self.doubt = f"{self.name} may take the word {word.text} for a file of more words"
         name, equals, _ = word.start.partition("=")
         flag = self.table.get(name)
         plain = is_glob(word) and name.startswith("--") and equals and flag is not None and flag.value == "x"
@@ -276,6 +281,11 @@ class Reader:
     def _unlisted(self, name: str) -> None:
         why = _dangers(self.form.dangers).get(name)
         self.doubt = f"{self.name} {name} {why}" if why else f"an unknown flag {name} of {self.name}"
+
+
+def _may_begin(word: Word, character: str) -> bool:
+    """Is the first character of the word this one, or not certain?"""
+    return (word.text if word.known else word.start or character).startswith(character)
 
 
 def is_single(word: Word) -> bool:

@@ -16,7 +16,7 @@ from ferrule.permissions.shell.scene import (
     FEW,
     Scene,
     found,
-    harmless_assignment,
+    harmless_before,
     harmless_redirect,
     opens_file,
     touched,
@@ -163,7 +163,8 @@ def _is_calm(simple: Simple) -> bool:
             return False
         if redirect.operator.startswith("<<") and not _may_be_told(redirect.target):
             return False
-    return all(harmless_assignment(name, value) for name, value in simple.assigns)
+    program = simple.words[0].text if simple.words else ""
+    return all(harmless_before(program, name, value) for name, value in simple.assigns)
 
 
 def _may_be_told(text: Word) -> bool:

@@ -30,7 +30,14 @@ _SAY_VERSION = (
 _SAYS = frozenset({"--version", "--help"})
 _SAY_OTHERWISE = frozenset(
     {
-        *(("java", "-version"), ("javac", "-version"), ("sqlite3", "-version"), ("ruby", "-v"), ("php", "-v")),
+        *(
+            ("java", "-version"),
+            ("terraform", "-version"),
+            ("javac", "-version"),
+            ("sqlite3", "-version"),
+            ("ruby", "-v"),
+            ("php", "-v"),
+        ),
         *(
             ("perl", "-v"),
             ("lua", "-v"),
@@ -162,14 +169,14 @@ def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> 
         runs_project_code=form.project,
         program=name,
         globs=tuple(globs),
-        deep=form.deep or judged.deep,
+        deep=(form.deep and not judged.names_only) or judged.deep,
         covers_inside=form.elsewhere,
         folder=folder,
         into=tuple(below(folder, path) for path in judged.into),
         unhides=judged.unhides,
         searches=judged.searches,
         only=judged.only,
-        names_only=form.names_only and not judged.deep,
+        names_only=(form.names_only or judged.names_only) and not judged.deep,
         handed=handed,
     )
 
@@ -181,7 +188,8 @@ def _uncertain(name: str, form: Form, kind: str, word: Word, *, repeated: bool) 
     files = kind == "read" and repeated and ((is_glob(word) and form.globs) or word == GIVEN)
     # The commands that a stream comes from are decided on by themselves.
     stream = kind == "read" and word.stream and form.harmless
-    if files or stream or (kind == "text" and is_single(word)):
+    text = kind == "text" and (is_single(word) or (form.prints and (is_glob(word) or word.told)))
+    if files or stream or text:
         return ""
     return f"{what(word)} among the words of {name} is not certain"
 

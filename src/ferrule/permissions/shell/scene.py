@@ -284,6 +284,11 @@ def harmless_assignment(name: str, value: Word) -> bool:
     return re.fullmatch(_SAFE_VALUES.get(name, r"[^/]*"), value.text) is not None
 
 
+def harmless_before(program: str, name: str, value: Word) -> bool:
+    """The same for this program: `read` takes its line apart at other characters, and that is all."""
+    return harmless_assignment(name, value) or (program == "read" and name == "IFS" and value.known)
+
+
 def harmless_redirect(redirect: Redirect) -> bool:
     """Does it lose output, copy a descriptor or hand over text?"""
     if not opens_file(redirect):

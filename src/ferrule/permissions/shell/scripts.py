@@ -27,6 +27,8 @@ _ENDINGS = (
 """The types of ripgrep that are told by endings alone, as globs of these."""
 _COMMON = frozenset({"", ".", *(f".{one}" for one in ("json", "yaml", "yml", "toml", "ini", "old", "orig", "bak"))})
 """What is left of a glob that fits far more than secret files."""
+_SEARCHES = ("-c", "--count", "--count-matches", "-l", "--files-with-matches", "--files-without-match", "--json")
+"""Flags of ripgrep that have it search though another one has it list."""
 _YQ = rf"(?i){_TOLD}|\b(?:load\w*|env|strenv|envsubst|eval|import|include|input_filename|split_doc|system)\b"
 
 
@@ -95,8 +97,9 @@ def ag(given: Given) -> Judged:
 
 def rg(given: Given) -> Judged:
     """Globs and types let it look into hidden files that they match."""
-    if given.has("--files"):
-        return Judged()  # it tells names
+    if given.has("--files", "--type-list"):
+        # What it is told to search for counts more than that it is to list, wherever it stands.
+        return Judged("rg is told to list and to search") if given.has(*_SEARCHES) else Judged(names_only=True)
     globs = [value for value in given.values("-g", "--glob", "--iglob") if not value.text.startswith("!")]
     endings = dict(pair.split(":") for pair in _ENDINGS.split())
     types = [value.text if value.known else "" for value in given.values("-t", "--type")]

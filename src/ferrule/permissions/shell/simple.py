@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from ferrule.permissions.shell.effects import assigned, effect, stops_early
+from ferrule.permissions.shell.effects import assigned, effect, harmless_name, stops_early
 from ferrule.permissions.shell.folders import MOVES, Exits, Folders, certain, moved, stays
 from ferrule.permissions.shell.grammar import RESERVED
 from ferrule.permissions.shell.line import Redirect, Simple, Word
 from ferrule.permissions.shell.redirects import REDIRECTS, redirect
 from ferrule.permissions.shell.unwrap import TOO_WRAPPED, strip
-from ferrule.permissions.shell.words import Variables, closed, home, own, word
+from ferrule.permissions.shell.words import OPEN, Variables, closed, home, own, word
+from ferrule.support.environment import is_telling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -195,6 +196,10 @@ class Simples:
         opening, *_ = node.children
         parts = list(self._operands(node))
         if opening.type == "[[":
+            if not any(
+                self.text(part) in {b"-n", b"-z"} for part in parts[:3]
+            ):  # whether it is there, anybody may know
+                self.compare(*parts)
             if any(self.text(part) in _BY_NUMBER for part in parts):
                 self.calculates = True
                 for part in parts[1:-1]:
@@ -211,6 +216,13 @@ class Simples:
         if tail.words:
             self.doubt(KEYWORD)
         return self.add(words, here, self.text(node), tail.redirects)
+
+    def compare(self, *nodes: "Node") -> None:
+        """Take in what is compared: which way it turns out tells of a variable what nobody else would tell."""
+        for name in re.findall(rb"\$\{?[#!]?([A-Za-z_]\w*)", b" ".join(map(self.text, nodes))):
+            text = name.decode()
+            if is_telling(text) and text not in OPEN | self._own and not harmless_name(text):
+                self.doubt("it compares a variable that may hold a secret")
 
     def _operands(self, node: "Node") -> "Iterator[Node]":
         pending = list(reversed(node.children))

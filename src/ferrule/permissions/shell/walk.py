@@ -190,6 +190,7 @@ class Walker:
         first = len(self.found.commands)
         end: Folders = here
         if node.type == "case_statement":
+            self.found.compare(*node.children_by_field_name("value"))
             for child in node.children:
                 end = union(end, self._sequence([child], here).either)
         elif name is not None and (values := looped(node, self.found.source, self.found.variables(here), self._rounds)):

@@ -145,7 +145,7 @@ def word(node: "Node", source: bytes, *, assigned: bool = False, variables: Vari
         start=text[: min(unknown)],
         single=(single or assigned) and not glob and not braces,
         glob=only_glob,
-        told=told and not glob and not braces,
+        told=told and not glob,
     )
 
 

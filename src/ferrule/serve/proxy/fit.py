@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from ferrule.models.api import HttpModel
 from ferrule.serve.proxy.records import shown
 from ferrule.serve.proxy.relay import BILLING
+from ferrule.serve.proxy.settle import settled
 from ferrule.wire import fields
 from ferrule.wire.shape import WireError
 from ferrule.wire.turn import Asked, Choice, Definition, Foreign, Part, Result, Text, Turn, Use
@@ -31,9 +32,10 @@ def fitted(asked: Asked, source: str, http: HttpModel | None) -> Asked:
     if http is not None and http.host.api == source:
         return asked
     definitions = _offered(asked)
+    turns = settled(asked.turns)
     return replace(
         asked,
-        turns=tuple(map(_told, asked.turns)) if any(map(_has_reference, asked.turns)) else asked.turns,
+        turns=tuple(map(_told, turns)) if any(map(_has_reference, turns)) else tuple(turns),
         definitions=definitions,
         choice=_choice(asked.choice, definitions),
     )

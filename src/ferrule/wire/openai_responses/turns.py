@@ -252,6 +252,7 @@ def _message_in(item: dict[str, Any], where: str) -> Turn:
         if not more and all(not isinstance(part, Foreign) and part.extra is None for part in parts):
             return Turn(role, parts)
         # A message that has an id is one item, however many parts it has: the first of them holds it.
+        parts = parts or (Text(""),)  # one that was cut before its first word
         holders = (Extra(NAME, item), *(Extra(NAME, {}) for _ in parts[1:]))
         texts = [part for part in parts if isinstance(part, Text)]
         if len(texts) != len(parts):

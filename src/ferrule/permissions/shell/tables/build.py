@@ -122,7 +122,7 @@ ROWS: Mapping[str, Form] = {
     "cargo version": Form("-v", "", project=True),
     "rustc": Form(
         "-vVgO --version --print:x --edition:x --crate-type:x --test --explain:x --crate-name:x -o:w", "read?",
-        unsure=True, dangers="-C --codegen -Z --sysroot -L --extern= may run a program",
+        unsure=True, expands=True, dangers="-C --codegen -Z --sysroot -L --extern= may run a program",
     ),
     "rustfmt": Form(
         "-qv --check --edition:x --quiet --verbose", "write*", dangers="--config --config-path= loads settings",
@@ -159,14 +159,14 @@ ROWS: Mapping[str, Form] = {
     "gcc, g++, cc, c++, clang, clang++": Form(
         "-c -S -E -v -w -s -pthread -pedantic -shared -static -pipe -M -MM -MD -MMD -o:w -I:r -L:r -include:r"
         " -isystem:r --version -dumpversion -dumpmachine",
-        "read*", whole=True, unsure=True, also=_C_FLAGS,
+        "read*", whole=True, unsure=True, expands=True, also=_C_FLAGS,
         dangers="-B -wrapper -specs -fplugin -Xlinker -Xclang -Xassembler -load -fuse-ld= may run a program; -x="
         " takes files for another language",
     ),
     "javac": Form(
         "-d:w -g -cp:r -classpath:r -sourcepath:r -source:x -target:x --release:n -Werror -nowarn -deprecation"
         " -encoding:x -version -verbose",
-        "read*", whole=True, unsure=True, also="-Xlint(:[a-z,-]+)?",
+        "read*", whole=True, unsure=True, expands=True, also="-Xlint(:[a-z,-]+)?",
         dangers="-processor -processorpath --processor-path -Xplugin -J= runs code",
     ),
     "java": Form(

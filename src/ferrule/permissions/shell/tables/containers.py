@@ -14,7 +14,7 @@ _ELSEWHERE = (
 
 _SQL = (
     r"(?is)writefile|load_extension|readfile|edit\s*\(|attach|pragma|insert|replace\s+into|update|delete|drop|;.*\S|\n\s*\."
-    r"|fts3_tokenizer"
+    r"|fts3_tokenizer|fsdir|lsdir|zipfile"
 )
 """What makes a statement do more than read, wherever it stands in it."""
 
@@ -36,6 +36,8 @@ def _cluster(given: Given) -> Judged:
 
 def _sqlite(given: Given) -> Judged:
     statements = given.operands[1:]
+    if any(word.text.startswith("file:") for word in given.operands[:1]):
+        return Judged("sqlite3 takes such a name for an address, which leads anywhere")
     if not statements:
         return Judged("sqlite3 runs whatever it reads")
     if any(not word.known for word in statements):

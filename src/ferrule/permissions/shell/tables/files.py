@@ -150,7 +150,7 @@ ROWS: Mapping[str, Form] = {
     "df": Form(
         "-hHkmTialPg -t:x -x:x -B:x --human-readable --print-type --inodes --total --local --output? --si"
         " --portability --type:x --exclude-type:x",
-        "read*", harmless=True,
+        "text*", harmless=True,
     ),
     "tree": Form(
         "-adfisphugDFqNQCnlxcvrtUAJSX -L:n -I:x -P:x --dirsfirst --noreport --du --prune --gitignore --si --inodes"

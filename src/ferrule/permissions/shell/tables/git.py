@@ -104,7 +104,7 @@ def _config(given: Given) -> Judged:
 ROWS: Mapping[str, Form] = {
     "git": Form(
         "--no-pager -P --no-optional-locks --literal-pathspecs --no-replace-objects --no-lazy-fetch --version -v"
-        " !-C:d",
+        " -C:d",
         "text*", harmless=True, ends=True, subs=True, dangers=DANGERS,
     ),
     "git version": Form("--build-options", harmless=True),

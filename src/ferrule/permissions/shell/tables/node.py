@@ -112,7 +112,7 @@ ROWS: Mapping[str, Form] = {
         "-v -b -w --noEmit --pretty --watch --strict --skipLibCheck --version --showConfig --listFiles --build"
         " --incremental --esModuleInterop --target:x --module:x --moduleResolution:x --lib:x --jsx:x"
         " --noImplicitAny --diagnostics --extendedDiagnostics --traceResolution --force --dry -p:r --project:r",
-        "read*", project=True, unsure=True, here=True, whole=True,
+        "read*", project=True, unsure=True, here=True, whole=True, expands=True,
         dangers="--outDir --outFile --declarationDir --tsBuildInfoFile --generateTrace --generateCpuProfile= writes"
         " elsewhere; --init= writes settings; --plugins= runs code",
     ),

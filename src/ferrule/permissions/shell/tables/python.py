@@ -140,7 +140,7 @@ ROWS: Mapping[str, Form] = {
     "ruff": Form("--version -V", "text*", subs=True, harmless=True),
     "ruff check": Form(
         _RUFF + " --fix --no-fix --fix-only --unsafe-fixes --no-unsafe-fixes", "read*", here=True, deep=True,
-        check=_fixes,
+        expands=True, check=_fixes,
         dangers="--config= loads settings; -o --output-file --cache-dir= writes a file; --stdin-filename= takes a"
         " name; --add-noqa= writes the files",
     ),
@@ -160,6 +160,7 @@ ROWS: Mapping[str, Form] = {
         dangers="--settings-path --settings-file --sp= loads settings",
     ),
     "mypy": _TOOL._replace(
+        expands=True,
         flags="-v -p:x -m:x --strict --pretty --no-incremental --ignore-missing-imports --show-error-codes"
         " --show-error-context --python-version:x --platform:x --explicit-package-bases --namespace-packages"
         " --check-untyped-defs --disallow-untyped-defs --warn-unused-ignores --warn-unreachable --no-color-output"
@@ -185,7 +186,7 @@ ROWS: Mapping[str, Form] = {
         " --load-plugins --init-hook= runs code",
     ),
     "pytest, py.test": Form(
-        _PYTEST, "read*", project=True, unsure=True,
+        _PYTEST, "read*", project=True, unsure=True, expands=True,
         dangers="-p= loads code; -c --rootdir --confcutdir -o --override-ini --config-file= loads settings;"
         " --basetemp= deletes that folder; --junitxml --junit-xml --result-log --log-file --html --cov-config"
         " --report-log= writes a file; --pdb --trace --pdbcls= waits for a person; --pastebin= sends the result",

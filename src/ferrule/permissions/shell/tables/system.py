@@ -1,5 +1,6 @@
 """Rows of the programs that tell about the machine and its processes, and of shells."""
 
+import re
 from collections.abc import Mapping
 
 from ferrule.permissions.shell.form import Form, Given, Judged
@@ -32,6 +33,22 @@ def _shell(given: Given) -> Judged:
     return Judged()
 
 
+_CHOOSING = ("-p", "-u", "-U", "-C", "-t", "-s", "-g", "-G", "--pid", "--ppid", "--user")
+_PLAIN = frozenset({"-A", "-a", "-d", "-e", "-f", "-F", "-j", "-l", "-w"})
+
+
+def _ps(given: Given) -> Judged:
+    """Words that do not go together are read once more as BSD's, where an `e` tells environments."""
+    letters = {name for name, _ in given.flags if len(name) == 2 and name not in {"-o", "-O", *_CHOOSING}}
+    chosen = [value.text for value in given.values(*_CHOOSING)]
+    alone = not given.operands and len(letters - _PLAIN) < 2 and letters - _PLAIN <= {"-H", "-L", "-T", "-c"}
+    if "-e" in letters and not (alone and all(re.fullmatch(r"[\d, ]+", text) for text in chosen)):
+        return Judged("ps may take its e for the one that tells environments")
+    if any(re.fullmatch("(?=.*e)[A-Zacefghj-x]+", text) for text in chosen):
+        return Judged("ps may take such a word for letters, one of which tells environments")
+    return Judged()
+
+
 _SIGNAL = r"-(?:\d{1,2}|(?:SIG)?[A-Z]{2,7}\d?)"
 
 ROWS: Mapping[str, Form] = {
@@ -51,7 +68,7 @@ ROWS: Mapping[str, Form] = {
         r"-AaedfFjlLMmTwxHNcyr -p:x -u:x -U:x -o:=(?!.*env)\S+ -C:x -t:x -s:x -g:x -G:x -O:=(?!.*env)\S+ --forest"
         r" --sort:x --no-headers --headers --pid:x --ppid:x --user:x --format:=(?!.*env)\S+ --cols:n"
         " --columns:n --width:n",
-        "text*", harmless=True, shape=r"[acfjlruxvwTmhkNS]+|\d+(,\d+)*",
+        "text*", harmless=True, shape=r"[acfjlruxvwTmhkNS]+|\d+(,\d+)*", check=_ps,
     ),
     "pgrep": Form(
         "-lafnoxvci -d:x -u:x -U:x -P:x -g:x -t:x --list-name --list-full --full --count --newest --oldest --exact"
@@ -62,7 +79,7 @@ ROWS: Mapping[str, Form] = {
     "top, htop": Form("-bHcislS -n:n -p:x -u:x -o:x -d:n -l:n -w?", ""),
     "lsof": Form("-nPtalOURw -i? -p:x -u:x -c:x -d:x -s?", "read*"),
     "ss": Form("-antulpeisxH46 !-r --listening --tcp --udp --numeric --all --processes --no-header", "", harmless=True),
-    "netstat": Form("-antulpreisx46", "text*"),
+    "netstat": Form("-antulpreisx46", harmless=True),
     "vmstat, iostat": Form("-astdx", "text*"),
     "env": Form("-0 --null", ""),
     "printenv": Form("-0 --null", "text*", harmless=True, check=_printenv),

@@ -151,19 +151,21 @@ ROWS: Mapping[str, Form] = {
     ),
     "hexdump, hd": Form("-bcCdovx -n:n -s:x -e:x", "read*", harmless=True, dangers="-f= loads a file"),
     "strings": Form(
-        "-afow -n:n -t:x -e:x -# --all --print-file-name --bytes:n --radix:x --encoding:x", "read*", harmless=True,
+        "-afow -n:n -t:x -e:x -# --all --print-file-name --bytes:n --radix:x --encoding:x", "read*",
+        harmless=True, expands=True,
     ),
     "nm": Form(
-        "-aACDgnpruS -f:x --demangle? --defined-only --undefined-only --size-sort --dynamic", "read*", harmless=True,
+        "-aACDgnpruS -f:x --demangle? --defined-only --undefined-only --size-sort --dynamic", "read*",
+        harmless=True, expands=True,
     ),
-    "size": Form("-ABdotx --common --totals", "read*", harmless=True),
+    "size": Form("-ABdotx --common --totals", "read*", harmless=True, expands=True),
     "readelf": Form(
         "-ahlSsrdVnWegutI --all --file-header --program-headers --sections --symbols --dynamic --notes --wide", "read*",
-        harmless=True,
+        harmless=True, expands=True,
     ),
     "objdump": Form(
         "-afphxdDstTrRCw -j:x -M:x --disassemble? --syms --headers --section:x --demangle? --wide", "read*",
-        harmless=True, dangers="-S -l -g --source --dwarf= may fetch what belongs to the file",
+        harmless=True, expands=True, dangers="-S -l -g --source --dwarf= may fetch what belongs to the file",
     ),
     "jq": Form(
         "-acCMeHjnrRsSh --arg:xx --argjson:xx --raw-output --compact-output --null-input --slurp --raw-input"
