@@ -3,9 +3,10 @@
 import sys
 
 import pytest
-from tests.cli.talk.test_talk_lines import Stage, began, done, prepared
+from tests.cli.talk.test_talk_lines import Stage, began, called, done, prepared
 
 from ferrule.cli.talk import pager
+from ferrule.core import events as calls
 
 
 def test_the_last_call_is_kept_whole_with_its_whole_command():
@@ -18,6 +19,14 @@ def test_the_last_call_is_kept_whole_with_its_whole_command():
 
     stage.play(prepared("b", "Read", path="/w/a"), done("b", "Read", result="1\n2\n"))
     assert stage.lines.whole == ("Read a", "1\n2\n", None)
+
+
+def test_while_a_command_prints_it_is_what_can_be_seen_whole():
+    stage = Stage().play(began(), prepared("a", "Read", path="/w/a"), done("a", "Read", result="1\n2\n"))
+    stage.play(prepared("b", "Bash", command="make test"))
+    stage.play(called(calls.Progress, "b", "Bash", message="two", rows=("one", "two")))
+
+    assert stage.lines.whole == ("Bash make test\n\nIt still runs. The last that it has printed:", "one\ntwo", None)
 
 
 def test_a_pager_gets_all_pieces_and_nothing_that_steers_the_terminal(tmp_path):

@@ -63,7 +63,7 @@ class Lines:
         self._children: dict[str, ChildRow] = {}
         self._shown: set[str] = set()
         """Calls whose changes the user has seen in a question."""
-        self.whole: Whole | None = None
+        self._whole: Whole | None = None
         self._todos: tuple[calls.TodoItem, ...] = ()
         self._main = ""
         self._cwd = ""
@@ -79,6 +79,14 @@ class Lines:
     @property
     def is_running(self) -> bool:
         return self._since is not None
+
+    @property
+    def whole(self) -> Whole | None:
+        """All that the last call came to; while a command prints, what it has printed last."""
+        running = next((row for row in reversed(self._calls.values()) if row.rows), None)
+        if running is None:
+            return self._whole
+        return Whole(f"{_head(running)}\n\nIt still runs. The last that it has printed:", "\n".join(running.rows), None)
 
     def seen(self, call_id: str) -> None:
         """The user was shown what this call would change."""
@@ -235,12 +243,12 @@ class Lines:
     def _call_ended(self, row: CallRow, event: calls.Done) -> list[Piece]:
         row = msgspec.structs.replace(row, about=changed_todo(row.input, self._todos) or row.about)
         diff = changed(row.input, event, self._cwd)
-        command = row.input.get("command")
-        head = f"{row.name} {command if isinstance(command, str) else row.about}"
-        self.whole = Whole(head, "\n".join(diff) or event.output or event.reply.text, event.reply.output_id)
+        # Of a command that was stopped, what was seen of it does not go away.
+        output = event.output or ("\n".join(row.rows) if event.exit_code is None and not event.reply.ok else "")
+        self._whole = Whole(_head(row), "\n".join(diff) or output or event.reply.text, event.reply.output_id)
         out = self._apart("tool", *call_done(row, event, tally(diff)))
         out += [line("  ", *child) for child in row.children]
-        out += printed_rows(event.output, failed=bool(event.exit_code), lines=event.reply.lines)
+        out += printed_rows(output, failed=bool(event.exit_code), lines=event.reply.lines)
         out += [line(("red", f"    {each}")) for each in noticed(event.reply)]
         out += [Picture(part) for part in event.reply.content if isinstance(part, Image)]
         if event.id in self._shown:
@@ -334,3 +342,9 @@ class Lines:
             what = self._waiting or ("working" if self._calls else "thinking" if not self.unfinished else "writing")
             rows.append(busy(what, now - self._since, now))
         return [*rows, *map(queued, self.queued)]
+
+
+def _head(row: CallRow) -> str:
+    """The call with its whole command."""
+    command = row.input.get("command")
+    return f"{row.name} {command if isinstance(command, str) else row.about}"
