@@ -17,6 +17,10 @@ class FileText(NamedTuple):
     limited: bool = False
     """Did the caller ask for no more lines than these?"""
 
+    @property
+    def counted(self) -> tuple[int, str]:
+        return len(self.lines), "line"
+
 
 class Listing(NamedTuple):
     """The names in a folder; folders end in a slash."""

@@ -79,7 +79,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     lines: int | None = None
     """How many lines a command has printed, shown or not; None where it is no command, or they were not counted."""
     found: tuple[int, str] | None = None
-    """How many a search has found, shown or not, and what: 12, `file`."""
+    """How many a search has found, shown or not, and what: 12, `file`; of a file that was read, the lines given."""
     structured: Any = None
     """The result as the JSON value that the tool's output schema describes, where the tool gave one."""
     stop: Stop | None = None

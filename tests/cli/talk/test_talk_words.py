@@ -52,6 +52,7 @@ def test_the_lines_of_a_command_are_those_that_it_printed(text, lines, words):
         pytest.param("a.py:1:x\n--\na.py:9:x", (2, "line"), "2 lines", id="matching-lines"),
         pytest.param("No files found", (0, "file"), "No files found", id="nothing"),
         pytest.param("a.py", (1, "file"), "a.py", id="one"),
+        pytest.param("     1→hello", (1, "line"), "1 line", id="the-only-line-of-a-file"),
     ],
 )
 def test_a_search_is_told_by_what_it_has_found(text, found, words):

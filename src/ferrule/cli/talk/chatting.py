@@ -137,6 +137,7 @@ class Chat:
         settings = self.session.engine.settings.chat
         self.use_theme(last_theme(settings.theme))
         self.front.adopt(settings, self.session.engine.jail.folder)
+        self.lines.cwd = self.session.engine.jail.folder
         again: Again | None = None
         try:
             self._greet()

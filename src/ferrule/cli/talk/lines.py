@@ -66,7 +66,8 @@ class Lines:
         self._whole: Whole | None = None
         self._todos: tuple[calls.TodoItem, ...] = ()
         self._main = ""
-        self._cwd = ""
+        self.cwd = ""
+        """Where the session is: paths in it are shown without the way to it."""
         self._since: float | None = None
         self._waiting = ""
         self._last = "blank"
@@ -101,7 +102,7 @@ class Lines:
     def feed(self, event: told.AgentEvent) -> list[Piece]:
         """What is to be printed now."""
         if isinstance(event, told.Began) and self._since is None and event.thread not in self._children:
-            self._main, self._cwd = event.thread, event.cwd
+            self._main, self.cwd = event.thread, event.cwd
             self._since = self._clock()
         if event.thread != self._main and self._main:
             return self._of_child(event)
@@ -185,7 +186,7 @@ class Lines:
             case told.Warned() | told.Compacted():
                 return self._noticed(event) if isinstance(event, told.Warned) else []
         if child is not None:
-            self._children[event.thread] = child.after(event, self._cwd)
+            self._children[event.thread] = child.after(event, self.cwd)
         return []
 
     def _begin(self, event: told.ChildBegan) -> None:
@@ -218,7 +219,7 @@ class Lines:
             case calls.Prepared():
                 row = msgspec.structs.replace(
                     row,
-                    about=about(event.arguments, self._cwd),
+                    about=about(event.arguments, self.cwd),
                     described=described(event.arguments),
                     input=event.arguments,
                     is_complete=True,
@@ -235,14 +236,14 @@ class Lines:
                 self._calls.pop(key, None)
                 refused = event.reply.error.absolute_path if event.reply.error is not None else None
                 if not row.about and refused:  # it was refused before it was understood; the file is known all the same
-                    row = msgspec.structs.replace(row, about=about({"path": refused}, self._cwd))
+                    row = msgspec.structs.replace(row, about=about({"path": refused}, self.cwd))
                 return self._call_ended(row, event)
         self._calls[key] = row
         return self._spoken()
 
     def _call_ended(self, row: CallRow, event: calls.Done) -> list[Piece]:
         row = msgspec.structs.replace(row, about=changed_todo(row.input, self._todos) or row.about)
-        diff = changed(row.input, event, self._cwd)
+        diff = changed(row.input, event, self.cwd)
         # Of a command that was stopped, what was seen of it does not go away.
         output = event.output or ("\n".join(row.rows) if event.exit_code is None and not event.reply.ok else "")
         self._whole = Whole(_head(row), "\n".join(diff) or output or event.reply.text, event.reply.output_id)

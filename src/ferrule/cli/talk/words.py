@@ -105,7 +105,7 @@ def outcome(reply: Reply, exit_code: int | None = None) -> Outcome:
     rows = text.strip().count("\n") + 1 if text.strip() else 0
     if reply.lines is not None and (rows > 1 or not reply.lines):  # of a command
         return Outcome(True, _count(reply.lines, "line") if reply.lines else "")
-    if rows == 1 and len(text.strip()) <= 60 and not found:
+    if rows == 1 and len(text.strip()) <= 60 and not found and reply.found != (1, "line"):
         return Outcome(True, _short(text))
     return Outcome(True, _count(*(reply.found or (rows, "line"))) if rows else "")
 
