@@ -386,7 +386,7 @@ def test_what_a_command_had_printed_stays_when_it_is_interrupted():
 
     stage.play(done("a", "Bash", status="cancelled", result=None, error=stopped))
     assert stage.printed == ["  ✗ Bash make test  interrupted", "    one", "    two"]
-    assert stage.lines.whole == ("Bash make test", "one\ntwo", None)
+    assert stage.lines.wholes == [("Bash make test", "one\ntwo", None)]
 
 
 def test_thinking_can_be_shown_whole():

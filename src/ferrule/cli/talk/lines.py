@@ -1,5 +1,6 @@
 """From events to what is shown: a machine whose state is the live part, and which prints what is over."""
 
+from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -20,6 +21,9 @@ _MOST_DIFF_ROWS = 20
 _MOST_LIVE_CALLS = 8
 _MOST_LIVE_ROWS = 10
 """Of what running calls have printed, together."""
+_MOST_WHOLES = 20
+_RUNS = "It still runs. The last that it has printed:"
+_EXPAND = ", ctrl-O shows all"
 
 
 class Prose(NamedTuple):
@@ -36,7 +40,7 @@ class Picture(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """All that the last call came to."""
+    """All that a call came to."""
 
     head: str
     text: str
@@ -63,7 +67,9 @@ class Lines:
         self._children: dict[str, ChildRow] = {}
         self._shown: set[str] = set()
         """Calls whose changes the user has seen in a question."""
-        self._whole: Whole | None = None
+        self._wholes: deque[Whole] = deque(maxlen=_MOST_WHOLES)
+        self.expands = True
+        """Is there a key that shows them?"""
         self._todos: tuple[calls.TodoItem, ...] = ()
         self._main = ""
         self.cwd = ""
@@ -82,12 +88,11 @@ class Lines:
         return self._since is not None
 
     @property
-    def whole(self) -> Whole | None:
-        """All that the last call came to; while a command prints, what it has printed last."""
-        running = next((row for row in reversed(self._calls.values()) if row.rows), None)
-        if running is None:
-            return self._whole
-        return Whole(f"{_head(running)}\n\nIt still runs. The last that it has printed:", "\n".join(running.rows), None)
+    def wholes(self) -> list[Whole]:
+        """All that the last calls came to, the newest first; of what prints just now, what it has printed last."""
+        running = [row for row in self._calls.values() if row.rows]
+        so_far = [Whole(f"{_head(row)}\n\n{_RUNS}", "\n".join(row.rows), None) for row in reversed(running)]
+        return [*so_far, *self._wholes]
 
     def seen(self, call_id: str) -> None:
         """The user was shown what this call would change."""
@@ -246,10 +251,11 @@ class Lines:
         diff = changed(row.input, event, self.cwd)
         # Of a command that was stopped, what was seen of it does not go away.
         output = event.output or ("\n".join(row.rows) if event.exit_code is None and not event.reply.ok else "")
-        self._whole = Whole(_head(row), "\n".join(diff) or output or event.reply.text, event.reply.output_id)
+        whole = Whole(_head(row), "\n".join(diff) or output or event.reply.text, event.reply.output_id)
+        self._wholes.appendleft(whole)
         out = self._apart("tool", *call_done(row, event, tally(diff)))
         out += [line("  ", *child) for child in row.children]
-        out += printed_rows(output, failed=bool(event.exit_code), lines=event.reply.lines)
+        out += printed_rows(output, failed=bool(event.exit_code), lines=event.reply.lines, whole=_EXPAND * self.expands)
         out += [line(("red", f"    {each}")) for each in noticed(event.reply)]
         out += [Picture(part) for part in event.reply.content if isinstance(part, Image)]
         if event.id in self._shown:
