@@ -133,7 +133,7 @@ def set_value(key: str, value: str, *, project: bool, workspace: str) -> int:
 @click.option("--project", is_flag=True, help="Change the project's file, not yours.")
 @click.option("-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help=_PROJECT)
 def unset(key: str, *, project: bool, workspace: str) -> int:
-    """Take one setting out of your settings file, so that its default holds again."""
+    """Take one setting out of your settings file again."""
     from ferrule.cli.settings_file import SettingsFile, key_path, without
     from ferrule.given import check_folders, layers_of
     from ferrule.layered import described
