@@ -67,6 +67,8 @@ def own_state(states: Iterator[Path]) -> Iterator[None]:
         # A model follows from these, and no test may ask a real one.
         for name in {key for row in ROWS.values() for key in row.keys} | {"FERRULE_MODEL"}:
             patch.delenv(name, raising=False)
+        # Nor is the keyring of whoever runs this: a key that a test keeps would take the place of theirs.
+        patch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
         patch.setenv("OLLAMA_HOST", "http://127.0.0.1:9")
         patch.setenv("LLAMACPP_BASE_URL", "http://127.0.0.1:9/v1")
         yield

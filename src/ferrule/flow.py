@@ -325,8 +325,8 @@ class Flow:
             said = ctx.need(Jail).as_commands_say(face.says(outcome))
             bounded = await self.bounds.bound(said, ctx, face.bound, limit_bytes=face.limit_bytes)
             reply = reply_of(call, ctx, outcome, bounded, failed=face.failed(outcome), now=self.clock())
-            lines = getattr(outcome, "lines", None)
-            return msgspec.structs.replace(reply, lines=lines) if isinstance(lines, int) else reply
+            lines = outcome.lines if ctx.exit_code is not None and hasattr(outcome, "lines") else None
+            return msgspec.structs.replace(reply, lines=lines, found=getattr(outcome, "counted", None))
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a bug in a tool harms its own call only
             return error
 

@@ -252,6 +252,36 @@ def test_what_there_is_not_is_not_written(settings, capsys, key, value, words):
     assert settings.read_text() == '# mine\ndialect = "ah"\n'
 
 
+def test_a_value_is_taken_away_and_all_else_stays(settings, capsys):
+    settings.write_text('# mine\ndialect = "ah"\n\n[loop]\nturns = 5\ncost = 1.0 # a dollar\n')
+
+    assert run(["config", "unset", "loop.turns"]) == 0
+    assert "loop.turns is at its default again (none)." in capsys.readouterr().out
+    assert settings.read_text() == '# mine\ndialect = "ah"\n\n[loop]\ncost = 1.0 # a dollar\n'
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        pytest.param("loop.turns", "loop.turns is not set in", id="not set"),
+        pytest.param("loop.trns", "Did you mean loop.turns?", id="no setting"),
+    ],
+)
+def test_what_is_not_set_cannot_be_taken_away(settings, capsys, key, words):
+    settings.write_text('dialect = "ah"\n')
+
+    assert run(["config", "unset", key]) == 2
+    assert words in capsys.readouterr().err
+    assert settings.read_text() == 'dialect = "ah"\n'
+
+
+def test_whoever_writes_none_is_told_how_a_value_is_taken_away(settings, capsys):
+    settings.touch()
+
+    assert run(["config", "set", "loop.turns", "none"]) == 2
+    assert "`ferrule config unset loop.turns` takes the value away" in capsys.readouterr().err
+
+
 def test_a_wrong_value_can_be_replaced(settings, capsys):
     settings.write_text('dialect = "latin"\n')
 

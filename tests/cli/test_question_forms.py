@@ -161,7 +161,7 @@ OTHERS = [
         call_id="1",
         name="Bash",
         tool="shell",
-        summary="The command wants to reach pypi.example, which the sandbox does not let it",
+        summary="The command wants to reach pypi.example, which the sandbox does not allow",
         touches=(Access.command("pip download x", "/home/me"),),
         input={"command": "pip download x", "cwd": "/home/me"},
     ),

@@ -21,12 +21,16 @@ def modes(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
 
 
 def models(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
-    """Short names, the models that are known, and hosts. Most shells end a word at the colon, so no whole names."""
+    """Short names, the models that are known, and hosts; behind a host and its colon the models known there."""
     from ferrule.core.errors import ConfigError  # as above
     from ferrule.models.catalog import CATALOG, SHORT
-    from ferrule.models.hosts import host_names
+    from ferrule.models.hosts import ROWS, host_names
     from ferrule.settings import load_settings
 
+    host, colon, *_rest = begun.partition(":")
+    begins = ROWS[host].begins if host in ROWS else ()
+    if colon:
+        return _beginning((f"{host}:{row.begins}" for row in CATALOG if row.begins.startswith(begins or ())), begun)
     try:
         settings = load_settings().models
     except ConfigError:

@@ -40,8 +40,15 @@ _MISSING = "ferrule: the terminal needs two more packages: pip install 'ferrule[
     help="Go on with an earlier conversation; without ID it is chosen from a list.",
 )
 @click.option("-c", "--continue", "last", is_flag=True, help="Go on with the last conversation of this folder.")
-@click.option("--record", metavar="FILE", default="", help="Record what the model says, to be played again.")
-@click.option("--replay", metavar="FILE", help="Play a recorded conversation; the same as --model scripted:FILE.")
+@click.option(
+    "--record", type=click.Path(), metavar="FILE", default="", help="Record what the model says, to be played again."
+)
+@click.option(
+    "--replay",
+    type=click.Path(),
+    metavar="FILE",
+    help="Play a recorded conversation; the same as --model scripted:FILE.",
+)
 @limit_options
 @fitting_options
 @session_flags

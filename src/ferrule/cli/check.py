@@ -47,7 +47,7 @@ _MOST_DECIDED = 40
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 @click.option("--review/--no-review", "review", default=None, help="Do the reviews of .agents/checks, or leave them.")
 @click.option("--diff", metavar="REVISIONS", help="What is reviewed (default: uncommitted changes).")
-@click.option("--path", metavar="DIR", default="", help="Only the checks below this folder.")
+@click.option("--path", type=click.Path(), metavar="DIR", default="", help="Only the checks below this folder.")
 @session_options
 def command(
     names: Sequence[str],

@@ -21,6 +21,7 @@ _VARIABLES = (
     "FERRULE_TOOLBOX",
     "AMP_TOOLBOX",
 )
+_PROJECT = "The project (default: this folder)."
 _PASSWORD = re.compile(r"(?<=://)[^/?#@\s]*(?=@)")
 
 
@@ -35,6 +36,7 @@ def command() -> None:
       ferrule config show --changed
       ferrule config get models.default
       ferrule config set models.default ollama:qwen3
+      ferrule config unset loop.turns
       ferrule config edit --project
       ferrule config path
     """
@@ -42,7 +44,7 @@ def command() -> None:
 
 @command.command("show")
 @click.argument("prefix", metavar="[KEY]", default="", shell_complete=setting_keys)
-@click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+@click.option("-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help=_PROJECT)
 @click.option("--changed", is_flag=True, help="Only what is not at its default.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def show(prefix: str, *, workspace: str, changed: bool, as_json: bool) -> int:
@@ -76,7 +78,7 @@ def show(prefix: str, *, workspace: str, changed: bool, as_json: bool) -> int:
 
 @command.command("get")
 @click.argument("key", shell_complete=setting_keys)
-@click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+@click.option("-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help=_PROJECT)
 def get(key: str, *, workspace: str) -> int:
     """Print the value of one setting, or those of a table."""
     from ferrule.given import check_folders, layers_of
@@ -102,7 +104,7 @@ def get(key: str, *, workspace: str) -> int:
 @click.argument("key", shell_complete=setting_keys)
 @click.argument("value")
 @click.option("--project", is_flag=True, help="Change the project's file, not yours.")
-@click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+@click.option("-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help=_PROJECT)
 def set_value(key: str, value: str, *, project: bool, workspace: str) -> int:
     """Write one setting into your settings file. VALUE is written as in TOML; a string needs no quotes."""
     from ferrule.cli.settings_file import SettingsFile, key_path, with_value
@@ -126,9 +128,33 @@ def set_value(key: str, value: str, *, project: bool, workspace: str) -> int:
     return DONE
 
 
+@command.command("unset")
+@click.argument("key", shell_complete=setting_keys)
+@click.option("--project", is_flag=True, help="Change the project's file, not yours.")
+@click.option("-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help=_PROJECT)
+def unset(key: str, *, project: bool, workspace: str) -> int:
+    """Take one setting out of your settings file again."""
+    from ferrule.cli.settings_file import SettingsFile, key_path, without
+    from ferrule.given import check_folders, layers_of
+    from ferrule.layered import described
+    from ferrule.settings import state_folder
+
+    check_folders(workspace)
+    parts = key_path(key)
+    if parts is None:
+        raise click.UsageError(_unknown(key, [name for name, _ in described()]))
+    file = SettingsFile(workspace, of_project=project)
+    file.write(without(file, parts))
+    row = next((one for one in _rows(layers_of(workspace, state_folder()), workspace) if one["key"] == key), None)
+    value = "none" if row is None or row["value"] is None else json.dumps(row["value"], ensure_ascii=False)
+    where = "at its default again" if row is None or row["from"] == "default" else f"as {row['from']} has it"
+    click.echo(f"{key} is {where} ({value}).")
+    return DONE
+
+
 @command.command("edit")
 @click.option("--project", is_flag=True, help="Edit the project's file, not yours.")
-@click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+@click.option("-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help=_PROJECT)
 def edit_file(*, project: bool, workspace: str) -> int:
     """Edit your settings file with $VISUAL or $EDITOR. What is no settings file is not written."""
     from ferrule.cli.settings_file import SettingsFile, edit
@@ -142,7 +168,7 @@ def edit_file(*, project: bool, workspace: str) -> int:
 
 
 @command.command("path")
-@click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+@click.option("-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help=_PROJECT)
 def path(*, workspace: str) -> int:
     """Print the settings file of every layer, and whether it is there."""
     from ferrule.given import check_folders

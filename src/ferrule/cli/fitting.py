@@ -51,9 +51,11 @@ _OPTIONS = (
         help='The built-in tools of this run: "Read,Grep"; "" for none.',
     ),
     click.option("--append-system-prompt", metavar="TEXT", default="", help="More words for the system prompt."),
-    click.option("--append-system-prompt-file", metavar="FILE", default="", help="The same from a file."),
+    click.option(
+        "--append-system-prompt-file", type=click.Path(), metavar="FILE", default="", help="The same from a file."
+    ),
     click.option("--system-prompt", metavar="TEXT", default="", help="Words in the place of the system prompt."),
-    click.option("--system-prompt-file", metavar="FILE", default="", help="The same from a file."),
+    click.option("--system-prompt-file", type=click.Path(), metavar="FILE", default="", help="The same from a file."),
 )
 
 

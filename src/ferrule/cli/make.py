@@ -18,7 +18,7 @@ from ferrule.sources.toolbox.places import PROJECT, folders, preferred
 @click.option("--zsh", "language", flag_value="zsh", help="Write it for zsh.")
 @click.option("--python", "language", flag_value="python", help="Write it for Python.")
 @click.option("--node", "language", flag_value="node", help="Write it for Node.")
-@click.option("--folder", metavar="DIR", help="The toolbox that it goes into (default: your own).")
+@click.option("--folder", type=click.Path(), metavar="DIR", help="The toolbox that it goes into (default: your own).")
 def command(name: str, language: Language, folder: str | None) -> int:
     """Write a toolbox tool that works, for you to change.
 

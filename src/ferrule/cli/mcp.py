@@ -11,7 +11,9 @@ from ferrule.cli.loop import finish
 from ferrule.cli.options import engine_options
 from ferrule.cli.show import Listed
 
-_WORKSPACE = click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+_WORKSPACE = click.option(
+    "-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help="The project (default: this folder)."
+)
 _PROJECT = click.option("--project", is_flag=True, help="In the project's .mcp.json instead of your own file.")
 
 

@@ -18,6 +18,7 @@ from ferrule.permissions.decision import Decision
 
 _RULES = click.option(
     "--rules",
+    type=click.Path(),
     metavar="FILE",
     help="Rules that replace all others: settings of Claude Code, or Amp's rules as JSON or text.",
 )
@@ -106,7 +107,7 @@ def test_call(ctx: click.Context, /, *, tool: str, rules: str | None, **session:
 @command.command("check")
 @engine_options("dialect", "model", "workspace", "add_dirs", "network", "allow_hosts", "mcp_config", "permission_mode")
 @_RULES
-@click.argument("file", default="-")
+@click.argument("file", type=click.Path(), default="-")
 def check(*, file: str, rules: str | None, **session: Any) -> int:
     """Decide on calls from FILE, as JSON lines.
 
@@ -139,7 +140,9 @@ def check(*, file: str, rules: str | None, **session: Any) -> int:
 
 
 @command.command("trust")
-@click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+@click.option(
+    "-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help="The project (default: this folder)."
+)
 @click.option("--revoke", is_flag=True, help="Trust it no more.")
 def trust(*, workspace: str, revoke: bool) -> int:
     """Trust this project's rules and code as they are now.
@@ -173,7 +176,9 @@ def trust(*, workspace: str, revoke: bool) -> int:
 
 
 @command.command("forget")
-@click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+@click.option(
+    "-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help="The project (default: this folder)."
+)
 @click.argument("rules", nargs=-1)
 def forget(*, workspace: str, rules: tuple[str, ...]) -> int:
     """Take back what "always" has saved; without RULES, list it.

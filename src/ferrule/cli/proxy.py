@@ -63,10 +63,19 @@ class _Options(NamedTuple):
 )
 @click.option("--name", "names", metavar="HOST", multiple=True, help="One more name that clients reach it by.")
 @click.option(
-    "--record", "tape", metavar="FILE", default="", help="Record all answers; --model scripted:FILE plays it."
+    "--record",
+    "tape",
+    type=click.Path(),
+    metavar="FILE",
+    default="",
+    help="Record all answers; --model scripted:FILE plays it.",
 )
 @click.option(
-    "--log", metavar="FILE", default="", help="Append a JSON line for each request; no word of what was said."
+    "--log",
+    type=click.Path(),
+    metavar="FILE",
+    default="",
+    help="Append a JSON line for each request; no word of what was said.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print these lines on standard output.")
 @click.option("--quiet", is_flag=True, help="Print no table and no lines.")

@@ -9,7 +9,7 @@ from ferrule.cli.step import step
 
 
 @click.command("redo")
-@click.argument("path", required=False)
+@click.argument("path", type=click.Path(), required=False)
 @engine_options("workspace", "add_dirs")
 def command(path: str | None, **session: Any) -> int:
     """Write again what was last undone, of PATH or of the workspace.

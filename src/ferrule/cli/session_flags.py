@@ -63,6 +63,7 @@ _OPTIONS = (
     click.option(
         "--plugin-dir",
         "plugins",
+        type=click.Path(),
         metavar="DIR",
         multiple=True,
         help="A plugin of Claude Code: its skills, agents, hooks and MCP servers.",

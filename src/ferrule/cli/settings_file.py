@@ -103,6 +103,20 @@ def with_value(file: SettingsFile, parts: Sequence[str], value: str) -> str:
     raise _plain(first, ".".join(parts), value)
 
 
+def without(file: SettingsFile, parts: Sequence[str]) -> str:
+    """The text of the file without one value, and all else as it was. Raises: ConfigError."""
+    import tomlkit  # slow to load, and only for who changes something
+
+    document: Any = tomlkit.parse(file.read())
+    at = document
+    for part in parts[:-1]:
+        at = at.get(part, {})
+    if not isinstance(at, dict) or parts[-1] not in at:
+        raise ConfigError(f"{'.'.join(parts)} is not set in {file.path}: there is nothing to take away.")
+    del at[parts[-1]]
+    return tomlkit.dumps(document)
+
+
 _KINDS = {
     "int": "a whole number",
     "float": "a number",
@@ -121,7 +135,8 @@ def _plain(error: ConfigError, key: str, value: str) -> ConfigError:
     if found is None or None in kinds:
         return error
     named = " or ".join(kind for kind in kinds if kind and kind != "nothing")
-    return ConfigError(f"{key} takes {named}{found[2] or ''}, and {value!r} is none.")
+    away = f" `ferrule config unset {key}` takes the value away." if value.lower() in {"none", "null"} else ""
+    return ConfigError(f"{key} takes {named}{found[2] or ''}, and {value!r} is none.{away}")
 
 
 def check_meaning(settings: Settings, key: str = "") -> None:

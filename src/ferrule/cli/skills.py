@@ -20,7 +20,14 @@ _OWNERS = {"user": "yours", "project": "the project's"}
 @click.command("skills")
 @click.argument("action", type=click.Choice(["list", "show"]), default="list")
 @click.argument("name", required=False)
-@click.option("-C", "--workspace", metavar="DIR", default=".", help="The folder to work in (default: this one).")
+@click.option(
+    "-C",
+    "--workspace",
+    type=click.Path(),
+    metavar="DIR",
+    default=".",
+    help="The folder to work in (default: this one).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 def command(action: str, name: str | None, *, workspace: str, as_json: bool) -> int:
     """List the skills of this folder and of yours, or show one of them.

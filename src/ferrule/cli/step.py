@@ -39,7 +39,14 @@ async def _step(which: str, path: str | None, session: dict[str, Any], *, listin
             click.echo(paint_diff(clean(text)), nl=False)
         for note in done.notes:
             click.echo(f"note: {clean(note)}", err=True)
-        click.echo(f"{'Undone' if which == 'undo' else 'Redone'}: {_line(done.entry, engine)}")
+        click.echo(f"{did(which, done)}: {_line(done.entry, engine)}")
+
+
+def did(which: str, done: Undone) -> str:
+    """What has become of a write, without a claim that is not true."""
+    if done.is_nothing:
+        return "Nothing was taken back" if which == "undo" else "Nothing was done again"
+    return "Undone" if which == "undo" else "Redone"
 
 
 def diffs(done: Undone, engine: Engine) -> list[str]:

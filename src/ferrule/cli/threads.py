@@ -22,7 +22,9 @@ _SHORT_CHARS = 10
 _MODEL_CHARS = 30
 _LEAST_TITLE_CHARS = 20
 
-_WORKSPACE = click.option("-C", "--workspace", metavar="DIR", default=".", help="The project (default: this folder).")
+_WORKSPACE = click.option(
+    "-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help="The project (default: this folder)."
+)
 _ALL = click.option("--all", "every", is_flag=True, help="Those of other workspaces too.")
 _CHILDREN = click.option("--children", is_flag=True, help="Those of subagents too.")
 _LIMIT = click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most.")
@@ -132,7 +134,9 @@ def show(*, thread: str, full: bool) -> int:
     type=click.Choice(["md", "json", "jsonl"]),
     help="Markdown to read, or JSON with everything that is kept; without it, by the ending of FILE, else Markdown.",
 )
-@click.option("-o", "--output", "path", metavar="FILE", help="Write it there, and not to standard output.")
+@click.option(
+    "-o", "--output", "path", type=click.Path(), metavar="FILE", help="Write it there, and not to standard output."
+)
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
 def export(*, thread: str, form: str | None, path: str | None, force: bool) -> int:
     """Write a thread as Markdown, as one JSON object, or as JSON lines."""

@@ -9,7 +9,7 @@ from ferrule.cli.step import step
 
 
 @click.command("undo")
-@click.argument("path", required=False)
+@click.argument("path", type=click.Path(), required=False)
 @click.option("--list", "listing", is_flag=True, help="List what can be undone and redone; change nothing.")
 @engine_options("workspace", "add_dirs")
 def command(path: str | None, *, listing: bool, **session: Any) -> int:

@@ -17,6 +17,10 @@ class FileText(NamedTuple):
     limited: bool = False
     """Did the caller ask for no more lines than these?"""
 
+    @property
+    def counted(self) -> tuple[int, str]:
+        return len(self.lines), "line"
+
 
 class Listing(NamedTuple):
     """The names in a folder; folders end in a slash."""
@@ -173,6 +177,10 @@ class Found(NamedTuple):
     folder: str = ""
     """Where the search began."""
 
+    @property
+    def counted(self) -> tuple[int, str]:
+        return len(self.paths) + self.remaining, "file"
+
 
 class Listed(NamedTuple):
     """One name in a folder."""
@@ -208,6 +216,10 @@ class Hits(NamedTuple):
     numbers: bool = True
     """Are the numbers of the lines wanted?"""
 
+    @property
+    def counted(self) -> tuple[int, str]:
+        return self.total, "line"
+
 
 class Matching(NamedTuple):
     """Files with matches, newest first or by path, with the number of matching lines where those were counted."""
@@ -219,6 +231,10 @@ class Matching(NamedTuple):
     """Matching lines in all, where they were counted."""
     parts: bool = False
     """Were the matches counted, and not their lines?"""
+
+    @property
+    def counted(self) -> tuple[int, str]:
+        return self.total, "file"
 
 
 class Ran(NamedTuple):

@@ -78,6 +78,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """What a command has changed, or another call that does not write through the engine."""
     lines: int | None = None
     """How many lines a command has printed, shown or not; None where it is no command, or they were not counted."""
+    found: tuple[int, str] | None = None
+    """How many a search has found, shown or not, and what: 12, `file`; of a file that was read, the lines given."""
     structured: Any = None
     """The result as the JSON value that the tool's output schema describes, where the tool gave one."""
     stop: Stop | None = None

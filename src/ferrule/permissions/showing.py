@@ -22,7 +22,7 @@ def rows(question: Question) -> list[str]:
     typed = question.input.get("chars")
     if isinstance(typed, str):
         return [_row(f"types: {line}") for line in typed.splitlines()]
-    if lines := script(question):
+    if lines := script(question) or _unnamed(question):
         return lines
     if (
         question.kind == "folder"
@@ -48,6 +48,13 @@ def script(question: Question) -> list[str]:
     if len(commands) != 1 or "\n" not in commands[0].strip() or f"`{visible(commands[0])}`" not in question.summary:
         return []
     return [_row(line) for line in commands[0].strip("\n").split("\n")]
+
+
+def _unnamed(question: Question) -> list[str]:
+    """The command that wants to reach a host: the summary says what it wants, and not which one it is."""
+    commands = [access.key for access in question.touches if access.kind == "command"]
+    named = question.kind != "host" or any(f"`{visible(one)}`" in question.summary for one in commands)
+    return [] if named else [_row(line) for one in commands for line in one.strip("\n").split("\n")]
 
 
 def _said(question: Question) -> Mapping[str, Any]:

@@ -35,6 +35,11 @@ class Undone(NamedTuple):
     touched: tuple[str, ...] = ()
     """All that was changed of a command's, also what is too large to be shown."""
 
+    @property
+    def is_nothing(self) -> bool:
+        """Did it find nothing that it could change? Of git's own data it only says how that is moved back."""
+        return not (self.before or self.touched)
+
 
 class Undo:
     """The history of one workspace, stepped through in both directions."""

@@ -87,6 +87,7 @@ async def test_files_folders_and_lines_are_put_in_and_secrets_are_not(tmp_path):
     assert "a.py" in prompts[2].replace("folder @sub", "")
     assert "hidden" not in prompts[3]
     assert "@.env is only named to the model" in front.after("secret @.env")
+    assert "Read sub/a.py  3 lines" in front.after("whole @sub/a.py.")
 
 
 @pytest.mark.parametrize("dialect", ["claude", "codex", "amp", "gemini"])

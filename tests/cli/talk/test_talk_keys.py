@@ -66,7 +66,8 @@ async def pressed(monkeypatch, *keys, running=False, text="", settings=None):
         pytest.param([ESC], True, ["interrupted"], id="esc-interrupts"),
         pytest.param([ESC, ESC], False, ["rewind"], id="esc-esc-rewinds"),
         pytest.param([ESC], False, [], id="esc-once-does-nothing"),
-        pytest.param([ESC, "x", ESC], False, ["rewind"], id="esc-key-esc"),
+        pytest.param([ESC, "x", ESC], False, [], id="esc-key-esc-is-not-twice"),
+        pytest.param([ESC, "\x1b[A", ESC, ESC], False, ["rewind"], id="esc-arrow-esc-esc"),
         pytest.param(["\x1b[Z"], False, ["mode"], id="shift-tab"),
         pytest.param(["\x1b[Z"], True, ["mode"], id="shift-tab-while-it-works"),
         pytest.param(["\x02"], True, ["background"], id="ctrl-b"),
@@ -77,6 +78,12 @@ async def pressed(monkeypatch, *keys, running=False, text="", settings=None):
 )
 async def test_a_key_does_what_it_says(monkeypatch, keys, running, did):
     assert (await pressed(monkeypatch, *keys, running=running))[1] == did
+
+
+async def test_another_key_between_two_ctrl_c_keeps_the_chat_open(monkeypatch):
+    board, _ = await pressed(monkeypatch, "\x03", "x", "\x03", "\x03", "y")
+
+    assert (board.hint, board.input.text) == ("", "y")
 
 
 async def test_ctrl_b_moves_the_cursor_where_nothing_runs(monkeypatch):

@@ -155,7 +155,7 @@ def test_a_word_without_end_is_measured_once(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("rows", "bold"),
+    ("rows", "apart"),
     [
         pytest.param(["4 - return a - b", "4 + return a + b"], ["-", "+"], id="numbered"),
         pytest.param(["-return a - b", "+return a + b"], ["-", "+"], id="plain"),
@@ -165,8 +165,9 @@ def test_a_word_without_end_is_measured_once(monkeypatch):
         pytest.param(["+only new", " same"], [], id="no-pair"),
     ],
 )
-def test_the_words_of_a_changed_line_that_differ_stand_out(rows, bold):
+def test_the_words_of_a_changed_line_that_differ_stand_out(rows, apart):
     lines = diff_lines(rows)
 
     assert [plain(one) for one in lines] == [f"    {row}" for row in rows]
-    assert [text for one in lines for style, text in one if "bold" in style] == bold
+    assert [text for one in lines for style, text in one if "reverse" in style] == apart
+    assert [text for one in whole_rows(rows, "", 80) for style, text in one if "reverse" in style] == apart

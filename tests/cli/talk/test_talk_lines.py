@@ -313,7 +313,7 @@ SCREENS = {
             prepared("a\x1b", "Ba\x1b[2Jsh", command="x\x1b]0;t\x07\ny"),
             done("a\x1b", "Ba\x1b[2Jsh", status="error", error=Failure("\x1b[31mred\x9b1m\u202e")),
         ],
-        "  ✗ Bash x y  red\n--\n⠋ thinking · 0.0s",
+        "  ✗ Bash x ↵ y  red\n--\n⠋ thinking · 0.0s",
     ),
 }
 
@@ -377,6 +377,16 @@ def test_a_call_that_was_refused_at_once_names_its_file():
     stage = Stage().play(began(), done("a", "Read", status="error", error=refused))
 
     assert stage.printed == ["  ✗ Read sub/.env  Refusing to read env file."]
+
+
+def test_what_a_command_had_printed_stays_when_it_is_interrupted():
+    stopped = Failure("The call was cancelled.")
+    stage = Stage().play(began(), prepared("a", "Bash", command="make test"))
+    stage.play(called(calls.Progress, "a", "Bash", message="two", rows=("one", "two")))
+
+    stage.play(done("a", "Bash", status="cancelled", result=None, error=stopped))
+    assert stage.printed == ["  ✗ Bash make test  interrupted", "    one", "    two"]
+    assert stage.lines.wholes == [("Bash make test", "one\ntwo", None)]
 
 
 def test_thinking_can_be_shown_whole():

@@ -94,3 +94,9 @@ def test_only_the_end_of_a_long_block_is_drawn_while_it_is_written():
 
 def test_an_unfinished_block_without_words_takes_no_room():
     assert Drawer(colour=True).tail("\n\n", 80, 10) == []
+
+
+def test_a_table_is_one_blank_row_below_a_list():
+    drawn = Drawer(colour=False, steer=False).markdown("1. one\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nafter\n", 60)
+
+    assert drawn.split("\n") == [" 1 one", "", "a  b", "────", "1  2", "", "after", ""]

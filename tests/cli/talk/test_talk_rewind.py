@@ -299,6 +299,20 @@ async def test_where_only_git_was_moved_it_is_said_how_it_is_moved_back(tmp_path
     assert "git " in front.after("/rewind 2")
 
 
+async def test_an_undo_that_takes_nothing_back_does_not_claim_it(tmp_path, unconfined):
+    commit = calls(
+        ("Bash", {"command": "git init -q . && git -c user.name=n -c user.email=e commit -q --allow-empty -m m"})
+    )
+    again = calls(("Bash", {"command": "git -c user.name=n -c user.email=e commit -q --allow-empty -m n"}))
+    scripted = model(tmp_path, commit, said("A."), again, said("B."), said("C."))
+    front = await talk(tmp_path, scripted, "begin", "commit", "/undo", "go on")
+
+    seen = " ".join(front.after("/undo").split())
+    assert seen.startswith("Nothing was taken back: command `git -c user.name=n")
+    assert "`git update-ref" in seen
+    assert not any("has undone" in words for words in told(scripted))
+
+
 async def test_a_prompt_that_a_command_has_made_is_listed_and_put_back_as_it_was_typed(tmp_path):
     front = await talk(tmp_path, model(tmp_path, said("Written.")), "/init", "/rewind", answers=["1", "c"])
 

@@ -2,6 +2,7 @@
 
 from ferrule.agent.compacting import SUMMED_UP
 from ferrule.agent.history import STOPPED_BEFORE
+from ferrule.cli.talk.bang import OUTSIDE, TOLD
 from ferrule.cli.talk.line import plain
 from ferrule.cli.talk.lines import Picture, Prose
 from ferrule.cli.talk.tail import tail
@@ -27,6 +28,27 @@ def test_what_a_command_prints_of_a_change_is_none():
     asked = Turn("assistant", (Use("c", "Bash", {"command": "cat note"}),))
 
     assert shown(asked, Turn("user", (result,))) == ["  • Bash cat note", ""]
+
+
+def test_a_call_that_failed_is_told_apart():
+    asked = Turn("assistant", (Use("a", "Edit", {"path": "a.py"}), Use("b", "Read", {"path": "b.py"})))
+    results = Turn("user", (Result("a", (Text("No such text."),), failed=True), Result("b", (Text("x"),))))
+
+    assert shown(asked, results) == ["  ✗ Edit a.py", "  • Read b.py", ""]
+
+
+def test_a_command_of_the_users_own_is_shown_as_they_typed_it():
+    told = [TOLD.format(where=where, command="ls -a", output="a\nb") for where in ("", OUTSIDE)]
+
+    assert shown(Turn("user", tuple(map(Text, ("Go on.", *told))))) == [
+        "",
+        "> Go on.",
+        "",
+        "> !ls -a",
+        "",
+        "> !!ls -a",
+        "",
+    ]
 
 
 def test_what_the_program_says_of_the_user_is_no_prompt_of_theirs():

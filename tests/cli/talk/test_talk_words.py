@@ -45,6 +45,29 @@ def test_the_lines_of_a_command_are_those_that_it_printed(text, lines, words):
 
 
 @pytest.mark.parametrize(
+    ("text", "found", "words"),
+    [
+        pytest.param("Found 2 files\na.py\nb.py", (2, "file"), "2 files", id="files"),
+        pytest.param("a.py\n\n(more)", (70, "file"), "70 files", id="shown-or-not"),
+        pytest.param("a.py:1:x\n--\na.py:9:x", (2, "line"), "2 lines", id="matching-lines"),
+        pytest.param("No files found", (0, "file"), "No files found", id="nothing"),
+        pytest.param("a.py", (1, "file"), "a.py", id="one"),
+        pytest.param("     1→hello", (1, "line"), "1 line", id="the-only-line-of-a-file"),
+    ],
+)
+def test_a_search_is_told_by_what_it_has_found(text, found, words):
+    assert outcome(Reply(id="1", name="Grep", status="done", result=text, found=found)) == (True, words)
+
+
+def test_the_lines_of_a_command_are_told_apart():
+    assert (
+        about({"command": "cat > x <<'END'\n  hello  you\n\nEND\nwc x"}, "/w")
+        == "cat > x <<'END' ↵ hello you ↵ END ↵ wc x"
+    )
+    assert about({"command": "make \n"}, "/w") == "make"
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "Command running in background with ID: b12abc. Use TaskOutput to read its output.",

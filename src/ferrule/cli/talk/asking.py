@@ -9,7 +9,7 @@ import msgspec
 from ferrule.cli.editor import Draft, approved, draft
 from ferrule.cli.filling import fill
 from ferrule.cli.talk.choosing import choose
-from ferrule.cli.talk.line import BLANK, Line, line, sentence, visible_rows, whole_rows, wide, wrapped
+from ferrule.cli.talk.line import BLANK, Line, hung_rows, line, sentence, visible_rows, whole_rows, wide, wrapped
 from ferrule.cli.talk.whole import is_whole
 from ferrule.cli.terminal import bounded, covers, offered, touches
 from ferrule.permissions.asker import NO, YES, Answer, Question, visible
@@ -135,8 +135,7 @@ class InPerson:
         """
         shown: list[Line] = []
         every, is_whole = rows(question), KINDS[question.kind].is_whole
-        for at, row in enumerate(every):
-            parts = whole_rows([row], _INDENT, self._front.width)
+        for at, parts in enumerate(hung_rows(every, _INDENT, self._front.width)):
             if shown and len(shown) + len(parts) > _MOST_ROWS and not is_whole:
                 return shown, len(every) - at
             shown += parts

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -74,6 +74,7 @@ class Chat:
     def __init__(self, front: Front, opening: Opening, *, first: Again) -> None:
         self.front = front
         self.lines = Lines(time.monotonic)
+        self.lines.expands = front.steer
         self._opening = opening
         self._next = first
         self._typed: asyncio.Queue[tuple[str, bool]] = asyncio.Queue()
@@ -137,6 +138,7 @@ class Chat:
         settings = self.session.engine.settings.chat
         self.use_theme(last_theme(settings.theme))
         self.front.adopt(settings, self.session.engine.jail.folder)
+        self.lines.cwd = self.session.engine.jail.folder
         again: Again | None = None
         try:
             self._greet()
@@ -433,22 +435,29 @@ class Chat:
         await self._command(name, rest)
 
     def _expand(self) -> None:
-        """All that the last call came to, in a pager."""
-        if self.lines.whole is not None and not self._is_paging:
-            task = asyncio.ensure_future(self._page(self.lines.whole))
+        """All that the last calls came to, in a pager."""
+        if self.lines.wholes and not self._is_paging:
+            task = asyncio.ensure_future(self._page(self.lines.wholes))
             self._asides.add(task)
             task.add_done_callback(self._asides.discard)
 
-    async def _page(self, whole: Whole) -> None:
+    async def _page(self, wholes: list[Whole]) -> None:
+        from ferrule.cli.talk.pager import pager  # for long outputs
+
         self._is_paging = True
         try:
-            stored = await self.session.engine.output(whole.output_id) if whole.output_id and self._is_open else None
-            pieces = [whole.text] if stored is None else _pages(stored)
-            await self.front.page(itertools.chain([f"{whole.head}\n\n"], pieces, ["\n"]))
-        except FerruleError as error:
-            self.note(str(error))
+            every = [await self._pieces(one) for one in (wholes if pager() else wholes[:1])]
+            await self.front.page(itertools.chain.from_iterable(every))
         finally:
             self._is_paging = False
+
+    async def _pieces(self, whole: Whole) -> Iterable[str]:
+        """The call, and all that is kept of what it came to."""
+        try:
+            stored = await self.session.engine.output(whole.output_id) if whole.output_id and self._is_open else None
+        except FerruleError as error:
+            return f"{whole.head}\n\n", whole.text, f"\n{error}\n\n"
+        return itertools.chain([f"{whole.head}\n\n"], [whole.text] if stored is None else _pages(stored), ["\n\n"])
 
     def _interrupt(self) -> bool:
         if self._is_open and self.session.agent.is_running:

@@ -179,7 +179,7 @@ _KEYS = (
     ("esc", "stop what runs; twice at an idle prompt, go back to an earlier one"),
     ("shift-tab", "the next permission mode, also while the agent works"),
     ("ctrl-B", "send the running command to the background"),
-    ("ctrl-O", "all that the last call came to, in a pager"),
+    ("ctrl-O", "all that the last calls came to, in a pager"),
     ("ctrl-C", "stop what runs, empty the line; twice at an empty line, leave"),
     ("ctrl-D", "leave"),
     ("ctrl-Z", "into the background of the shell"),

@@ -36,7 +36,7 @@ class Front(Protocol):
     on_background: Callable[[], str]
 
     on_expand: Callable[[], object]
-    """Shows all that the last call came to."""
+    """Shows all that the last calls came to."""
 
     @property
     def width(self) -> int: ...

@@ -32,6 +32,21 @@ class Presses:
         self._clock = clock
         self._last = float("-inf")
         self._is_armed = False
+        self._count = 0
+
+    def twice(self) -> Callable[[], bool]:
+        """Whether a key is pressed the second time: soon after the first, and no other key between them."""
+        before = -1, 0.0
+
+        def is_second() -> bool:
+            nonlocal before
+            number, at = before
+            before = self._count, self._clock()
+            is_over = number == self._count - 1 and before[1] - at < TWICE_SECONDS
+            before = (-1, 0.0) if is_over else before
+            return is_over
+
+        return is_second
 
     def ask(self) -> None:
         """A question is shown now."""
@@ -40,6 +55,7 @@ class Presses:
     def press(self) -> None:
         """A key was pressed."""
         now = self._clock()
+        self._count += 1
         self._is_armed = self._is_armed or now - self._last >= _QUIET_SECONDS
         self._last = now
 
@@ -65,9 +81,9 @@ def bindings(screen: "Screen", presses: Presses) -> KeyBindings:
     _answering(keys, screen, asked, presses.typed)
     _writing(keys, screen, ~asked & ~is_searching, presses.sent)
     _completing(keys, screen)
-    _escaping(keys, screen)
+    _escaping(keys, screen, presses.twice())
     _steering(keys, screen)
-    _stopping(keys, screen)
+    _stopping(keys, screen, presses.twice())
     keys.add("c-o", filter=~is_searching)(lambda _: screen.on_expand())
     _picking(keys, screen, presses)
     return keys
@@ -130,16 +146,14 @@ def _completing(keys: KeyBindings, screen: "Screen") -> None:
         screen.input.complete_previous()
 
 
-def _escaping(keys: KeyBindings, screen: "Screen") -> None:
+def _escaping(keys: KeyBindings, screen: "Screen", is_second: Callable[[], bool]) -> None:
     """Esc takes back: completions, words that are asked for, what runs; twice at an idle prompt, a prompt.
 
     With vim's keys it ends insertion first, if there is something to edit or nothing to stop.
     """
-    escaped_at = [-TWICE_SECONDS]
 
     @keys.add("escape", filter=~is_searching)
     def _escape(event: KeyPressEvent) -> None:
-        last, escaped_at[0] = escaped_at[0], -TWICE_SECONDS
         if screen.input.complete_state is not None:
             screen.input.cancel_completion()
         elif screen.is_vim and _ended_insertion(screen, event):
@@ -148,10 +162,9 @@ def _escaping(keys: KeyBindings, screen: "Screen") -> None:
             screen.typed.set_result(None)
         elif screen.on_interrupt():
             screen.hint = ""
-        elif time.monotonic() - last < TWICE_SECONDS:
+        elif is_second():
             screen.on_rewind()
         else:
-            escaped_at[0] = time.monotonic()
             screen.hint = "Press esc again to go back to an earlier prompt."
 
     # A slow line may cut an arrow key in two: its first half is no escape, and its rest no words.
@@ -233,9 +246,7 @@ def pasted(text: str, before: str) -> str:
     return f"{mention} " if not before or before[-1].isspace() else f" {mention} "
 
 
-def _stopping(keys: KeyBindings, screen: "Screen") -> None:
-    stopped_at = [-TWICE_SECONDS]
-
+def _stopping(keys: KeyBindings, screen: "Screen", is_second: Callable[[], bool]) -> None:
     @keys.add("c-c", filter=~is_searching)
     @keys.add("<sigint>")
     def _stop(_: KeyPressEvent) -> None:
@@ -245,10 +256,9 @@ def _stopping(keys: KeyBindings, screen: "Screen") -> None:
             screen.hint = ""
         elif screen.input.text:
             screen.input.reset()
-        elif time.monotonic() - stopped_at[0] < TWICE_SECONDS:
+        elif is_second():
             screen.leave()
         else:
-            stopped_at[0] = time.monotonic()
             screen.hint = "Press ctrl-C again to leave."
 
     @keys.add("c-d", filter=~is_searching)

@@ -22,6 +22,7 @@ _MOST_ROWS = 12
 _MOST_WHOLE_ROWS = 4
 _WHOLE_INDENT = "      "
 _MOST_MARKED_CHARS = 400
+_MOST_MARKED_ROWS = 400
 _LEAST_ALIKE = 0.4
 """Lines that have less in common are two lines, not one that was changed."""
 BLANK: Line = ()
@@ -257,7 +258,7 @@ def marked(rows: Sequence[str]) -> list[tuple[Part, ...]]:
     out: list[tuple[Part, ...]] = [((diff_style(row), row),) for row in rows]
     signs = list(map(diff_sign, rows))
     at = 0
-    while at < len(rows):
+    while at < min(len(rows), _MOST_MARKED_ROWS):
         middle = _run(signs, at, "-")
         end = _run(signs, middle, "+")
         if middle > at and end - middle == middle - at:
@@ -276,7 +277,10 @@ def _run(signs: Sequence[str], start: int, sign: str) -> int:
 
 
 def _by_words(old: str, new: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
-    """Both rows with the words in bold that the other one lacks; without any where they have little in common."""
+    """Both rows with the words reversed that the other one lacks, so that a blank is seen too.
+
+    Without any where they have little in common.
+    """
     from difflib import SequenceMatcher  # for edits
 
     sides = [(row[: _lead(row)], _words().findall(row[_lead(row) :][:_MOST_MARKED_CHARS])) for row in (old, new)]
@@ -289,8 +293,8 @@ def _by_words(old: str, new: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
     for tag, *spans in matcher.get_opcodes():
         for side, (start, end) in enumerate((spans[:2], spans[2:])):
             if start < end:
-                bold = "" if tag == "equal" else " bold"
-                parts[side].append((styles[side] + bold, "".join(sides[side][1][start:end])))
+                apart = "" if tag == "equal" else " reverse"
+                parts[side].append((styles[side] + apart, "".join(sides[side][1][start:end])))
     one, other = (((styles[at], sides[at][0]), *parts[at], (styles[at], rests[at])) for at in (0, 1))
     return one, other
 
@@ -316,14 +320,23 @@ def whole_rows(rows: Iterable[str], indent: str, width: int) -> list[Line]:
 
     What is left of one stands below its text, not below its number: it does not look like another line.
     """
-    return [line(indent, (diff_style(row), part)) for row in rows for part in _hung(row, width - len(indent) - 1)]
+    return [one for several in hung_rows(list(rows), indent, width) for one in several]
 
 
-def _hung(row: str, width: int) -> Iterator[str]:
+def hung_rows(rows: Sequence[str], indent: str, width: int) -> Iterator[list[Line]]:
+    """The same, row by row; in one that has to be broken the words that differ do not stand out."""
+    for row, parts in zip(rows, marked(rows), strict=True):
+        several = _hung(row, width - len(indent) - 1)
+        if len(several) == 1:
+            yield [line(indent, *((style, text.replace("\t", _TAB)) for style, text in parts))]
+        else:
+            yield [line(indent, (diff_style(row), part)) for part in several]
+
+
+def _hung(row: str, width: int) -> list[str]:
     lead = _lead(row)
     first, *rest = wrapped(row[lead:].replace("\t", _TAB), max(_LEAST_GIVEN, width - lead))
-    yield row[:lead] + first
-    yield from (" " * lead + part for part in rest)
+    return [row[:lead] + first, *(" " * lead + part for part in rest)]
 
 
 def diff_style(row: str) -> str:

@@ -1,5 +1,6 @@
 """From events to what is shown: a machine whose state is the live part, and which prints what is over."""
 
+from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -20,6 +21,9 @@ _MOST_DIFF_ROWS = 20
 _MOST_LIVE_CALLS = 8
 _MOST_LIVE_ROWS = 10
 """Of what running calls have printed, together."""
+_MOST_WHOLES = 20
+_RUNS = "It still runs. The last that it has printed:"
+_EXPAND = ", ctrl-O shows all"
 
 
 class Prose(NamedTuple):
@@ -36,7 +40,7 @@ class Picture(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """All that the last call came to."""
+    """All that a call came to."""
 
     head: str
     text: str
@@ -63,10 +67,13 @@ class Lines:
         self._children: dict[str, ChildRow] = {}
         self._shown: set[str] = set()
         """Calls whose changes the user has seen in a question."""
-        self.whole: Whole | None = None
+        self._wholes: deque[Whole] = deque(maxlen=_MOST_WHOLES)
+        self.expands = True
+        """Is there a key that shows them?"""
         self._todos: tuple[calls.TodoItem, ...] = ()
         self._main = ""
-        self._cwd = ""
+        self.cwd = ""
+        """Where the session is: paths in it are shown without the way to it."""
         self._since: float | None = None
         self._waiting = ""
         self._last = "blank"
@@ -79,6 +86,13 @@ class Lines:
     @property
     def is_running(self) -> bool:
         return self._since is not None
+
+    @property
+    def wholes(self) -> list[Whole]:
+        """All that the last calls came to, the newest first; of what prints just now, what it has printed last."""
+        running = [row for row in self._calls.values() if row.rows]
+        so_far = [Whole(f"{_head(row)}\n\n{_RUNS}", "\n".join(row.rows), None) for row in reversed(running)]
+        return [*so_far, *self._wholes]
 
     def seen(self, call_id: str) -> None:
         """The user was shown what this call would change."""
@@ -93,7 +107,7 @@ class Lines:
     def feed(self, event: told.AgentEvent) -> list[Piece]:
         """What is to be printed now."""
         if isinstance(event, told.Began) and self._since is None and event.thread not in self._children:
-            self._main, self._cwd = event.thread, event.cwd
+            self._main, self.cwd = event.thread, event.cwd
             self._since = self._clock()
         if event.thread != self._main and self._main:
             return self._of_child(event)
@@ -177,7 +191,7 @@ class Lines:
             case told.Warned() | told.Compacted():
                 return self._noticed(event) if isinstance(event, told.Warned) else []
         if child is not None:
-            self._children[event.thread] = child.after(event, self._cwd)
+            self._children[event.thread] = child.after(event, self.cwd)
         return []
 
     def _begin(self, event: told.ChildBegan) -> None:
@@ -210,7 +224,7 @@ class Lines:
             case calls.Prepared():
                 row = msgspec.structs.replace(
                     row,
-                    about=about(event.arguments, self._cwd),
+                    about=about(event.arguments, self.cwd),
                     described=described(event.arguments),
                     input=event.arguments,
                     is_complete=True,
@@ -227,20 +241,21 @@ class Lines:
                 self._calls.pop(key, None)
                 refused = event.reply.error.absolute_path if event.reply.error is not None else None
                 if not row.about and refused:  # it was refused before it was understood; the file is known all the same
-                    row = msgspec.structs.replace(row, about=about({"path": refused}, self._cwd))
+                    row = msgspec.structs.replace(row, about=about({"path": refused}, self.cwd))
                 return self._call_ended(row, event)
         self._calls[key] = row
         return self._spoken()
 
     def _call_ended(self, row: CallRow, event: calls.Done) -> list[Piece]:
         row = msgspec.structs.replace(row, about=changed_todo(row.input, self._todos) or row.about)
-        diff = changed(row.input, event, self._cwd)
-        command = row.input.get("command")
-        head = f"{row.name} {command if isinstance(command, str) else row.about}"
-        self.whole = Whole(head, "\n".join(diff) or event.output or event.reply.text, event.reply.output_id)
+        diff = changed(row.input, event, self.cwd)
+        # Of a command that was stopped, what was seen of it does not go away.
+        output = event.output or ("\n".join(row.rows) if event.exit_code is None and not event.reply.ok else "")
+        whole = Whole(_head(row), "\n".join(diff) or output or event.reply.text, event.reply.output_id)
+        self._wholes.appendleft(whole)
         out = self._apart("tool", *call_done(row, event, tally(diff)))
         out += [line("  ", *child) for child in row.children]
-        out += printed_rows(event.output, failed=bool(event.exit_code), lines=event.reply.lines)
+        out += printed_rows(output, failed=bool(event.exit_code), lines=event.reply.lines, whole=_EXPAND * self.expands)
         out += [line(("red", f"    {each}")) for each in noticed(event.reply)]
         out += [Picture(part) for part in event.reply.content if isinstance(part, Image)]
         if event.id in self._shown:
@@ -334,3 +349,9 @@ class Lines:
             what = self._waiting or ("working" if self._calls else "thinking" if not self.unfinished else "writing")
             rows.append(busy(what, now - self._since, now))
         return [*rows, *map(queued, self.queued)]
+
+
+def _head(row: CallRow) -> str:
+    """The call with its whole command."""
+    command = row.input.get("command")
+    return f"{row.name} {command if isinstance(command, str) else row.about}"

@@ -16,9 +16,10 @@ from pygments.token import (  # type: ignore[import-untyped]  # it comes with Ri
     String,
 )
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.markdown import CodeBlock, Heading, HorizontalRule, Markdown, MarkdownElement
+from rich.markdown import CodeBlock, Heading, HorizontalRule, Markdown, MarkdownElement, TableElement
 from rich.rule import Rule
 from rich.syntax import ANSISyntaxTheme, Syntax
+from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme as RichTheme
 
@@ -113,6 +114,16 @@ class _Rule(HorizontalRule):
         yield Rule(style="markdown.hr")
 
 
+class _Rows(TableElement):
+    """A table without an edge: rich would draw a blank row above it, below the one that parts it from the text."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for table in super().__rich_console__(console, options):
+            if isinstance(table, Table):
+                table.show_edge = False
+            yield table
+
+
 class _Shown(Markdown):
     """Markdown whose words cannot steer the screen, also not by way of entities such as `&#x202e;`."""
 
@@ -122,6 +133,7 @@ class _Shown(Markdown):
         "code_block": _Code,
         "heading_open": _Heading,
         "hr": _Rule,
+        "table_open": _Rows,
     }
 
     def __init__(self, source: str, *, wraps: bool = False) -> None:

@@ -12,10 +12,10 @@ _LOOKED_CHARS = 200_000
 _INDENT = "    "
 
 
-def printed_rows(output: str, *, failed: bool, lines: int | None = None) -> list[Line]:
+def printed_rows(output: str, *, failed: bool, lines: int | None = None, whole: str = "") -> list[Line]:
     """The last lines of an output; of a failure more of them, and before them the errors that stand above.
 
-    `lines` is how many it has in all, where more were printed than are kept.
+    `lines` is how many it has in all, where more were printed than are kept; `whole` says what shows them.
     """
     rows = [row.rstrip() for row in output[-_LOOKED_CHARS:].strip("\n").split("\n")]
     if not any(rows):
@@ -27,7 +27,7 @@ def printed_rows(output: str, *, failed: bool, lines: int | None = None) -> list
     more = max(len(rows), (lines or 0) - blank) - len(below) - len(errors)
     out: list[Line] = [_error(row) for row in errors]
     if more > 0:
-        out.append(line(("dim", f"{_INDENT}… {more:,} more line{'s' * (more > 1)}")))
+        out.append(line(("dim", f"{_INDENT}… {more:,} more line{'s' * (more > 1)}{whole}")))
     shown = ((row, failed and weight(row[:1000]) == _ERROR) for row in below)
     return out + [_error(row) if is_error else line(("dim", f"{_INDENT}{row}")) for row, is_error in shown]
 

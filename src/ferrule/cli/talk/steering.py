@@ -148,7 +148,7 @@ async def redo(chat: "Chat", rest: str) -> Next:
 
 
 async def _step(chat: "Chat", rest: str, which: str) -> Next:
-    from ferrule.cli.step import diffs  # for who steps back
+    from ferrule.cli.step import did, diffs  # for who steps back
 
     engine = chat.session.engine
     path = rest or None
@@ -166,10 +166,12 @@ async def _step(chat: "Chat", rest: str, which: str) -> Next:
     if len(rows) > _MOST_DIFF_ROWS:
         more = len(rows) - _MOST_DIFF_ROWS
         chat.say(line(("dim", f"  … {more:,} more line{'s' * (more > 1)}")))
-    step = "undone" if which == "undo" else "redone"
-    chat.note(f"{step.capitalize()}: {entry_words(done.entry, engine.jail.shown)}.")
+    chat.note(f"{did(which, done)}: {entry_words(done.entry, engine.jail.shown)}.")
     for note in done.notes:
         chat.note(note)
+    if done.is_nothing:
+        return None
+    step = "undone" if which == "undo" else "redone"
     is_own = engine.need(Journal).wrote(done.entry)
     chat.session.agent.steer(
         f"[The user has {step} {_what(done.entry, engine.jail.shown, is_own=is_own)}.]", by_user=False

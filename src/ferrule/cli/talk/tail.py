@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ferrule.agent.compacting import SUMMED_UP
 from ferrule.agent.history import STOPPED_BEFORE
+from ferrule.cli.talk.bang import OUTSIDE, RAN
 from ferrule.cli.talk.line import BLANK, line, sentence
 from ferrule.cli.talk.lines import Piece, Prose
 from ferrule.cli.talk.words import about
@@ -32,18 +33,28 @@ def tail(
         for part in turn.parts:
             if isinstance(part, Use):
                 values = part.input if isinstance(part.input, dict) else {"input": part.input}
-                out.append(line(("dim", "  • "), ("bold", part.name), f" {about(values, cwd)}"))
-                out += _made_of_it(results.get(part.id))
+                result = results.get(part.id)
+                sign = ("red", "  ✗ ") if result is not None and result.failed else ("dim", "  • ")
+                out.append(line(sign, ("bold", part.name), f" {about(values, cwd)}"))
+                out += _made_of_it(result)
             elif isinstance(part, Text) and part.text == STOPPED_BEFORE:
                 out += [BLANK, line(("dim", "  Interrupted."))]
             elif isinstance(part, Text) and turn.role == "user" and _is_told(part, turn, written):
-                out += [BLANK, sentence(("dim", "  "), ("dim", part.text.split("\n", 1)[0]))]
+                out += [BLANK, *_told(part.text)]
             elif isinstance(part, Text) and part.text.strip():
                 text = (typed or {}).get(at, "") if part is _prompt(turn) else ""
                 out += [BLANK, *_words(turn.role, text or part.text.strip())]
             elif isinstance(part, Image | Document):
                 out.append(line(("dim", f"  [{part}]")))
     return [*out, BLANK]
+
+
+def _told(text: str) -> list[Piece]:
+    """The first line of what the model is told; of a command of the user's own that command, as it was typed."""
+    if text.startswith(RAN) and "\n$ " in text:
+        first, command, *_ = text.split("\n", 2)
+        return _words("user", f"{'!!' if OUTSIDE in first else '!'}{command[2:]}")
+    return [sentence(("dim", "  "), ("dim", text.split("\n", 1)[0]))]
 
 
 def _made_of_it(result: Result | None) -> list[Piece]:

@@ -15,7 +15,7 @@ from ferrule.core.errors import ConfigError
 from ferrule.permissions.kept import Kept
 from ferrule.settings import state_folder
 
-ATTRIBUTES = {"bold": "1", "dim": "2", "italic": "3"}
+ATTRIBUTES = {"bold": "1", "dim": "2", "italic": "3", "reverse": "7"}
 COLOURS = ("red", "green", "yellow", "blue", "magenta", "cyan")
 _OWN_COLOURS = 16
 _LIGHT_BACKGROUNDS = frozenset({7, *range(9, 16)})

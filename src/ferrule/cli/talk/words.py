@@ -24,6 +24,8 @@ _STOPPED = {"cancelled": "interrupted", "rejected-by-user": "not allowed"}
 _REFUSED_UNASKED = frozenset({"denied-by-rule", "not-in-mode", "ask-failed"})
 """Nobody was asked, or not only: the user has not seen yet why it was not allowed."""
 _MOST_CHARS = 300
+_BREAK = " ↵ "
+"""Between the lines of a command, which would be another one if they stood in one line."""
 _CHECKS = re.compile(r"\d+ checks? in [\d.]+ s: ([^\n]*)\.")
 _WRONG = re.compile(r"\d (failed|stopped|missing)")
 _EXIT = r"<exit_code>(-?\d+)</exit_code>|\bexit(?:ed with)? (?:code|status):? (-?\d+)"
@@ -48,6 +50,8 @@ def about(values: Mapping[str, Any], cwd: str) -> str:
         chosen = next((value for value in texts if isinstance(value, str) and value), "")
     if isinstance(chosen, list | tuple):
         return _short(", ".join(_near(str(one), cwd) for one in chosen[:3]) + (", …" if len(chosen) > 3 else ""))
+    if _is_command(values):
+        chosen = _BREAK.join(filter(None, map(str.strip, str(chosen).split("\n"))))
     return _short(_near(str(chosen), cwd))
 
 
@@ -99,11 +103,11 @@ def outcome(reply: Reply, exit_code: int | None = None) -> Outcome:
     if code != "0":
         return Outcome(False, f"exit {code}")
     rows = text.strip().count("\n") + 1 if text.strip() else 0
-    if reply.lines is not None and (rows > 1 or not reply.lines):
+    if reply.lines is not None and (rows > 1 or not reply.lines):  # of a command
         return Outcome(True, _count(reply.lines, "line") if reply.lines else "")
-    if rows == 1 and len(text.strip()) <= 60 and not found:
+    if rows == 1 and len(text.strip()) <= 60 and not found and reply.found != (1, "line"):
         return Outcome(True, _short(text))
-    return Outcome(True, _count(rows, "line") if rows else "")
+    return Outcome(True, _count(*(reply.found or (rows, "line"))) if rows else "")
 
 
 def left_running(reply: Reply) -> str:

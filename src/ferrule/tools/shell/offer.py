@@ -125,4 +125,4 @@ async def _again(once: Once, ctx: Context, confinement: Confinement, names: Sequ
 
 
 def _sentence(names: Sequence[str]) -> str:
-    return f"The command wants to reach {', '.join(names)}, which the sandbox does not let it"
+    return f"The command wants to reach {', '.join(names)}, which the sandbox does not allow"
