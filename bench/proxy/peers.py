@@ -47,7 +47,8 @@ class Install(NamedTuple):
 class Peer:
     """One of them, running."""
 
-    def __init__(self, install: Install, clients: Clients) -> None:
+    def __init__(self, install: Install, clients: Clients, url: str) -> None:
+        self.url = url
         self.label = f"{install.label} {install.version}"
         self._install = install
         self._clients = clients
@@ -221,7 +222,7 @@ async def running(install: Install, upstream: str) -> AsyncIterator[Peer]:
         await _answers(url, process)
         clients = Clients(url, TOKEN, gemini_version="v1beta")  # LiteLLM has no other
         try:
-            yield Peer(install, clients)
+            yield Peer(install, clients, url)
         finally:
             await clients.close()
 
