@@ -1,8 +1,8 @@
 """What codex has in the Responses API alone: bundles of tools for its agents and MCP servers, and messages of agents.
 
 Another API is shown each tool of a bundle (`namespace`) by a name of its own, and calls of it go back to the client as
-it knows them; it reads a message of an agent as words of the user. Free text of a call, which stands inside of an object
-elsewhere, is taken out of it.
+it knows them; it reads a message of an agent as words of the user. The free text of a call, which stands inside of an
+object elsewhere, is taken out of it.
 """
 
 import hashlib
