@@ -163,10 +163,11 @@ async def _turn(client: Client, talk: Talk, turn: Turn, player: Player, out: Out
 
 
 async def _stop(talk: Talk, player: Player) -> None:
+    """Interrupt the client once it has begun to read an answer that does not end."""
+    talk.hears.clear()
     async with asyncio.timeout(60):
         await player.holding.wait()
-        # What was sent has to be read by the client first; there is nothing that tells of it in all of them.
-        await asyncio.sleep(1)
+        await talk.hears.wait()
         await talk.interrupt()
 
 

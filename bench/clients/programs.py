@@ -303,6 +303,7 @@ CLIENTS = (
         "claude-opus-5-5",
         (
             *("-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"),
+            "--include-partial-messages",
             *("--model", "claude-opus-5-5", "--allowedTools", "Read,Write,Edit,Bash,Agent,Task"),
         ),
         ClaudeTalk,

@@ -100,6 +100,8 @@ class Talk(ABC):
         self.lines = lines
         self.folder = folder
         self.model = model
+        self.hears = asyncio.Event()
+        """Has the client told of a word of the answer that it is getting?"""
 
     @abstractmethod
     async def open(self) -> None:
@@ -132,7 +134,9 @@ class ClaudeTalk(Talk):
         said = Said()
         while True:
             line = await self.lines.get()
-            if line["type"] == "assistant" and not line.get("parent_tool_use_id"):
+            if line["type"] == "stream_event" and line["event"]["type"] == "content_block_delta":
+                self.hears.set()
+            elif line["type"] == "assistant" and not line.get("parent_tool_use_id"):
                 blocks = line["message"]["content"]
                 said.text += "".join(block["text"] for block in blocks if block["type"] == "text")
             elif line["type"] == "result":
@@ -206,6 +210,7 @@ class AcpTalk(_Rpc):
                 update = line.get("params", {}).get("update", {})
                 if update.get("sessionUpdate") == "agent_message_chunk":
                     said.text += update["content"].get("text", "")
+                    self.hears.set()
                 elif update.get("sessionUpdate") == "usage_update":
                     said.tokens = update.get("used", 0)
                 await self.told(line)
@@ -266,6 +271,7 @@ class CodexTalk(_Rpc):
                 self.turn = line["result"]["turn"]["id"]
             elif line.get("method") == "item/agentMessage/delta" and params["threadId"] == self.thread:
                 said.text += params["delta"]
+                self.hears.set()
             elif line.get("method") == "thread/tokenUsage/updated" and params["threadId"] == self.thread:
                 said.tokens = params["tokenUsage"]["total"]["totalTokens"]
             elif line.get("method") == "turn/completed" and params["threadId"] == self.thread:
@@ -295,7 +301,9 @@ class PiTalk(Talk):
             if line["type"] == "response" and not line["success"] and line["command"] == "prompt":
                 said.error = line["error"]
                 return said
-            if line["type"] == "message_end" and line["message"]["role"] == "assistant":
+            if line["type"] == "message_update":
+                self.hears.set()
+            elif line["type"] == "message_end" and line["message"]["role"] == "assistant":
                 message = line["message"]
                 said.text += "".join(part["text"] for part in message["content"] if part["type"] == "text")
                 said.tokens = (message.get("usage") or {}).get("totalTokens", 0) or said.tokens
