@@ -27,6 +27,7 @@ NAMES = (
         "container",
         "terminal",
     ),
+    "proxy",
     "small",
     "small_fresh",
 )

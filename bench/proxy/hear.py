@@ -115,6 +115,7 @@ class Clients:
         from google import genai
         from google.genai import types
 
+        self.url = url
         self.tap = _Tap()
         plain = {"accept-encoding": "identity"}  # what came is judged byte by byte
         self.http = httpx2.AsyncClient(transport=self.tap, timeout=SECONDS, headers=plain)

@@ -1,11 +1,13 @@
 """What the proxy adds to an answer, beside a bare relay of `httpcore2` behind the same server, in one run.
 
-The proxy and the relay have one core for themselves, clients and upstream the other. Both are asked in turns.
+The proxy and the relay have one core for themselves, clients and upstream the other. Both are asked in turns. So is
+LiteLLM's proxy, where `python -m bench.proxy --peers` has installed it; no limit holds for it.
 """
 
 import asyncio
 import contextlib
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -15,9 +17,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bench.measure import Row
+from bench.proxy.peers import FOLDER, PEERS, Install, answers
 from bench.proxy.programs import HOLD, PIECES, SHORT
+from bench.proxy.stage import TOKEN
 
-TOKEN = "a-token-for-the-bench"
 STREAMS = 300
 ROUNDS = 5
 FIRSTS = 150
@@ -63,7 +66,30 @@ def rows() -> Iterator[Row]:
                 cores[0],
                 {"FERRULE_SETTINGS": settings, "FERRULE_STATE": folder, "FERRULE_PROXY_TOKEN": TOKEN},
             )
-            yield from asyncio.run(_compared(relay, Place(port, model), process, what))
+            yield from asyncio.run(_compared(relay, Place(port, model), process.pid, ("proxy", what)))
+        if (FOLDER / "litellm" / "venv").exists():
+            install = PEERS[0]
+            port, pid = _start_peer(stack, install, upstream, cores)
+            for wire, what in (("anthropic", "the same API"), ("openai-chat", "Messages on a Chat host")):
+                row = (f"{install.label} {install.version}", what)
+                yield from asyncio.run(_compared(relay, Place(port, f"{wire}-m"), pid, row, rounds=1, limited=False))
+
+
+def _start_peer(stack: contextlib.ExitStack, install: Install, upstream: int, cores: list[int]) -> tuple[int, int]:
+    """Another proxy on the core of ours, and its port and process."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    log = stack.enter_context((FOLDER / "load.log").open("wb"))
+    # What it is started with is inherited.
+    os.sched_setaffinity(0, {cores[0]})
+    try:
+        process = install.start(f"http://127.0.0.1:{upstream}", port, log)
+    finally:
+        os.sched_setaffinity(0, {cores[-1]})
+    stack.callback(process.wait)
+    stack.callback(process.terminate)
+    asyncio.run(answers(f"http://127.0.0.1:{port}", process))
+    return port, process.pid
 
 
 def _start(
@@ -84,10 +110,12 @@ def _start(
     return int(line.strip().removesuffix(". Ctrl-C ends it.").rpartition(":")[2]), process
 
 
-async def _compared(relay: Place, proxy: Place, process: "subprocess.Popen[str]", what: str) -> list[Row]:
+async def _compared(
+    relay: Place, proxy: Place, pid: int, named: tuple[str, str], *, rounds: int = ROUNDS, limited: bool = True
+) -> list[Row]:
     # Before anything else: memory that was free again would hide what streams take.
     await _read(proxy)
-    held = await _memory(proxy, process)
+    held = await _memory(proxy, pid)
     firsts: dict[Place, list[float]] = {relay: [], proxy: []}
     async with contextlib.AsyncExitStack() as stack:
         lines = {place: await _line(stack, place.port) for place in (relay, proxy)}
@@ -99,7 +127,7 @@ async def _compared(relay: Place, proxy: Place, process: "subprocess.Popen[str]"
     added = statistics.median(b - a for a, b in zip(firsts[relay], firsts[proxy], strict=True)) * 1000
     shown = ", ".join(f"{statistics.median(times) * 1000:.2f}" for times in (firsts[proxy], firsts[relay]))
     whole: dict[Place, list[float]] = {relay: [], proxy: []}
-    for number in range(ROUNDS + 1):
+    for number in range(rounds + 1):
         for place in (relay, proxy) if number % 2 else (proxy, relay):
             start = time.perf_counter()
             await asyncio.gather(*(_read(place) for _ in range(STREAMS)))
@@ -107,16 +135,18 @@ async def _compared(relay: Place, proxy: Place, process: "subprocess.Popen[str]"
                 whole[place].append(time.perf_counter() - start)
     share = statistics.median(a / b for a, b in zip(whole[relay], whole[proxy], strict=True))
     rate = STREAMS * PIECES / statistics.median(whole[proxy])
+    limits = (1.5, 2.0, 200.0) if limited else (float("inf"),) * 3
+    name = ", ".join(named)
     return [
-        Row(f"proxy, {what}: time to the first byte, more than a relay's", added, 1.5, "ms", f"{shown} ms, 1 stream"),
+        Row(f"{name}: time to the first byte, more than a relay's", added, limits[0], "ms", f"{shown} ms, 1 stream"),
         Row(
-            f"proxy, {what}: {STREAMS} streams at once, time by a relay's",
+            f"{name}: {STREAMS} streams at once, time by a relay's",
             1 / share,
-            2.0,
+            limits[1],
             "×",
             f"{share:.2f} of its throughput, {rate:,.0f} events a second",
         ),
-        Row(f"proxy, {what}: memory of an open stream", held, 200, "KB", f"{STREAMS} streams"),
+        Row(f"{name}: memory of an open stream", held, limits[2], "KB", f"{STREAMS} streams"),
     ]
 
 
@@ -163,16 +193,16 @@ async def _read(place: Place) -> None:
         assert data.endswith(b"0\r\n\r\n")
 
 
-async def _memory(place: Place, process: "subprocess.Popen[str]") -> float:
+async def _memory(place: Place, pid: int) -> float:
     """KB that each of many open streams takes."""
-    before = _pss(process.pid)
+    before = _pss(pid)
     async with contextlib.AsyncExitStack() as stack:
         lines = [await _line(stack, place.port) for _ in range(STREAMS)]
         for reader, writer in lines:
             writer.write(_request(place, HOLD))
             await reader.readuntil(b"\r\n\r\n")
             await reader.readline()
-        return max(0.0, _pss(process.pid) - before) / STREAMS
+        return max(0.0, _pss(pid) - before) / STREAMS
 
 
 def _pss(pid: int) -> float:

@@ -47,7 +47,8 @@ class Install(NamedTuple):
 class Peer:
     """One of them, running."""
 
-    def __init__(self, install: Install, clients: Clients) -> None:
+    def __init__(self, install: Install, clients: Clients, url: str) -> None:
+        self.url = url
         self.label = f"{install.label} {install.version}"
         self._install = install
         self._clients = clients
@@ -218,15 +219,15 @@ async def running(install: Install, upstream: str) -> AsyncIterator[Peer]:
         process = install.start(upstream, port, log)
         stack.enter_context(_ended(process))
         url = f"http://127.0.0.1:{port}"
-        await _answers(url, process)
+        await answers(url, process)
         clients = Clients(url, TOKEN, gemini_version="v1beta")  # LiteLLM has no other
         try:
-            yield Peer(install, clients)
+            yield Peer(install, clients, url)
         finally:
             await clients.close()
 
 
-async def _answers(url: str, process: "subprocess.Popen[bytes]") -> None:
+async def answers(url: str, process: "subprocess.Popen[bytes]") -> None:
     """Wait until it answers at all."""
     async with httpx2.AsyncClient() as client, asyncio.timeout(_START_SECONDS):
         while True:

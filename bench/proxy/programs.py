@@ -21,17 +21,22 @@ SHORT = "short"
 """A prompt with this word in it is answered by one word."""
 
 
+def _texts(pieces: int) -> list[str]:
+    """They differ: LiteLLM ends an answer that says the same again and again."""
+    return [f"{WORDS}{at:03} " for at in range(pieces)]
+
+
 def messages(pieces: int) -> list[bytes]:
     """The events of a Messages stream."""
     usage = {"input_tokens": 10, "output_tokens": 1}
     start = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": usage}
     block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
-    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": WORDS}}
+    delta = {"type": "content_block_delta", "index": 0}
     stop = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage}
     values: list[dict[str, Any]] = [
         {"type": "message_start", "message": start},
         block,
-        *[delta] * pieces,
+        *({**delta, "delta": {"type": "text_delta", "text": text}} for text in _texts(pieces)),
         {"type": "content_block_stop", "index": 0},
         stop,
         {"type": "message_stop"},
@@ -49,7 +54,7 @@ def chat(pieces: int) -> list[bytes]:
 
     usage = {"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11}
     last = f"data: {json.dumps({**head, 'choices': [], 'usage': usage})}\n\n".encode()
-    words = [chunk({"content": WORDS})] * pieces
+    words = [chunk({"content": text}) for text in _texts(pieces)]
     return [chunk({"role": "assistant", "content": ""}), *words, chunk({}, "stop"), last, b"data: [DONE]\n\n"]
 
 
@@ -113,6 +118,8 @@ def relay(port: int) -> None:
         await send({"type": "http.response.body", "body": b""})
 
     listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    # Without it the words behind a head wait for the client's system to confirm the head: 40 ms, and no relay's own.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     print(listening.getsockname()[1], flush=True)
     config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off")
     asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))

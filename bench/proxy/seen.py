@@ -142,8 +142,8 @@ def _chat(body: dict[str, Any]) -> Seen:
     stop = body.get("stop") or ()
     out = Seen(
         tools=[
-            (one["function"]["name"], one["function"].get("description", ""), one["function"]["parameters"])
-            for one in body.get("tools", ())
+            (one["name"], one.get("description", ""), one.get("parameters", {}))
+            for one in (tool.get("custom") or tool["function"] for tool in body.get("tools", ()))
         ],
         choice=_choice(body.get("tool_choice")),
         parallel=body.get("parallel_tool_calls"),
@@ -167,8 +167,9 @@ def _chat(body: dict[str, Any]) -> Seen:
             if thought := message.get("reasoning_content"):
                 parts.insert(0, ("thinking", thought, ""))
             for one in message.get("tool_calls") or ():
-                function = one["function"]
-                parts.append(("call", ids.made(one["id"]), function["name"], _arguments(function["arguments"])))
+                said = one.get("custom") or one["function"]
+                given = {"input": said["input"]} if "custom" in one else _arguments(said["arguments"])
+                parts.append(("call", ids.made(one["id"]), said["name"], given))
             out.add("assistant", parts)
         else:
             out.add(role, parts)
@@ -179,7 +180,10 @@ def _responses(body: dict[str, Any]) -> Seen:
     form = (body.get("text") or {}).get("format") or {}
     out = Seen(
         system=body.get("instructions") or "",
-        tools=[(one["name"], one.get("description", ""), one["parameters"]) for one in body.get("tools", ())],
+        tools=[
+            (one.get("name", one["type"]), one.get("description", ""), one.get("parameters", {}))
+            for one in body.get("tools", ())
+        ],
         choice=_choice(body.get("tool_choice")),
         parallel=body.get("parallel_tool_calls"),
         max_tokens=body.get("max_output_tokens"),
@@ -203,7 +207,12 @@ def _responses(body: dict[str, Any]) -> Seen:
         elif kind == "function_call":
             number = ids.made(item["call_id"])
             out.add("assistant", [("call", number, item["name"], _arguments(item["arguments"]))])
-        elif kind == "function_call_output":
+        elif kind == "agent_message":
+            parts = [("text", part.get("text", part.get("encrypted_content"))) for part in item["content"]]
+            out.add("user", parts)
+        elif kind == "custom_tool_call":
+            out.add("assistant", [("call", ids.made(item["call_id"]), item["name"], {"input": item["input"]})])
+        elif kind in {"function_call_output", "custom_tool_call_output"}:
             out.add("user", [("result", ids.answered(item["call_id"]), _openai_parts(item["output"]), False)])
         elif kind == "reasoning":
             thought = "".join(str(summary["text"]) for summary in item["summary"])

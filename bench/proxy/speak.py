@@ -138,12 +138,15 @@ def _chat(answer: Answer) -> list[bytes]:
         elif isinstance(one, Words):
             out += [chunk({"content": piece}) for piece in one.pieces]
         else:
-            head = {"index": at, "id": one.id, "type": "function", "function": {"name": one.name, "arguments": ""}}
+            kind, field = ("custom", "input") if one.is_text else ("function", "arguments")
+            head = {"index": at, "id": one.id, "type": kind, kind: {"name": one.name, field: ""}}
             out.append(chunk({"tool_calls": [head]}))
             for piece in one.pieces:
-                out.append(chunk({"tool_calls": [{"index": at, "function": {"arguments": piece}}]}))
+                out.append(chunk({"tool_calls": [{"index": at, kind: {field: piece}}]}))
             at += 1
-    return chat_stream(*out, *chat_end(_STOPS["openai-chat"][answer.stop], answer.counted))
+    values = [*out, *chat_end(_STOPS["openai-chat"][answer.stop], answer.counted)]
+    named = {"id": f"chatcmpl-{answer.id}"}
+    return chat_stream(*({**value, **named} if isinstance(value, dict) else value for value in values))
 
 
 def _chat_whole(answer: Answer) -> dict[str, Any]:
@@ -180,24 +183,28 @@ def _responses_items(answer: Answer) -> list[dict[str, Any]]:
             items.append(
                 {
                     "type": "reasoning",
-                    "id": f"rs_{at}",
+                    "id": f"rs_{answer.id}_{at}",
                     "summary": [{"type": "summary_text", "text": joined}],
                     "encrypted_content": one.signature or "c2ln",
                 }
             )
         elif isinstance(one, Words):
             content = [{"type": "output_text", "text": joined, "annotations": [], "logprobs": []}]
-            head = {"type": "message", "id": f"msg_{at}", "role": "assistant", "status": "completed"}
+            head = {"type": "message", "id": f"msg_{answer.id}_{at}", "role": "assistant", "status": "completed"}
             items.append({**head, "content": content})
+        elif one.is_text:
+            head = {"type": "custom_tool_call", "id": f"ctc_{answer.id}_{at}", "status": "completed"}
+            items.append({**head, "call_id": one.id, "name": one.name, "input": joined})
         else:
             items.append(
                 {
                     "type": "function_call",
-                    "id": f"fc_{at}",
+                    "id": f"fc_{answer.id}_{at}",
                     "call_id": one.id,
                     "name": one.name,
                     "arguments": joined,
                     "status": "completed",
+                    **({"namespace": one.bundle} if one.bundle else {}),
                 }
             )
     return items
@@ -260,6 +267,13 @@ def _responses_item(one: Any, item: dict[str, Any], place: dict[str, Any]) -> li
             *({"type": "response.output_text.delta", **where, "delta": piece, "logprobs": []} for piece in one.pieces),
             {"type": "response.output_text.done", **where, "text": joined, "logprobs": []},
             {"type": "response.content_part.done", **where, "part": part},
+        ]
+    elif one.is_text:
+        bare["input"] = ""
+        kind = "response.custom_tool_call_input"
+        middle = [
+            *({"type": f"{kind}.delta", **place, "delta": piece} for piece in one.pieces),
+            {"type": f"{kind}.done", **place, "input": joined},
         ]
     else:
         bare["arguments"] = ""

@@ -31,6 +31,10 @@ class Call:
     id: str
     name: str
     pieces: tuple[str, ...]
+    is_text: bool = False
+    """Is it a custom tool of OpenAI's, whose input is one text and no JSON?"""
+    bundle: str = ""
+    """The bundle that the tool is of, for the Responses API."""
 
     @property
     def arguments(self) -> Any:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from bench.proxy import strict
 from bench.proxy.cases.kit import Table, equal
 from bench.proxy.seen import Seen, plain_base64
 from bench.proxy.stage import Scene
@@ -507,3 +508,18 @@ async def _keys(scene: Scene) -> None:
     assert KEY in head, "the host got no key"
     assert KEY.encode() not in heard.raw
     assert KEY not in json.dumps(heard.headers)
+
+
+@TABLE.case(
+    "a conversation that begins with the model is one that the host takes",
+    ask=Ask(turns=(model("A walrus."), user("Remember it."))),
+    own=True,
+)
+async def _model_first(scene: Scene) -> None:
+    if scene.client == scene.wire:
+        return  # passed on as it is
+    scene.play(says(words("ok")))
+    heard = await scene.ask()
+    assert heard.failed is None, heard.failed
+    said = strict.check(scene.last, scene.wire).turns
+    equal(said[-2:], [("assistant", [("text", "A walrus.")]), ("user", [("text", "Remember it.")])], "turns")

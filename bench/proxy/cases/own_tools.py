@@ -5,7 +5,7 @@ from typing import Any
 
 from bench.proxy.cases.kit import Table, equal
 from bench.proxy.stage import Scene
-from bench.proxy.talk import READ, TOOLS, Ask, words
+from bench.proxy.talk import READ, TOOLS, Ask, Call, calls, words
 from bench.proxy.upstream import says
 
 TABLE = Table("own tools")
@@ -164,3 +164,77 @@ async def _own_type(scene: Scene) -> None:
         equal(name, "bash", "name")
         assert said, "a tool without a word"
         assert "command" in schema["properties"], schema
+
+
+_AGENTS = {
+    "type": "namespace",
+    "name": "agents",
+    "description": "Other agents.",
+    "tools": [{"type": "function", "name": name, "parameters": READ.schema} for name in ("spawn", "wait")],
+}
+_SPAWNED = {"type": "function_call", "call_id": "call_0", "name": "spawn", "namespace": "agents", "arguments": "{}"}
+_OTHERS = ("anthropic", "openai-chat", "gemini")
+
+
+@TABLE.case(
+    "tools in a bundle stand by themselves elsewhere, and are called as the client knows them",
+    clients=("openai-responses",),
+    wires=_OTHERS,
+    own=True,
+)
+async def _bundled(scene: Scene) -> None:
+    scene.play(
+        says(calls(Call("call_1", "agents__spawn", ('{"path":"a"}',)), Call("call_2", "Read", ('{"path":"b"}',))))
+    )
+    body = scene.body(Ask(tools=(READ,)))
+    body["tools"].append(_AGENTS)
+    body["input"] = [
+        {"role": "user", "content": "Spawn."},
+        _SPAWNED,
+        {"type": "function_call_output", "call_id": "call_0", "output": "spawned"},
+    ]
+    heard = await scene.send(body)
+    assert heard.failed is None, heard.failed
+    equal(_names(scene), ["Read", "agents__spawn", "agents__wait"], "tools")
+    sent = [part for _, parts in scene.seen().turns for part in parts]
+    equal([part[2] for part in sent if part[0] == "call"], ["agents__spawn"], "the call that was")
+    items = [one for one in heard.echo if one.get("type") == "function_call"]
+    equal([(one["name"], one.get("namespace")) for one in items], [("spawn", "agents"), ("Read", None)], "calls")
+    assert "namespace" not in heard.headers.get("x-ferrule-dropped", ""), heard.headers
+
+
+@TABLE.case(
+    "what one agent of codex tells another is read elsewhere", clients=("openai-responses",), wires=_OTHERS, own=True
+)
+async def _agents(scene: Scene) -> None:
+    scene.play(says(words("ok")))
+    body = scene.body()
+    content = [{"type": "input_text", "text": "Task: "}, {"type": "encrypted_content", "encrypted_content": "count."}]
+    message = {"type": "agent_message", "id": "amsg_1", "author": "/root", "recipient": "/root/a", "content": content}
+    body["input"] = [{"role": "user", "content": "Begin."}, message]
+    heard = await scene.send(body)
+    assert heard.failed is None, heard.failed
+    said = "".join(part[1] for role, parts in scene.seen().turns if role == "user" for part in parts)
+    assert "Task: count." in said, said
+    assert "agent_message" not in heard.headers.get("x-ferrule-dropped", ""), heard.headers
+
+
+_PATCH = '*** Begin Patch\n*** Add File: a\n+"größer"\n*** End Patch\n'
+
+
+@TABLE.case(
+    "a tool that takes free text is called with it, whatever the host knows of such tools",
+    clients=("openai-responses",),
+    own=True,
+)
+async def _free(scene: Scene) -> None:
+    knows = scene.wire.startswith("openai")
+    text = _PATCH if knows else json.dumps({"input": _PATCH}, ensure_ascii=False)
+    pieces = tuple(text[at : at + 9] for at in range(0, len(text), 9))
+    scene.play(says(calls(Call("call_1", "apply_patch", pieces, is_text=knows))))
+    body = scene.body(Ask(tools=(READ,)))
+    body["tools"].append({"type": "custom", "name": "apply_patch", "description": "Changes files."})
+    heard = await scene.send(body)
+    assert heard.failed is None, heard.failed
+    made = next(one for one in heard.echo if one["type"].endswith("_call"))
+    equal((made["type"], made["input"]), ("custom_tool_call", _PATCH), "call")

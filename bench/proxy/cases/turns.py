@@ -252,3 +252,28 @@ async def _ids(scene: Scene) -> None:
     heard = await scene.send(body)
     equal(heard.text, "Done.", "text")
     scene.seen()  # raises for a result of no call, and for an id that comes twice
+
+
+@TABLE.case("a host that numbers the calls of each answer anew", modes=(True, False))
+async def _numbered(scene: Scene) -> None:
+    if scene.client == scene.wire:
+        return  # passed on as it is
+    answers = [calls(Call("call_0", "Now", ("{}",))) for _ in range(3)]
+    scene.play(*[says(answer) for answer in answers], says(_DONE))
+    body = scene.body(Ask(tools=TOOLS))
+    for at in range(3):
+        heard = await scene.send(body)
+        assert heard.failed is None, heard.failed
+        body = _echoed(scene, body, user(*(result(one, "Now", f"{at}") for one in heard.ids)))
+    heard = await scene.send(body)
+    equal(heard.text, "Done.", "text")
+    scene.seen()  # raises for a result of no call, and for an id that comes twice
+
+
+@TABLE.case("a host whose answers all have the same id", modes=(True, False))
+async def _same_id(scene: Scene) -> None:
+    if scene.client == scene.wire:
+        return  # passed on as it is
+    scene.play(says(words("One.")), says(words("Two.")))
+    first, second = await scene.ask(), await scene.ask()
+    assert first.id != second.id, f"two answers with the id {first.id!r}: Claude Code takes them for one"

@@ -231,3 +231,18 @@ def _read(path: str, raw: bytes) -> Request | ProxyError:
         return read_request(target_of("POST", path, {}), raw, {}, is_list=False)
     except ProxyError as error:
         return error
+
+
+@pytest.mark.parametrize(
+    ("api", "name"),
+    [("anthropic", "messages"), ("openai-chat", "messages"), ("openai-responses", "input"), ("gemini", "contents")],
+)
+def test_a_conversation_that_is_null_is_a_request_or_an_error_of_the_clients(api, name):
+    path, rich = RICH[api]
+
+    found = _read(path, json.dumps({**rich, name: None}).encode())
+
+    if isinstance(found, Request):
+        goes_through(found)
+    else:
+        assert found.kind == "bad"

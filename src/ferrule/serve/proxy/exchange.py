@@ -14,6 +14,7 @@ from ferrule.models.names import NO_MODEL_IN_SHORT
 from ferrule.models.speech import generate_path
 from ferrule.proxy_settings import Proxy
 from ferrule.serve.proxy.apis import Api
+from ferrule.serve.proxy.bundles import ClientCalls
 from ferrule.serve.proxy.errors import KINDS, ProxyError, from_model, retry_headers
 from ferrule.serve.proxy.fit import fitted, left_out
 from ferrule.serve.proxy.records import Record, Records, shown
@@ -27,7 +28,7 @@ from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPi
 from ferrule.wire.shape import WireError
 from ferrule.wire.sse import Event, text
 from ferrule.wire.stream import made_id
-from ferrule.wire.turn import Asked, Usage
+from ferrule.wire.turn import Asked, Usage, Use
 
 _PATHS: Mapping[str, Callable[[str], str]] = MappingProxyType(
     {
@@ -354,11 +355,14 @@ class Passage:
         self._wants_usage = isinstance(options, dict) and bool(options.get("include_usage"))
         self.asked = asked
         self.usage = Usage()
+        self._is_translated = not upstream.is_exact(request.api.name)
+        self._used = frozenset(part.id for turn in asked.turns for part in turn.parts if isinstance(part, Use))
         self.reset()
 
     def reset(self) -> None:
         """Begin anew: the model is asked once more."""
         self._writer = None if self.is_relay else self._api.writer()
+        self._calls = ClientCalls(self._request.asked) if self._is_translated else None
         self._events: list[Event] = []
         self._held: list[bytes] = []
         self._characters = 0
@@ -384,17 +388,20 @@ class Passage:
                 out.append(delta)
             elif isinstance(delta, Begun):
                 usage = delta.usage if delta.usage.input else Usage(input=estimate_request(self._request))
-                out.append(Begun(delta.id, self.asked.model, usage))
+                # Some hosts give all answers the same id, and some clients take those for one.
+                out.append(Begun(made_id(self._api.prefix), self.asked.model, usage))
                 self._begun = usage
             elif isinstance(delta, Ended):
                 self._begun = None
                 self.usage = self._counted(delta.usage)
                 out.append(msgspec.structs.replace(delta, usage=self.usage))
+            elif isinstance(delta, UseBegun):
+                self._characters += len(delta.name)
+                # Some hosts number the calls of each answer anew.
+                out.append(msgspec.structs.replace(delta, id=made_id("call_")) if delta.id in self._used else delta)
             else:
-                if isinstance(delta, UseBegun):
-                    self._characters += len(delta.name)
                 out.append(delta)
-        return out
+        return out if self._calls is None else [told for delta in out for told in self._calls.put(delta)]
 
     def put(self, batch: list[Delta]) -> bytes:
         """What goes to the client now. The mere beginning is held back: until then the model can be asked again."""

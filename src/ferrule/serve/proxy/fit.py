@@ -6,6 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ferrule.models.api import HttpModel
+from ferrule.serve.proxy.bundles import KIND, MESSAGE, unbundled
 from ferrule.serve.proxy.records import shown
 from ferrule.serve.proxy.relay import BILLING
 from ferrule.serve.proxy.settle import settled
@@ -16,11 +17,16 @@ from ferrule.wire.wire import load_wire
 
 _REFERENCE = "tool_reference"
 _SEARCHES = "tool_search_tool_"
+_TOLD = frozenset((_REFERENCE, KIND, MESSAGE))
+"""What is told in other words."""
 
 
 _TURNS = ("messages", "input", "contents")
 _RECENT = 8
 """So many of the last messages are looked at for what has no place: the others were when they were new."""
+_USER_FIRST = frozenset(("anthropic", "gemini"))
+"""The APIs that take no conversation that begins with the model."""
+_BEFORE = "(What was said before is left out.)"
 _CHOICES = ("tool_choice", "toolConfig")
 _MOST_NAMES = 40
 
@@ -31,6 +37,9 @@ def fitted(asked: Asked, source: str, http: HttpModel | None) -> Asked:
         asked = replace(asked, turns=_without_billing(asked.turns))
     if http is not None and http.host.api == source:
         return asked
+    asked = unbundled(asked)
+    if http is not None and http.host.api in _USER_FIRST:
+        asked = replace(asked, turns=_begun(asked.turns))
     definitions = _offered(asked)
     turns = settled(asked.turns)
     return replace(
@@ -47,7 +56,7 @@ def left_out(
     """What of a request does not reach the model, by the names of the client's API. `sent` is what was made to fit."""
     if http is not None and http.host.api == source:
         return ()
-    hosted = [one for one in asked.definitions if one.hosted]
+    hosted = [one for one in asked.definitions if one.hosted and _kind(one) != KIND]
     names = list(map(_kind, hosted))
     if http is not None:
         rows = body.get("tools")
@@ -56,7 +65,7 @@ def left_out(
         gone = [f"tools[{at}]" for at, tool in tools if any(_is_row(tool, one) for one in hosted)]
         gone += _CHOICES if sent.choice is not asked.choice else ()
         names += [one.name for one in _lost(body, sent, source, http) if not one.where.startswith(tuple(gone))]
-    return tuple(dict.fromkeys(shown(name) for name in names if name != _REFERENCE))[:_MOST_NAMES]
+    return tuple(dict.fromkeys(shown(name) for name in names if name not in _TOLD))[:_MOST_NAMES]
 
 
 def _is_row(tool: Any, one: Definition) -> bool:
@@ -75,6 +84,14 @@ def _lost(body: Mapping[str, Any], sent: Asked, source: str, http: HttpModel) ->
         return fields.dropped({**body, **recent}, fields.Passage(source, http.host.api, short, back, marks=marks))
     except (WireError, RecursionError):
         return ()
+
+
+def _begun(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
+    """Turns of which the first one is the user's: a program may have left out what was said before."""
+    first = next((at for at, turn in enumerate(turns) if turn.role != "system"), None)
+    if first is None or turns[first].role != "assistant":
+        return turns
+    return (*turns[:first], Turn("user", (Text(_BEFORE),)), *turns[first:])
 
 
 def _without_billing(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:

@@ -38,7 +38,7 @@ def relayed(body: Mapping[str, Any], asked: Asked, upstream: Upstream, *, stream
 
 
 def _messages(body: dict[str, Any], asked: Asked, http: HttpModel, stream: bool) -> dict[str, Any]:  # noqa: FBT001 - one form for all
-    body |= {"model": http.model, "stream": stream, "messages": _own_thoughts(body["messages"])}
+    body |= {"model": http.model, "stream": stream, "messages": _own_thoughts(body.get("messages") or [])}
     if http.host.name != "anthropic":
         body = without_billing(body)
     if asked.definitions and not has_marks(asked) and not _has_own_marks(body, asked):
