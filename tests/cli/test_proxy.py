@@ -171,7 +171,7 @@ def test_the_exit_code_is_that_of_a_shell(tmp_path, talk, script, code):
 
 def test_ctrl_c_is_the_programs_to_understand(tmp_path, talk):
     ready = tmp_path / "ready"
-    script = f"trap 'echo asked once more' INT; echo > {ready}; sleep 30 & wait; echo; kill $!; exit 5"
+    script = f"trap 'echo asked once more; kill $!' INT; sleep 30 & echo > {ready}; wait; exit 5"
     child = start(
         ["proxy", "--model", f"scripted:{talk}", "--", "sh", "-c", script], tmp_path, start_new_session=True, text=True
     )
